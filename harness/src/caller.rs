@@ -1,0 +1,50 @@
+//! The edge of the dispatcher, as types only: what is carried to a webhook, and what comes back.
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::config::ClientConfig;
+
+/// Carries a review to a webhook: the only I/O of the dispatcher.
+pub trait Caller: Send + Sync {
+    /// # Errors
+    /// [`CallError`] when no readable reply arrives within `call.timeout`.
+    fn call(&self, call: Call<'_>) -> impl Future<Output = Result<Reply, CallError>> + Send;
+}
+
+/// One POST to a webhook.
+#[derive(Clone, Debug)]
+pub struct Call<'a> {
+    /// Where to, and whom to trust.
+    pub client_config: &'a ClientConfig,
+    /// The `AdmissionReview` as JSON, with the newline that the API server ends it with.
+    pub body: Bytes,
+    /// How long connecting, sending, retrying and reading may take together. Goes out as `?timeout=`, rounded up to
+    /// whole seconds.
+    pub timeout: Duration,
+}
+
+/// What came back, undecoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The HTTP status code.
+    pub status: u16,
+    /// The `Content-Type`, if there is one.
+    pub content_type: Option<String>,
+    /// The body, already decompressed.
+    pub body: Bytes,
+}
+
+/// Why there is no reply. The texts are those of kube-apiserver's client, without the prefix that the dispatcher adds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// No client can be made from the `clientConfig`: `unable to load root certificates: …`.
+    #[error("{0}")]
+    Client(String),
+    /// The call was made and failed: `Post "https://…": dial tcp …: connect: connection refused`.
+    #[error("{0}")]
+    Transport(String),
+}

@@ -1,0 +1,182 @@
+//! What happened to a request in admission, in order: the only record.
+//!
+//! Audit annotations, metrics, warnings and reports are views of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::config::{FailurePolicy, WebhookId};
+use crate::status::Status;
+
+/// Everything that happened to one request, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The events, oldest first.
+    pub events: Vec<Event>,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A webhook was not called.
+    Skipped {
+        /// Which webhook.
+        webhook: WebhookId,
+        /// In which phase.
+        phase: Phase,
+        /// In which round.
+        round: Round,
+        /// Why not.
+        mismatch: Mismatch,
+    },
+    /// A webhook was called, or was about to be and could not.
+    Called(Box<Called>),
+    /// An in-tree plugin changed the object.
+    PluginChanged {
+        /// The plugin's name.
+        plugin: &'static str,
+        /// In which round.
+        round: Round,
+    },
+    /// An in-tree plugin refused the request.
+    PluginRefused {
+        /// The plugin's name.
+        plugin: &'static str,
+        /// In which phase.
+        phase: Phase,
+        /// What the client gets.
+        status: Box<Status>,
+    },
+    /// The request was refused while deciding whether to call a webhook: a selector that cannot be evaluated, a
+    /// namespace that is gone, an object that cannot be converted.
+    MatchFailed {
+        /// Which webhook.
+        webhook: WebhookId,
+        /// In which phase.
+        phase: Phase,
+        /// In which round.
+        round: Round,
+        /// What the client gets.
+        status: Box<Status>,
+    },
+}
+
+/// The first or the second of admission's two halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
+pub enum Phase {
+    /// In-tree plugins and webhooks that may change the object, one after another.
+    Mutating,
+    /// Those that may only refuse it.
+    Validating,
+}
+
+/// The first or the second time through the mutating chain. Validating has the first only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
+pub enum Round {
+    /// `round_0` of the audit annotations.
+    First,
+    /// `round_1`: reinvocation.
+    Second,
+}
+
+impl Round {
+    /// The number in the audit annotations: 0 or 1.
+    pub fn number(self) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Second => 1,
+        }
+    }
+}
+
+/// The first test that said that a webhook is not called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// The namespace's labels are not selected.
+    NamespaceSelector,
+    /// Neither the new nor the old object's labels are selected.
+    ObjectSelector,
+    /// No rule catches the request, exactly or by an equivalent resource.
+    Rules,
+    /// The kind is exempt from webhooks, or the resource is virtual.
+    Exempt,
+    /// In the second round: the webhook is not due for reinvocation.
+    NotReinvoked,
+}
+
+/// One call of a webhook.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// Which webhook.
+    pub webhook: WebhookId,
+    /// In which phase.
+    pub phase: Phase,
+    /// In which round.
+    pub round: Round,
+    /// The number in the audit annotations: the position among all mutating webhooks, but among the matching ones for
+    /// validating webhooks.
+    pub index: usize,
+    /// The webhook's failure policy.
+    pub failure_policy: FailurePolicy,
+    /// `request.uid` of the review; empty if none was made.
+    pub uid: String,
+    /// The review as it was sent; empty if none was sent.
+    pub review: Bytes,
+    /// When the call began, from the beginning of the request.
+    pub started: Duration,
+    /// How long it took.
+    pub took: Duration,
+    /// `warnings` of a well-formed response.
+    pub warnings: Vec<String>,
+    /// `auditAnnotations` of a well-formed response.
+    pub audit_annotations: BTreeMap<String, String>,
+    /// How it ended.
+    pub result: CallResult,
+}
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum CallResult {
+    /// `allowed: true`.
+    Allowed {
+        /// The patch that was applied: `JSONPatch` operations, never empty; none without a patch.
+        patch: Option<Vec<Value>>,
+        /// Whether the object is another one now.
+        changed: bool,
+    },
+    /// `allowed: false`: what the client gets.
+    Denied(Box<Status>),
+    /// The call failed: no valid answer. Only this obeys the failure policy.
+    Failed {
+        /// What went wrong.
+        failure: CallFailure,
+        /// Whether the request went on (`Ignore`) or not (`Fail`).
+        failed_open: bool,
+    },
+    /// The server itself could not go on, whatever the failure policy: a patch that does not apply, a dry run that the
+    /// webhook does not support. What the client gets.
+    ServerError {
+        /// The Status that the client gets.
+        status: Box<Status>,
+        /// The patch that was applied before it went wrong, if any: it leaves an audit annotation.
+        patch: Option<Vec<Value>>,
+    },
+}
+
+/// Why a call has no valid answer: upstream's `ErrCallingWebhook`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallFailure {
+    /// The reason, with its prefix: `failed to call webhook: Post "https://…": …`.
+    pub reason: String,
+    /// The code in metrics: what the webhook's server answered, 503 for transport and bad reviews, 400 or 500 for what
+    /// happened before a call.
+    pub code: u16,
+}

@@ -1,0 +1,29 @@
+//! What kube-apiserver does with admission webhooks, and the API server around it.
+//!
+//! The crate has three layers, and a module imports only from the layers above it:
+//!
+//! - **facts**: [`attributes`] of one request, webhooks read from [`config`]urations, the [`cluster_state`]
+//!   around them. Everything is parsed, defaulted and checked; nothing below can meet bad input.
+//! - **decisions**: matching, the review that is sent, what its reply means, JSON patch, failure policy,
+//!   reinvocation. Pure functions of values.
+//! - **shell**: the [`dispatcher`], which carries reviews to webhooks by a [`caller`] and writes down what
+//!   happened in a [record](event); audit annotations, metrics, warnings and reports are views of that record.
+//!
+//! `server` is the Kubernetes REST API around the dispatcher. No admission rule lives there.
+
+pub mod attributes;
+pub mod audit;
+pub mod caller;
+pub mod client;
+pub mod cluster_state;
+pub mod config;
+pub mod dispatcher;
+pub mod event;
+pub mod metrics;
+pub mod plugin;
+pub mod selector;
+pub mod status;
+pub mod warnings;
+
+/// The Kubernetes version whose behaviour this crate imitates.
+pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -1,0 +1,221 @@
+//! What the server answers instead of an object: a `v1 Status`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A `v1 Status`, as the API returns it for an error.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Status {
+    /// Always `Status` on the way to a client.
+    pub kind: String,
+    /// Always `v1` on the way to a client.
+    pub api_version: String,
+    /// An empty `ListMeta`.
+    pub metadata: Value,
+    /// `Success` or `Failure`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub status: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// For machines, such as `NotFound`; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Which object, and the single causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<StatusDetails>,
+    /// The HTTP status code.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub code: i32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(code: &i32) -> bool {
+    *code == 0
+}
+
+/// `details` of a [`Status`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StatusDetails {
+    /// The object's name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The object's group.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The object's kind, or its resource: the server itself is not of one mind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub kind: String,
+    /// The object's uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// One entry for each thing that is wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<StatusCause>,
+    /// Seconds to wait before the next try; zero for none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub retry_after_seconds: i32,
+}
+
+/// One of `details.causes`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatusCause {
+    /// For machines, such as `FieldValueRequired`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// For people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The field's path, such as `webhooks[0].name`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field: String,
+}
+
+/// One thing that is wrong with an object: a line of a 422.
+///
+/// Source: apimachinery pkg/util/validation/field/errors.go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueNotSupported`, `FieldValueDuplicate`,
+    /// `FieldValueForbidden` …: the reason of the cause.
+    pub reason: &'static str,
+    /// The field's path.
+    pub field: String,
+    /// What is wrong, with the bad value, as in `Invalid value: "x": must be …`.
+    pub detail: String,
+}
+
+impl Status {
+    /// A failure with a code, a reason and a message.
+    pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: "Status".to_owned(),
+            api_version: "v1".to_owned(),
+            metadata: json!({}),
+            status: "Failure".to_owned(),
+            message: message.into(),
+            reason: reason.to_owned(),
+            details: None,
+            code: i32::from(code),
+        }
+    }
+
+    fn about(mut self, group: &str, kind: &str, name: &str) -> Self {
+        self.details = Some(StatusDetails {
+            name: name.to_owned(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
+            ..StatusDetails::default()
+        });
+        self
+    }
+
+    /// 400 `BadRequest`.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::failure(400, "BadRequest", message)
+    }
+
+    /// 404: the object does not exist. `resource` is the plural.
+    ///
+    /// Source: apimachinery pkg/api/errors/errors.go, `NewNotFound`.
+    pub fn not_found(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", group_resource(group, resource));
+        Self::failure(404, "NotFound", message).about(group, resource, name)
+    }
+
+    /// 409: there is one already. Source: `NewAlreadyExists`.
+    pub fn already_exists(group: &str, resource: &str, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", group_resource(group, resource));
+        Self::failure(409, "AlreadyExists", message).about(group, resource, name)
+    }
+
+    /// 409: somebody else was faster. Source: `NewConflict`.
+    pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let message =
+            format!("Operation cannot be fulfilled on {} \"{name}\": {why}", group_resource(group, resource));
+        Self::failure(409, "Conflict", message).about(group, resource, name)
+    }
+
+    /// 403: an admission plugin says no. The name is left out of the message when it is empty.
+    ///
+    /// Source: `NewForbidden`.
+    pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
+        let resource_text = group_resource(group, resource);
+        let message = if name.is_empty() {
+            format!("{resource_text} is forbidden: {why}")
+        } else {
+            format!("{resource_text} \"{name}\" is forbidden: {why}")
+        };
+        Self::failure(403, "Forbidden", message).about(group, resource, name)
+    }
+
+    /// 422: the object is invalid, for these reasons. Source: `NewInvalid`.
+    pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
+        let mut lines: Vec<String> = Vec::new();
+        for error in errors {
+            let line = format!("{}: {}", error.field, error.detail);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        let list =
+            if let [line] = lines.as_slice() { line.clone() } else { format!("[{}]", lines.join(", ")) };
+        let kind_text = group_resource(group, kind);
+        let message = if lines.is_empty() {
+            format!("{kind_text} \"{name}\" is invalid")
+        } else {
+            format!("{kind_text} \"{name}\" is invalid: {list}")
+        };
+        let mut status = Self::failure(422, "Invalid", message).about(group, kind, name);
+        if let Some(details) = &mut status.details {
+            details.causes = errors
+                .iter()
+                .map(|error| StatusCause {
+                    reason: error.reason.to_owned(),
+                    message: error.detail.clone(),
+                    field: error.field.clone(),
+                })
+                .collect();
+        }
+        status
+    }
+
+    /// 500 `InternalError`: `Internal error occurred: <message>`. Source: `NewInternalError`.
+    pub fn internal_error(message: &str) -> Self {
+        let mut status = Self::failure(500, "InternalError", format!("Internal error occurred: {message}"));
+        status.details = Some(StatusDetails {
+            causes: vec![StatusCause { message: message.to_owned(), ..StatusCause::default() }],
+            ..StatusDetails::default()
+        });
+        status
+    }
+
+    /// 504 `Timeout`: `Timeout: <message>`. Source: `NewTimeoutError`.
+    pub fn timeout(message: &str) -> Self {
+        let mut status = Self::failure(504, "Timeout", format!("Timeout: {message}"));
+        status.details = Some(StatusDetails::default());
+        status
+    }
+
+    /// 501: kube-apiserver can do this and admit does not imitate it. Not a Status of Kubernetes.
+    pub fn unsupported(what: &Unsupported) -> Self {
+        Self::failure(501, "NotImplemented", format!("admit does not imitate this: {}", what.what))
+    }
+}
+
+/// Something that kube-apiserver does and admit does not imitate: said, never guessed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unsupported: {what}")]
+pub struct Unsupported {
+    /// What is not imitated, as a fragment: `match conditions (webhook "x")`.
+    pub what: String,
+}
+
+fn group_resource(group: &str, resource: &str) -> String {
+    if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
+}
