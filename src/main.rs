@@ -1,2 +1,50 @@
-//! The command.
-fn main() {}
+//! The command `admit`.
+
+mod certs;
+mod exit_code;
+mod fakes;
+mod run;
+mod serve;
+mod steps;
+mod target;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit_code::{ExitCode, Failure};
+
+/// kube-apiserver's admission webhooks without a cluster.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = exit_code::TABLE)]
+struct Admit {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Steps(run::Steps),
+    Fakes(fakes::Fakes),
+    Serve(serve::Serve),
+    Certs(certs::Certs),
+}
+
+fn main() -> std::process::ExitCode {
+    let admit = Admit::parse();
+    let outcome = exit_code::with_runtime(async {
+        match admit.command {
+            Command::Run(run) => run.run().await,
+            Command::Steps(steps) => steps.run(),
+            Command::Fakes(fakes) => fakes.run().await,
+            Command::Serve(serve) => serve.run().await,
+            Command::Certs(certs) => certs.run(),
+        }
+    });
+    match outcome {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            anstream::eprintln!("error: {failure}");
+            failure.code.into()
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Every exit status of the command, named in one place.
+
+use std::fmt;
+use std::future::Future;
+
+/// What the command's exit status says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitCode {
+    /// All that was asked for holds.
+    Ok = 0,
+    /// A scenario failed.
+    Failed = 1,
+    /// The command line, a feature or another input file cannot be understood. (clap exits with 2 too.)
+    Usage = 2,
+    /// Something around the command is not as it must be: a port, a cluster, KUBEBUILDER_ASSETS.
+    Environment = 3,
+    /// Nothing was selected to run.
+    NothingRun = 4,
+    /// kube-apiserver can do this and admit does not imitate it.
+    Unsupported = 5,
+}
+
+/// The table that `admit --help` ends with.
+pub(crate) const TABLE: &str = "\
+Exit status:
+  0  all that was asked for holds
+  1  a scenario failed
+  2  the command line or an input file cannot be understood
+  3  a port, a cluster or KUBEBUILDER_ASSETS is not as it must be
+  4  nothing was selected to run
+  5  kube-apiserver can do this and admit does not imitate it";
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// A message for people, what to do about it, and the exit status.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit status.
+    pub(crate) code: ExitCode,
+    message: String,
+}
+
+impl Failure {
+    /// A failure of an input: names the file, line or field and what was expected.
+    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+        Self { code: ExitCode::Usage, message: message.to_string() }
+    }
+
+    /// A failure of the surroundings: says what to do.
+    pub(crate) fn environment(message: impl fmt::Display) -> Self {
+        Self { code: ExitCode::Environment, message: message.to_string() }
+    }
+
+    /// Something that admit does not imitate.
+    pub(crate) fn unsupported(message: impl fmt::Display) -> Self {
+        Self { code: ExitCode::Unsupported, message: message.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Runs `command` on a tokio runtime.
+pub(crate) fn with_runtime(
+    command: impl Future<Output = Result<ExitCode, Failure>>,
+) -> Result<ExitCode, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::environment(format!("cannot start the runtime: {error}")))?
+        .block_on(command)
+}

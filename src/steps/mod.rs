@@ -1,0 +1,16 @@
+//! What the sentences of a feature file do: one file per noun.
+
+pub(crate) mod world;
+
+/// What `admit steps` prints of one step, and what tests hold every step to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepHelp {
+    /// `Given`, `When` or `Then`.
+    pub(crate) keyword: &'static str,
+    /// The step as a cucumber expression.
+    pub(crate) expression: &'static str,
+    /// One line: what it does.
+    pub(crate) help: &'static str,
+    /// A sentence that matches it, with its doc string or table if it takes one.
+    pub(crate) example: &'static str,
+}
