@@ -1,6 +1,7 @@
 //! A file of fakes, as a person writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use certs::Name;
@@ -56,14 +57,16 @@ pub enum Kind {
 }
 
 /// What is wrong with a file, and where.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}:{column}: {message}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
     file: String,
     line: u64,
     column: u64,
     message: String,
+    quoted: String,
 }
+
+impl std::error::Error for FileError {}
 
 /// The file as it is written. What is not given has its default here or in [`FakesFile::parse`].
 #[derive(Deserialize)]
@@ -120,9 +123,13 @@ impl FakesFile {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn parse(text: &str, file: &str) -> Result<Self, FileError> {
+        if text.trim().is_empty() {
+            let message = "it is empty: expected `version: 1` and `webhooks`".to_owned();
+            return Err(FileError::at(file, text, Location::UNKNOWN, message));
+        }
         let written: Written =
-            serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(file, &error))?;
-        let wrong = |place: Location, message: String| FileError::at(file, place, message);
+            serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(file, text, &error))?;
+        let wrong = |place: Location, message: String| FileError::at(file, text, place, message);
         if written.version.value != VERSION {
             let message = format!("version {} is unknown: expected {VERSION}", written.version.value);
             return Err(wrong(written.version.referenced, message));
@@ -161,13 +168,31 @@ impl FakesFile {
 }
 
 impl FileError {
-    fn at(file: &str, place: Location, message: String) -> Self {
-        Self { file: file.to_owned(), line: place.line(), column: place.column(), message }
+    fn at(file: &str, text: &str, place: Location, message: String) -> Self {
+        let (line, column) = (place.line(), place.column());
+        let index = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
+        let quoted = index.and_then(|index| text.lines().nth(index)).unwrap_or_default();
+        Self { file: file.to_owned(), line, column, message, quoted: quoted.chars().take(200).collect() }
     }
 
-    fn unreadable(file: &str, error: &serde_saphyr::Error) -> Self {
+    fn unreadable(file: &str, text: &str, error: &serde_saphyr::Error) -> Self {
         let place = error.location().unwrap_or(Location::UNKNOWN);
-        Self::at(file, place, error.to_string())
+        let message = error.without_snippet().to_string();
+        let suffix = format!(" at line {}, column {}", place.line(), place.column());
+        let message = message.strip_suffix(&suffix).map(str::to_owned).unwrap_or(message);
+        Self::at(file, text, place, message)
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, column, message, quoted } = self;
+        if *line == 0 {
+            return write!(f, "{file}: {message}");
+        }
+        write!(f, "{file}:{line}:{column}: {message}")?;
+        // The line names the field, which messages about values do not.
+        if quoted.trim().is_empty() { Ok(()) } else { write!(f, "\n  {line} | {quoted}") }
     }
 }
 

@@ -1,6 +1,6 @@
 //! All fakes of some files, running.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -38,6 +38,9 @@ pub enum FleetError {
         "it listens on {0}, which is no address to call: say with `host` under which name or address it is reached"
     )]
     NoHost(IpAddr),
+    /// Applied one after the other, the second would replace the first.
+    #[error("two files have configurations named `{0}`: give one of them another `name`")]
+    SameName(String),
     /// There are more certificates than ports.
     #[error("there is no port after 65535 for a further certificate")]
     NoPort,

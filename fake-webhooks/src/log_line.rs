@@ -6,7 +6,7 @@ use crate::{Answered, Entry};
 
 /// The call in one line: time, webhook, operation, kind, object, answer.
 pub(crate) fn log_line(webhook: &str, entry: &Entry) -> String {
-    let request = entry.review().map(|mut review| review["request"].take()).unwrap_or_default();
+    let request = entry.review().and_then(|review| review.get("request").cloned()).unwrap_or_default();
     let what = match request["operation"].as_str() {
         Some(operation) => {
             let kind = request["kind"]["kind"].as_str().unwrap_or("?");
