@@ -22,8 +22,8 @@ use crate::Failure;
 #[derive(Debug)]
 pub(super) struct Envtest {
     // Fields are dropped in this order: the servers before their folder.
-    apiserver: Server,
-    etcd: Server,
+    _apiserver: Server,
+    _etcd: Server,
     _folder: TempDir,
 }
 
@@ -32,16 +32,6 @@ struct Server {
     name: &'static str,
     child: Child,
     log: PathBuf,
-}
-
-impl Envtest {
-    /// Stops both servers. What they stored is thrown away, so nothing has to end cleanly.
-    pub(super) async fn stop(mut self) {
-        for server in [&mut self.apiserver, &mut self.etcd] {
-            // It fails where the server has ended by itself, which is as good.
-            let _: std::io::Result<()> = server.child.kill().await;
-        }
-    }
 }
 
 /// Starts both servers and waits until the API server is ready; `tell` hears what is being waited for.
@@ -70,7 +60,8 @@ async fn start_once(assets: &Assets, tell: &impl Fn(&str)) -> Result<(Target, En
 
     tell("starting etcd and kube-apiserver");
     let started = Instant::now();
-    let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &etcd_flags(folder.path(), &etcd_url, peer_port))?;
+    let mut etcd =
+        Server::spawn("etcd", &assets.etcd, folder.path(), &etcd_flags(folder.path(), &etcd_url, peer_port))?;
     let mut apiserver = Server::spawn(
         "kube-apiserver",
         &assets.apiserver,
@@ -100,7 +91,7 @@ async fn start_once(assets: &Assets, tell: &impl Fn(&str)) -> Result<(Target, En
         fakes_listen: LOOPBACK,
         audit,
     };
-    Ok((target, Envtest { apiserver, etcd, _folder: folder }))
+    Ok((target, Envtest { _apiserver: apiserver, _etcd: etcd, _folder: folder }))
 }
 
 struct Assets {
@@ -110,7 +101,8 @@ struct Assets {
 
 impl Assets {
     fn find() -> Result<Self, Failure> {
-        const ADVICE: &str = "  get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)";
+        const ADVICE: &str =
+            "  get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)";
         let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) else {
             return Err(Failure::environment(format!(
                 "--target envtest needs KUBEBUILDER_ASSETS: a folder with etcd and kube-apiserver\n{ADVICE}"
@@ -173,7 +165,8 @@ fn audit_policy() -> serde_json::Value {
 }
 
 fn certificate() -> Result<(String, Leaf), Failure> {
-    let failed = |error: certs::Error| Failure::environment(format!("no certificate for kube-apiserver: {error}"));
+    let failed =
+        |error: certs::Error| Failure::environment(format!("no certificate for kube-apiserver: {error}"));
     let authority = CertificateAuthority::new("admit envtest").map_err(failed)?;
     let leaf = authority.issue(&[certs::Name::Ip(LOOPBACK)]).map_err(failed)?;
     Ok((authority.certificate_pem().to_owned(), leaf))
@@ -196,6 +189,10 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
     vec![
         flag("etcd-servers", etcd_url),
         flag("bind-address", LOOPBACK),
+        // Without it a machine without a default route has no address to advertise, and the server does not start.
+        flag("advertise-address", LOOPBACK),
+        // It is advertised to nobody: the service `kubernetes` refuses a loopback address.
+        flag("endpoint-reconciler-type", "none"),
         flag("secure-port", secure_port),
         flag("cert-dir", folder.join("certs").display()),
         flag("tls-cert-file", files.certificate.display()),
@@ -213,8 +210,6 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
         flag("audit-log-path", files.audit_log.display()),
         // An event is in the file before its response is sent.
         flag("audit-log-mode", "blocking"),
-        // The second endpoint of a kubernetes service that nobody asks for is a loopback address, which is refused.
-        flag("endpoint-reconciler-type", "none"),
     ]
 }
 
@@ -255,6 +250,20 @@ impl Server {
     }
 }
 
+/// What the server stored is thrown away, so it does not have to end cleanly; but its folder can only be removed once it
+/// has ended, also on the way out of a failure or a panic, where nothing can be awaited.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let killed = self.child.start_kill();
+        for _ in 0..LONGEST_STOP_MILLISECONDS {
+            if killed.is_err() || !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 /// The last lines of a log, indented.
 fn end_of(log: &Path) -> String {
     let text = match fs::read(log) {
@@ -281,7 +290,9 @@ async fn client(files: &Files, port: u16) -> Result<kube::Client, Failure> {
         "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
         "current-context": "envtest",
     });
-    let failed = |error: &dyn std::error::Error| Failure::environment(format!("no client for kube-apiserver: {error}"));
+    let failed = |error: &dyn std::error::Error| {
+        Failure::environment(format!("no client for kube-apiserver: {error}"))
+    };
     let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).map_err(|error| failed(&error))?;
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
@@ -310,4 +321,5 @@ fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], Failure> {
 const ATTEMPTS: u32 = 3;
 const LONGEST_START: Duration = Duration::from_secs(60);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+const LONGEST_STOP_MILLISECONDS: u32 = 2_000;
 const LOG_LINES: usize = 12;

@@ -72,7 +72,7 @@ impl fmt::Display for TargetKind {
 pub(crate) struct Launched {
     /// What the scenarios speak to.
     pub(crate) target: Arc<Target>,
-    servers: Option<Envtest>,
+    _servers: Option<Envtest>,
 }
 
 impl Launched {
@@ -89,14 +89,7 @@ impl Launched {
             }
             TargetKind::Cluster => (cluster::target(arguments).await?, None),
         };
-        Ok(Self { target: Arc::new(target), servers })
-    }
-
-    /// Stops the servers that were started and waits until they are gone.
-    pub(crate) async fn stop(self) {
-        if let Some(servers) = self.servers {
-            servers.stop().await;
-        }
+        Ok(Self { target: Arc::new(target), _servers: servers })
     }
 }
 
