@@ -1,0 +1,4 @@
+//! The feature files that the binary carries.
+
+/// Path and text of every file in `features/`.
+pub(crate) const FEATURES: &[(&str, &str)] = &[];
