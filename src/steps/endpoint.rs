@@ -1,6 +1,6 @@
 //! How a fake of a scenario is reached from the server, and what it received.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -51,13 +51,13 @@ impl Running {
             Endpoint::Trusted => Certificate::Valid,
             Endpoint::Presenting(defect) => Certificate::Defective(defect),
         };
-        let is_local = host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
-        let (ip, remote_access, names) = if is_local {
-            (Ipv4Addr::LOCALHOST, RemoteAccess::Refused, Vec::new())
+        let is_local = target.fakes_listen.is_loopback();
+        let (remote_access, names) = if is_local {
+            (RemoteAccess::Refused, Vec::new())
         } else {
-            (Ipv4Addr::UNSPECIFIED, RemoteAccess::Allowed, vec![host.clone()])
+            (RemoteAccess::Allowed, vec![host.clone()])
         };
-        let listen = SocketAddr::from((ip, 0));
+        let listen = SocketAddr::new(target.fakes_listen, 0);
         let fake = Fake { behaviour, certificate, listen, names, remote_access, ..Fake::default() };
         Ok(Self::Fake { fake: FakeWebhook::start(fake).await?, host })
     }

@@ -50,7 +50,8 @@ impl Names {
 
     /// The whole name of the webhook that the feature calls `short`: itself if it is a domain already.
     pub(crate) fn webhook(short: &str) -> String {
-        if short.split('.').count() >= 3 { short.to_owned() } else { format!("{short}.{WEBHOOK_DOMAIN}") }
+        let short = short.to_lowercase().replace(" ", "-");
+        if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
     /// From now on `group` stands for a group that only this scenario has.
