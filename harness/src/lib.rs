@@ -21,6 +21,7 @@ pub mod dispatcher;
 pub mod event;
 pub mod metrics;
 pub mod plugin;
+pub mod quantity;
 pub mod selector;
 pub mod status;
 pub mod warnings;
