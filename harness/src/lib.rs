@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod plugin;
 pub mod quantity;
 pub mod selector;
+pub mod server;
 pub mod status;
 pub mod warnings;
 
