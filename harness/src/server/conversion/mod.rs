@@ -27,7 +27,7 @@ pub(crate) enum Converter {
 /// # Errors
 /// [`ConversionError`] when the server does not convert between the two kinds, or admit does not.
 ///
-/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/nop_converter.go.
+/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and nop_converter.go.
 pub(crate) fn convert(
     object: &Value,
     kind: &GroupVersionKind,
@@ -42,8 +42,8 @@ pub(crate) fn convert(
             Ok(with_api_version(object, kind))
         }
         Converter::CustomResource => Err(ConversionError::Refused(format!(
-            "request to convert CR from an invalid group/version: {}",
-            from.api_version()
+            "request to convert CR to an invalid group/version: {}",
+            kind.api_version()
         ))),
         Converter::CustomResourceWebhook => Err(unsupported(&from, kind, " by a conversion webhook")),
         Converter::Scheme => by_scheme(object, &from, kind),
