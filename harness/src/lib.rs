@@ -20,6 +20,7 @@ pub mod config;
 pub mod dispatcher;
 pub mod event;
 pub mod metrics;
+pub mod names;
 pub mod plugin;
 pub mod quantity;
 pub mod selector;

@@ -27,9 +27,7 @@ enum Format {
 #[non_exhaustive]
 pub enum QuantityError {
     /// The text is not a number followed by a suffix.
-    #[error(
-        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-    )]
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
     Format,
     /// The suffix is not known.
     #[error("unable to parse quantity's suffix")]
@@ -40,18 +38,8 @@ pub enum QuantityError {
 }
 
 const NANOS: i128 = 1_000_000_000;
-const DECIMAL_SUFFIXES: [(&str, i32); 10] = [
-    ("n", -9),
-    ("u", -6),
-    ("m", -3),
-    ("", 0),
-    ("k", 3),
-    ("M", 6),
-    ("G", 9),
-    ("T", 12),
-    ("P", 15),
-    ("E", 18),
-];
+const DECIMAL_SUFFIXES: [(&str, i32); 10] =
+    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY_SUFFIXES: [(&str, u32); 6] =
     [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 
@@ -205,9 +193,10 @@ impl<'a> Parts<'a> {
         let fraction = self.fraction.trim_end_matches('0');
         // More than this many decimal places are below a nano-unit whatever the suffix; one digit stands for all.
         let kept = fraction.get(..36).unwrap_or(fraction);
-        let number = self.whole.bytes().chain(kept.bytes()).try_fold(0_i128, |number, digit| {
-            number.checked_mul(10)?.checked_add(i128::from(digit - b'0'))
-        });
+        let number =
+            self.whole.bytes().chain(kept.bytes()).try_fold(0_i128, |number, digit| {
+                number.checked_mul(10)?.checked_add(i128::from(digit - b'0'))
+            });
         let places = i32::try_from(kept.len()).map_or(i32::MAX, |places| places);
         Ok((number.ok_or(QuantityError::TooLarge)?, places))
     }
@@ -261,7 +250,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, canonical: &str) {
-        assert_eq!(Quantity::parse(text).map(|quantity| quantity.to_string()), Ok(canonical.to_owned()), "{text}");
+        assert_eq!(
+            Quantity::parse(text).map(|quantity| quantity.to_string()),
+            Ok(canonical.to_owned()),
+            "{text}"
+        );
     }
 
     #[test]
