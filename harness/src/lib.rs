@@ -19,6 +19,7 @@ pub mod cluster_state;
 pub mod config;
 pub mod dispatcher;
 pub mod event;
+pub mod matching;
 pub mod metrics;
 pub mod names;
 pub mod plugin;
