@@ -18,6 +18,7 @@ pub mod client;
 pub mod cluster_state;
 pub mod config;
 pub mod dispatcher;
+pub mod equality;
 pub mod event;
 pub mod matching;
 pub mod metrics;
