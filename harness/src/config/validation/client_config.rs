@@ -78,11 +78,11 @@ fn service_path(text: &str, path: &str, errors: &mut Errors) {
     if !text.starts_with('/') {
         errors.invalid(path, text, "must start with a '/'");
     }
-    // The first character goes even if it is no slash.
+    // The first byte goes even if it is no slash; what is left of a longer character is not empty.
     let mut rest = text.chars();
-    rest.next();
-    let rest = rest.as_str();
-    for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+    let first = rest.next().filter(|first| !first.is_ascii());
+    let rest = first.map_or_else(|| rest.as_str().to_owned(), |_| text.to_owned());
+    for (index, segment) in rest.strip_suffix('/').unwrap_or(&rest).split('/').enumerate() {
         if segment.is_empty() {
             errors.invalid(path, text, &format!("segment[{index}] may not be empty"));
             continue;

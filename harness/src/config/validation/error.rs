@@ -2,16 +2,30 @@
 
 use serde_json::Value;
 
-use crate::quoting::quote;
+use crate::quoting::{encode, quote};
 use crate::status::FieldError;
 
 /// A list of errors that is being written.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
 #[derive(Debug, Default)]
-pub(super) struct Errors(pub(super) Vec<FieldError>);
+pub(super) struct Errors(Vec<FieldError>);
 
 impl Errors {
+    /// The errors in order, each once.
+    ///
+    /// Source: apimachinery pkg/api/validate/errors.go: the filter that all errors of a create pass through drops
+    /// repetitions.
+    pub(super) fn distinct(self) -> Vec<FieldError> {
+        let mut distinct = Vec::with_capacity(self.0.len());
+        for error in self.0 {
+            if !distinct.contains(&error) {
+                distinct.push(error);
+            }
+        }
+        distinct
+    }
+
     pub(super) fn required(&mut self, path: impl Into<String>, detail: &str) {
         let text =
             if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
@@ -25,7 +39,7 @@ impl Errors {
 
     /// A number or a list that is invalid.
     pub(super) fn invalid_value(&mut self, path: impl Into<String>, value: &Value, detail: &str) {
-        self.push("FieldValueInvalid", path, format!("Invalid value: {value}: {detail}"));
+        self.push("FieldValueInvalid", path, format!("Invalid value: {}: {detail}", encode(value)));
     }
 
     /// A text that is wrong in several ways: one error for each.

@@ -45,7 +45,7 @@ pub fn validate(configuration: &Value) -> Vec<FieldError> {
         }
     }
     metadata::validate_static_suffix(metadata, &mut errors);
-    errors.0
+    errors.distinct()
 }
 
 fn validate_webhook(webhook: &Value, path: &str, mutating: bool, errors: &mut Errors) {
