@@ -14,7 +14,7 @@ use crate::quantity::Quantity;
 /// Which fields are what is told by their names.
 ///
 /// Source: apimachinery pkg/api/equality/semantic.go, `Semantic`, and
-/// third_party/forked/golang/reflect/deep_equal.go.
+/// `third_party/forked/golang/reflect/deep_equal.go`.
 pub fn semantically_equal(a: &Value, b: &Value, built_in: bool) -> bool {
     if built_in { same(a, b, Field::Other) } else { a == b }
 }

@@ -48,7 +48,7 @@ pub struct Webhook {
 
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookId {
     /// `metadata.name` of the configuration.

@@ -330,10 +330,8 @@ fn within(number: i64, length: usize) -> Result<usize, String> {
 /// Source: Go strconv/atoi.go, `Atoi`.
 fn number(key: &str) -> Result<i64, String> {
     key.parse().map_err(|error: std::num::ParseIntError| {
-        let what = match error.kind() {
-            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
-        };
+        let too_large = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+        let what = if too_large { "value out of range" } else { "invalid syntax" };
         format!("strconv.Atoi: parsing {}: {what}", quote(key))
     })
 }

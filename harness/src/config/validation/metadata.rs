@@ -46,7 +46,7 @@ fn without_trailing_dash(prefix: &str) -> String {
     format!("{}a", stem.as_str())
 }
 
-/// Source: kubernetes pkg/apis/admissionregistration/validation/static_suffix.go, `ValidateStaticSuffix`.
+/// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `ValidateStaticSuffix`.
 pub(super) fn validate_static_suffix(metadata: &Value, errors: &mut Errors) {
     let name = text(metadata, "name").unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {

@@ -28,7 +28,7 @@ const MAX_MATCH_CONDITIONS: usize = 64;
 /// expressions of match conditions are not compiled.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
-/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; static_suffix.go beside it.
+/// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` beside it.
 pub fn validate(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     let metadata = configuration.get("metadata").unwrap_or(&Value::Null);
