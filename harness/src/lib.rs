@@ -18,10 +18,17 @@ pub mod client;
 pub mod cluster_state;
 pub mod config;
 pub mod dispatcher;
+pub mod equality;
 pub mod event;
+pub mod matching;
 pub mod metrics;
+pub mod names;
+pub mod patch;
 pub mod plugin;
+pub mod quantity;
+pub mod quoting;
 pub mod selector;
+pub mod server;
 pub mod status;
 pub mod warnings;
 
