@@ -68,7 +68,9 @@ fn imports(source: &str) -> BTreeSet<&str> {
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .flat_map(|line| line.split("crate::").skip(1))
-        .map(|rest| rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or(""))
+        .map(|rest| {
+            rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or("")
+        })
         .collect()
 }
 
@@ -141,7 +143,9 @@ fn every_rust_file_is_compiled() {
             })
         };
         let beside = parent.with_extension("rs");
-        if !["mod.rs", "lib.rs", "main.rs"].iter().any(|root| named_in(parent.join(root))) && !named_in(beside) {
+        if !["mod.rs", "lib.rs", "main.rs"].iter().any(|root| named_in(parent.join(root)))
+            && !named_in(beside)
+        {
             findings.push(format!("{}: no module names it", file.display()));
         }
     }
@@ -180,7 +184,8 @@ fn the_rules_of_kubernetes_name_their_source() {
 #[test]
 fn harness_and_fake_webhooks_share_no_code() {
     for (member, other) in [("harness", "fake-webhooks"), ("fake-webhooks", "harness")] {
-        let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).expect("there is a manifest");
+        let manifest =
+            fs::read_to_string(root().join(member).join("Cargo.toml")).expect("there is a manifest");
         let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
         let own = dependencies.split("[dev-dependencies]").next().unwrap_or_default();
         assert!(!own.contains(&format!("{other}.")), "{member} depends on {other}");

@@ -112,13 +112,14 @@ impl Display {
 
     fn draw(&mut self, line: &str) {
         let line: String = line.chars().take(LINE_WIDTH).collect();
-        anstream::eprint!("\r\x1b[K{FAINT}{line}{FAINT:#}");
+        self.clear();
+        anstream::eprint!("{FAINT}{line}{FAINT:#}");
         self.progress = ProgressLine::Drawn;
     }
 
     fn clear(&mut self) {
         if self.progress == ProgressLine::Drawn {
-            // Not through a style: the line must go also where colours are off.
+            // Not through anstream: the line must go also where colours are off.
             let _: std::io::Result<()> = std::io::stderr().write_all(b"\r\x1b[K");
             self.progress = ProgressLine::Hidden;
         }

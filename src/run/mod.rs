@@ -1,18 +1,25 @@
 //! `admit run` and `admit steps`: feature files against a target.
 
+mod catalogue;
 mod display;
 mod features;
+mod list;
 mod live;
 pub(crate) mod narration;
 mod order;
 mod plan;
 mod record;
+mod report;
 mod runner;
+mod sentences;
 mod shipped;
 mod stop;
 mod summary;
 mod writer;
 
+pub(crate) use catalogue::Steps;
+
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +36,7 @@ use live::Live;
 use narration::Narrators;
 use plan::{Plan, Selection};
 use record::Record;
+use report::{Circumstances, Reports};
 use runner::{AfterFailure, Pace};
 use stop::{End, Signals};
 use writer::Writer;
@@ -59,6 +67,18 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Pace")]
     retries: u8,
 
+    /// Print what would run, with file and line, and run nothing
+    #[arg(long, help_heading = "Output")]
+    list: bool,
+
+    /// Write a JUnit report
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    junit: Option<PathBuf>,
+
+    /// Write a JSON report: every scenario, attempt and step with its status, duration and what it told
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
     /// Show only what failed, and the summary
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
@@ -67,23 +87,25 @@ pub(crate) struct Run {
     target: TargetArguments,
 }
 
-/// Prints every step with a line of help and an example
-#[derive(Debug, clap::Args)]
-pub(crate) struct Steps {}
-
 impl Run {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
         let selection =
             Selection { tags: self.tags.clone(), name: self.name.clone(), target: self.target.target };
         let plan = Plan::new(features::read(&self.paths)?, &selection);
+        let mut display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
+        if self.list && !plan.scenarios.is_empty() {
+            display.print(&list::text(&plan.scenarios));
+            return Ok(ExitCode::Ok);
+        }
         if plan.features.is_empty() {
             return Err(nothing_runs(&plan));
         }
+        sentences::check(&plan.features)?;
+        let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
         let mut signals = Signals::listen()?;
-        let detail = if self.quiet { Detail::Failures } else { Detail::Everything };
-        let display = std::cell::RefCell::new(Display::new(detail));
+        let display = RefCell::new(display);
         let launched = tokio::select! {
             launched = Launched::start(&self.target, |what| display.borrow_mut().wait(what)) => launched,
             () = signals.next() => return Ok(ExitCode::Interrupted),
@@ -112,12 +134,14 @@ impl Run {
         let end = stop::until_done(run, &mut signals, &stop, &live).await;
         ticker.abort();
 
-        let unchecked = launched.target.audit.unchecked();
-        let failed = live.finish(|record, display| {
-            display.print(&summary::summary(record, unchecked));
-            record.counts().failed
-        });
+        let circumstances =
+            Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         drop(launched);
+        let (failed, written) = live.finish(|record, display| {
+            display.print(&summary::summary(record, circumstances.unchecked_audits));
+            (record.counts().failed, reports.write(record, circumstances))
+        });
+        written?;
         Ok(match end {
             End::Stopped => ExitCode::Interrupted,
             End::Done if failed > 0 => ExitCode::Failed,
@@ -135,12 +159,6 @@ impl Run {
             after_failure: if self.fail_fast { AfterFailure::Stop } else { AfterFailure::GoOn },
             retries: self.retries.into(),
         }
-    }
-}
-
-impl Steps {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        Err(Failure::unsupported("not written yet"))
     }
 }
 

@@ -1,5 +1,6 @@
 //! cucumber as a library: runs planned features, and stops when somebody asks for it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use cucumber::{Cucumber, World as _, cli, parser, runner};
@@ -71,6 +72,9 @@ pub(crate) async fn run(
         }
         Box::pin(async move {
             let narrator = narrators.begin(ScenarioKey::new(feature, scenario));
+            if let Some(folder) = feature.path.as_deref().and_then(Path::parent) {
+                world.read_files_from(folder);
+            }
             if stopped {
                 // Unwinding is the only way in which cucumber lets a scenario end before its first step.
                 std::panic::resume_unwind(Box::new(Stopped));

@@ -29,3 +29,6 @@ pub(crate) struct StepHelp {
     /// A sentence that matches it, with its doc string or table if it takes one.
     pub(crate) example: &'static str,
 }
+
+/// Every step.
+pub(crate) const STEPS: &[StepHelp] = &[];
