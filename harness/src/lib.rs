@@ -19,11 +19,18 @@ pub mod cluster_state;
 pub mod config;
 pub mod dispatcher;
 pub mod event;
+pub mod failure;
 pub mod metrics;
 pub mod plugin;
+pub mod reinvocation;
+pub mod review;
 pub mod selector;
 pub mod status;
 pub mod warnings;
+
+mod mutation;
+#[cfg(test)]
+mod testing;
 
 /// The Kubernetes version whose behaviour this crate imitates.
 pub const KUBERNETES_VERSION: &str = "1.37.1";
