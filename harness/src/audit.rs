@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::event::{CallResult, Called, Event, Phase, Record};
+use crate::names;
 
 /// The annotations that an audit event of level Request carries. Of several values for one key the first stays.
 ///
@@ -113,21 +114,9 @@ fn escape_html(json: &str) -> String {
 
 /// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
 ///
-/// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`; apimachinery pkg/util/validation/validation.go.
+/// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
 fn is_qualified_name(key: &str) -> bool {
-    let Some((prefix, name)) = key.split_once('/') else { return false };
-    let ends_are = |text: &str, allowed: fn(&u8) -> bool| {
-        text.as_bytes().first().is_some_and(allowed) && text.as_bytes().last().is_some_and(allowed)
-    };
-    let is_label = |label: &str| {
-        ends_are(label, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-            && label.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-    };
-    prefix.len() <= 253
-        && prefix.split('.').all(is_label)
-        && name.len() <= 63
-        && ends_are(name, u8::is_ascii_alphanumeric)
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    key.contains('/') && names::label_key(key).is_empty()
 }
 
 /// `1.234567891s`: how Go prints a duration.

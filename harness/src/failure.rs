@@ -2,18 +2,45 @@
 
 use serde_json::json;
 
+use crate::caller::CallError;
 use crate::config::FailurePolicy;
-use crate::event::CallFailure;
+use crate::event::{CallFailure, CallResult, Called};
 use crate::review::quoted;
 use crate::status::Status;
 
-/// What a failed call does to the request: goes on, or fails with this Status.
+/// How a call that failed ends: only here the failure policy is asked.
+pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
+    let failed_open = match policy {
+        FailurePolicy::Ignore => true,
+        FailurePolicy::Fail => false,
+    };
+    CallResult::Failed { failure, failed_open }
+}
+
+/// What the client gets because of this call; none if the request goes on.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
-pub fn judge(webhook: &str, policy: FailurePolicy, failure: &CallFailure) -> Result<(), Box<Status>> {
-    match policy {
-        FailurePolicy::Ignore => Ok(()),
-        FailurePolicy::Fail => Err(failed_closed(webhook, failure)),
+pub fn refusal(called: &Called) -> Option<Box<Status>> {
+    match &called.result {
+        CallResult::Allowed { .. } | CallResult::Failed { failed_open: true, .. } => None,
+        CallResult::Denied(status) | CallResult::ServerError { status, .. } => Some(status.clone()),
+        CallResult::Failed { failure, failed_open: false } => {
+            Some(failed_closed(&called.webhook.name, failure))
+        }
+    }
+}
+
+/// A call without a reply, with its code in metrics.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
+pub fn no_reply(error: CallError) -> CallFailure {
+    match error {
+        CallError::Client(text) => {
+            CallFailure { reason: format!("could not get REST client: {text}"), code: 500 }
+        }
+        CallError::Transport(text) => {
+            CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 }
+        }
     }
 }
 
@@ -86,6 +113,7 @@ pub fn bare(message: impl Into<String>) -> Box<Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::called;
 
     #[track_caller]
     fn check_denial(status: Option<Status>, code: i32, message: &str) {
@@ -115,11 +143,12 @@ mod tests {
     #[test]
     fn failing_closed_is_a_500_whatever_the_webhook_answered() {
         let failure = CallFailure { reason: "failed to call webhook: teapot".to_owned(), code: 418 };
-        let status = judge("w", FailurePolicy::Fail, &failure).unwrap_err();
+        let refusal = |policy| refusal(&called("w", result(policy, failure.clone())));
+        assert_eq!(refusal(FailurePolicy::Ignore), None);
+        let status = refusal(FailurePolicy::Fail).unwrap();
         assert_eq!(status.code, 500);
         let message = r#"failed calling webhook "w": failed to call webhook: teapot"#;
         assert_eq!(status.message, format!("Internal error occurred: {message}"));
         assert_eq!(status.details.unwrap().causes[0].message, message);
-        assert_eq!(judge("w", FailurePolicy::Ignore, &failure), Ok(()));
     }
 }
