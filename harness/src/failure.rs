@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::caller::CallError;
 use crate::config::FailurePolicy;
 use crate::event::{CallFailure, CallResult, Called};
-use crate::review::quoted;
+use crate::quoting::quote;
 use crate::status::Status;
 
 /// How a call that failed ends: only here the failure policy is asked.
@@ -46,7 +46,7 @@ pub fn no_reply(error: CallError) -> CallFailure {
 
 /// 500: the webhook failed, and its policy is `Fail`. The code that the webhook answered is of no matter.
 pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
-    let message = format!("failed calling webhook {}: {}", quoted(webhook), failure.reason);
+    let message = format!("failed calling webhook {}: {}", quote(webhook), failure.reason);
     Box::new(Status::internal_error(&message))
 }
 
@@ -65,7 +65,7 @@ pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
     if matches!(status.status.as_str(), "" | "Success") {
         status.status = "Failure".to_owned();
     }
-    let by = format!("admission webhook {} denied the request", quoted(webhook));
+    let by = format!("admission webhook {} denied the request", quote(webhook));
     status.message = match (status.message.as_str(), status.reason.as_str()) {
         ("", "") => format!("{by} without explanation"),
         ("", reason) => format!("{by}: {reason}"),
@@ -83,7 +83,7 @@ pub fn denial_code(status: &Status) -> i32 {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `NewDryRunUnsupportedErr`.
 pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
-    Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quoted(webhook))))
+    Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
 }
 
 /// 500: a patch where there is no object. The failure policy is of no matter.
@@ -92,7 +92,7 @@ pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
 pub fn nothing_to_patch(webhook: &str) -> Box<Status> {
     Box::new(Status::internal_error(&format!(
         "admission webhook {} attempted to modify the object, which is not supported for this operation",
-        quoted(webhook)
+        quote(webhook)
     )))
 }
 

@@ -27,6 +27,7 @@ pub mod names;
 pub mod patch;
 pub mod plugin;
 pub mod quantity;
+pub mod quoting;
 pub mod reinvocation;
 pub mod review;
 pub mod selector;

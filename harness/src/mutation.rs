@@ -8,7 +8,7 @@ use crate::equality::semantically_equal;
 use crate::event::CallFailure;
 use crate::failure;
 use crate::patch::Patch;
-use crate::review::quoted;
+use crate::quoting::quote;
 use crate::review::response::Response;
 use crate::status::Status;
 
@@ -99,7 +99,7 @@ impl WorkingCopy {
         };
         if response.patch_type != "JSONPatch" {
             let code = response.status.as_ref().map_or(400, failure::denial_code);
-            let reason = format!("unsupported patch type {}", quoted(&response.patch_type));
+            let reason = format!("unsupported patch type {}", quote(&response.patch_type));
             let code = u16::try_from(code).unwrap_or(u16::MAX);
             return Err(PatchError::Failure(CallFailure { reason, code }));
         }
@@ -137,7 +137,7 @@ impl WorkingCopy {
         if self.patched && found.version.is_empty() {
             return Err(ConversionError::Refused(format!(
                 "{found} is unstructured and is not suitable for converting to {}",
-                quoted(&attributes.kind.api_version())
+                quote(&attributes.kind.api_version())
             )));
         }
         // A custom resource that became another kind is refused later, by its validation.
@@ -172,8 +172,8 @@ impl WorkingCopy {
         if meant != self.kind && !state.is_built_in(&meant) {
             return Err(internal_error(&format!(
                 "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-                quoted(&meant.kind),
-                quoted(&meant.api_version()),
+                quote(&meant.kind),
+                quote(&meant.api_version()),
             )));
         }
         if meant != found {

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::fields::json_type;
-use super::{ReviewVersion, quoted, syntax};
+use super::{ReviewVersion, syntax};
+use crate::quoting::quote;
 use crate::attributes::GroupVersionKind;
 
 /// Why bytes are not the object that was asked for, in Go's words.
@@ -87,8 +88,8 @@ pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, De
     }
     Err(DecodeError::new(format!(
         "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
-        quoted(&meant.kind),
-        quoted(&meant.api_version()),
+        quote(&meant.kind),
+        quote(&meant.api_version()),
     )))
 }
 

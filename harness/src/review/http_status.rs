@@ -2,7 +2,7 @@
 
 use super::decode;
 use super::fields::{self, Fields};
-use super::quoted;
+use crate::quoting::quote;
 use crate::caller::Reply;
 use crate::status::Status;
 
@@ -60,7 +60,7 @@ fn generic(code: u16, text: &str) -> String {
                 the request"
             .to_owned(),
         500.. => {
-            format!("an error on the server ({}) has prevented the request from succeeding", quoted(text))
+            format!("an error on the server ({}) has prevented the request from succeeding", quote(text))
         }
         _ => format!("the server responded with the status code {code} but did not return more information"),
     }

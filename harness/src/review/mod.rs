@@ -7,10 +7,8 @@ mod base64;
 mod decode;
 mod fields;
 mod http_status;
-mod quoted;
 mod syntax;
 
-pub(crate) use quoted::quoted;
 
 use crate::event::CallFailure;
 

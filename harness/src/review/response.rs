@@ -6,9 +6,10 @@ use serde_json::Value;
 
 use super::decode::{self, DecodeError};
 use super::fields::{self, Fields};
-use super::{ReviewVersion, http_status, quoted};
+use super::{ReviewVersion, http_status};
 use crate::caller::Reply;
 use crate::event::{CallFailure, Phase};
+use crate::quoting::quote;
 use crate::status::Status;
 
 /// A reply that passed every check: the `response` of an `AdmissionReview`.
@@ -46,7 +47,7 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
     match version {
         ReviewVersion::V1 => {
             if answer.uid != uid {
-                let text = format!("expected response.uid={}, got {}", quoted(uid), quoted(&answer.uid));
+                let text = format!("expected response.uid={}, got {}", quote(uid), quote(&answer.uid));
                 return Err(invalid(&text));
             }
             let claimed = &document.claimed;

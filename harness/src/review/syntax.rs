@@ -1,5 +1,7 @@
 //! Where JSON text stops being JSON, in the words of Go's scanner.
 
+use crate::quoting::quote_byte;
+
 /// The deepest nesting that Go's scanner takes.
 const MAX_DEPTH: usize = 10_000;
 
@@ -198,17 +200,8 @@ impl Scanner<'_> {
     }
 }
 
-/// Go quotes the byte as the Latin-1 character that it would be.
 fn unexpected(byte: u8, place: &str) -> String {
-    let character = match byte {
-        b'\'' => r"'\''".to_owned(),
-        b'"' => "'\"'".to_owned(),
-        byte => {
-            let quoted = super::quoted(&char::from(byte).to_string());
-            format!("'{}'", &quoted[1..quoted.len() - 1])
-        }
-    };
-    format!("invalid character {character} {place}")
+    format!("invalid character {} {place}", quote_byte(byte))
 }
 
 #[cfg(test)]
