@@ -53,8 +53,11 @@ fn calls(record: &Record) -> impl Iterator<Item = &Called> {
 fn of_call(called: &Called) -> Vec<(String, String)> {
     let name = &called.webhook.name;
     let place = format!("round_{}_index_{}", called.round.number(), called.index);
-    let mut annotations: Vec<(String, String)> =
-        called.audit_annotations.iter().map(|(key, value)| (format!("{name}/{key}"), value.clone())).collect();
+    let mut annotations: Vec<(String, String)> = called
+        .audit_annotations
+        .iter()
+        .map(|(key, value)| (format!("{name}/{key}"), value.clone()))
+        .collect();
     if matches!(called.result, CallResult::Failed { failed_open: true, .. }) {
         let phase = match called.phase {
             Phase::Mutating => "mutation",
@@ -208,11 +211,17 @@ mod tests {
     fn the_first_value_stays_and_bad_keys_are_dropped() {
         let with = |entries: &[(&str, &str)]| Called {
             phase: Phase::Validating,
-            audit_annotations: entries.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            audit_annotations: entries
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
             ..called("w.x.y", CallResult::Allowed { patch: None, changed: false })
         };
         check(
-            vec![with(&[("k", "first"), ("a/b", "two slashes"), ("", "empty"), ("-x", "dash")]), with(&[("k", "second")])],
+            vec![
+                with(&[("k", "first"), ("a/b", "two slashes"), ("", "empty"), ("-x", "dash")]),
+                with(&[("k", "second")]),
+            ],
             &[("w.x.y/k", "first")],
         );
     }

@@ -286,7 +286,8 @@ impl<C: Caller> Dispatcher<C> {
                     if response.allowed {
                         allowed = Some(response);
                     } else {
-                        called.result = CallResult::Denied(failure::denied(&webhook.id.name, response.status));
+                        called.result =
+                            CallResult::Denied(failure::denied(&webhook.id.name, response.status));
                     }
                 }
             }
@@ -338,9 +339,8 @@ impl Version {
         attributes: &Attributes,
         state: &dyn ClusterState,
     ) -> Result<Self, ConversionError> {
-        let convert = |object: &Option<Value>| {
-            object.as_ref().map(|object| state.convert(object, kind)).transpose()
-        };
+        let convert =
+            |object: &Option<Value>| object.as_ref().map(|object| state.convert(object, kind)).transpose();
         let (object, old_object) = (convert(&attributes.object)?, convert(&attributes.old_object)?);
         Ok(Self { kind: kind.clone(), object, old_object })
     }

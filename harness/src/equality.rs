@@ -57,7 +57,9 @@ impl Field {
             | "nodeSelector" => Self::Texts,
             "securityContext" | "emptyDir" | "affinity" | "nodeAffinity" | "podAffinity"
             | "podAntiAffinity" | "lifecycle" | "capabilities" | "seLinuxOptions" | "dnsConfig"
-            | "namespaceSelector" | "objectSelector" | "labelSelector" | "rollingUpdate" | "behavior" => Self::Pointer,
+            | "namespaceSelector" | "objectSelector" | "labelSelector" | "rollingUpdate" | "behavior" => {
+                Self::Pointer
+            }
             "fieldsV1" | "parameters" => Self::Opaque,
             "hostNetwork"
             | "hostPID"

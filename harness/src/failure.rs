@@ -118,7 +118,10 @@ mod tests {
     #[track_caller]
     fn check_denial(status: Option<Status>, code: i32, message: &str) {
         let denied = denied("w.x.y", status);
-        assert_eq!((denied.code, denied.status.as_str(), denied.message.as_str()), (code, "Failure", message));
+        assert_eq!(
+            (denied.code, denied.status.as_str(), denied.message.as_str()),
+            (code, "Failure", message)
+        );
         assert_eq!((denied.kind.as_str(), denied.api_version.as_str()), ("Status", "v1"));
     }
 

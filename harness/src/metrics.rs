@@ -146,9 +146,7 @@ impl Metrics {
             self.fail_open.with_label_values(&[name, kind]).inc();
         }
         self.requests.with_label_values(&[name, kind, operation, &code, rejected]).inc();
-        self.webhook
-            .with_label_values(&[name, kind, operation, rejected])
-            .observe(called.took.as_secs_f64());
+        self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(called.took.as_secs_f64());
     }
 
     fn observe_pass(&self, operation: Operation, pass: &Pass) {
@@ -159,10 +157,9 @@ impl Metrics {
         let labels = [kind, operation.as_str(), flag(pass.refused)];
         let seconds = pass.took.as_secs_f64();
         match pass.part {
-            Part::Plugin(name) => self
-                .controller
-                .with_label_values(&[name, labels[0], labels[1], labels[2]])
-                .observe(seconds),
+            Part::Plugin(name) => {
+                self.controller.with_label_values(&[name, labels[0], labels[1], labels[2]]).observe(seconds)
+            }
             Part::Phase => {
                 self.step.with_label_values(&labels).observe(seconds);
                 let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +254,8 @@ mod tests {
     #[test]
     fn plugins_and_phases_are_timed() {
         let metrics = Metrics::default();
-        let pass = |part| Pass { part, phase: Phase::Validating, took: Duration::from_millis(250), refused: true };
+        let pass =
+            |part| Pass { part, phase: Phase::Validating, took: Duration::from_millis(250), refused: true };
         let passes = vec![pass(Part::Plugin("ValidatingAdmissionWebhook")), pass(Part::Phase)];
         metrics.observe(Operation::Delete, &Record { passes, ..Record::default() });
         let text = metrics.render();

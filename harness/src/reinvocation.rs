@@ -58,8 +58,7 @@ mod tests {
 
     fn behaviour() -> impl Strategy<Value = Behaviour> {
         (any::<bool>(), any::<[bool; 2]>(), any::<[bool; 2]>()).prop_map(|(if_needed, matches, changes)| {
-            let policy =
-                if if_needed { ReinvocationPolicy::IfNeeded } else { ReinvocationPolicy::Never };
+            let policy = if if_needed { ReinvocationPolicy::IfNeeded } else { ReinvocationPolicy::Never };
             Behaviour { policy, matches, changes }
         })
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{
-    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Webhook, WebhookId,
-    WebhookTarget,
+    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Webhook,
+    WebhookId, WebhookTarget,
 };
 use crate::event::{CallResult, Called, Phase, Round};
 use crate::selector::{Labels, Selector};

@@ -27,8 +27,7 @@ impl Address {
                 (origin, service.path.as_bytes().to_vec())
             }
             WebhookTarget::Url(url) => {
-                let (scheme, rest) =
-                    url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
+                let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
                 Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
                 let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
                 (format!("{scheme}://{host}"), percent_decoded(path))

@@ -92,12 +92,9 @@ fn name(certificate: &X509Certificate<'_>, host: &str) -> Option<String> {
     if matches {
         return None;
     }
-    let common_name =
-        certificate.subject().iter_common_name().last().and_then(|name| name.as_str().ok());
+    let common_name = certificate.subject().iter_common_name().last().and_then(|name| name.as_str().ok());
     if extension.is_none() && common_name.is_some_and(|name| is_match(name, host)) {
-        return Some(
-            "x509: certificate relies on legacy Common Name field, use SANs instead".to_owned(),
-        );
+        return Some("x509: certificate relies on legacy Common Name field, use SANs instead".to_owned());
     }
     let listed: Vec<String> = if wanted.is_some() {
         if ips.is_empty() {

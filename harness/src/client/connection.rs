@@ -86,9 +86,8 @@ impl Connections {
             WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
-        let authority = service.map(|service| {
-            (service, format!("{}.{}.svc:{}", service.name, service.namespace, service.port))
-        });
+        let authority = service
+            .map(|service| (service, format!("{}.{}.svc:{}", service.name, service.namespace, service.port)));
         // A redirect may lead away from the service.
         let service = authority.filter(|(_, authority)| leads_to(url, authority));
         let addresses = match &service {

@@ -136,7 +136,10 @@ fn tls(error: &rustls::Error) -> String {
 }
 
 /// Source: Go crypto/tls/alert.go.
-#[expect(clippy::wildcard_enum_match_arm, reason = "alerts without a text of their own are named by their number")]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "alerts without a text of their own are named by their number"
+)]
 fn alert_text(alert: AlertDescription) -> String {
     let text = match alert {
         AlertDescription::CloseNotify => "close notify",

@@ -64,7 +64,8 @@ impl HttpsCaller {
                 let client = self.connections.client(call.client_config, &url).await?;
                 let mut request = client.request(method.clone(), &url);
                 if method == Method::POST {
-                    request = request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                    request =
+                        request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
                 }
                 match request.send().await {
                     Ok(response) => Ok(response),
@@ -87,7 +88,10 @@ impl HttpsCaller {
             url = Url::parse(&url)
                 .and_then(|base| base.join(&location))
                 .map_err(|error| {
-                    let text = format!("failed to parse Location header {}: {error}", crate::quoting::quote(&location));
+                    let text = format!(
+                        "failed to parse Location header {}: {error}",
+                        crate::quoting::quote(&location)
+                    );
                     post_failed(&url, &text)
                 })?
                 .into();
@@ -146,7 +150,9 @@ async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
         match response.chunk().await {
             Ok(None) => return Ok(body.freeze()),
             Ok(Some(chunk)) if body.len() + chunk.len() > MAX_REPLY => {
-                return Err(reading_failed("the response is larger than 64 MiB, which is all that admit reads"));
+                return Err(reading_failed(
+                    "the response is larger than 64 MiB, which is all that admit reads",
+                ));
             }
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Err(error) => return Err(reading_failed(&failure::body(&error))),

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::fields::json_type;
 use super::{ReviewVersion, syntax};
-use crate::quoting::quote;
 use crate::attributes::GroupVersionKind;
+use crate::quoting::quote;
 
 /// Why bytes are not the object that was asked for, in Go's words.
 #[derive(Debug, PartialEq, Eq)]

@@ -143,9 +143,8 @@ impl<'a> Fields<'a> {
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `Status`.
 pub(super) fn status(fields: &Fields<'_>) -> Result<Status, DecodeError> {
-    let text = |fields: &Fields<'_>, field, go_type| {
-        fields.string(field, go_type).map(Option::unwrap_or_default)
-    };
+    let text =
+        |fields: &Fields<'_>, field, go_type| fields.string(field, go_type).map(Option::unwrap_or_default);
     let details = fields
         .object("details", "v1.StatusDetails", "StatusDetails")?
         .map(|details| {
@@ -192,8 +191,7 @@ fn causes(details: &Fields<'_>) -> Result<Vec<StatusCause>, DecodeError> {
             Value::Object(object) => {
                 let cause =
                     Fields { object, go_struct: "StatusCause", path: format!("{}causes.", details.path) };
-                let text =
-                    |field, go_type| cause.string(field, go_type).map(Option::unwrap_or_default);
+                let text = |field, go_type| cause.string(field, go_type).map(Option::unwrap_or_default);
                 Ok(StatusCause {
                     reason: text("reason", "v1.CauseType")?,
                     message: text("message", "string")?,

@@ -2,8 +2,8 @@
 
 use super::decode;
 use super::fields::{self, Fields};
-use crate::quoting::quote;
 use crate::caller::Reply;
+use crate::quoting::quote;
 use crate::status::Status;
 
 /// How much of a body goes into a message.
@@ -21,9 +21,8 @@ pub(super) fn failure(reply: &Reply) -> (String, u16) {
 fn status_in(body: &[u8]) -> Option<(String, u16)> {
     let document = decode::document(body).ok()?;
     let claimed = &document.claimed;
-    let is_status = claimed.kind == "Status"
-        && claimed.group.is_empty()
-        && matches!(claimed.version.as_str(), "" | "v1");
+    let is_status =
+        claimed.kind == "Status" && claimed.group.is_empty() && matches!(claimed.version.as_str(), "" | "v1");
     let Status { status, message, code, .. } =
         is_status.then(|| fields::status(&Fields::root(&document.fields, "Status")).ok()).flatten()?;
     (status == "Failure").then(|| (message, u16::try_from(code).unwrap_or_default()))
@@ -56,9 +55,11 @@ fn generic(code: u16, text: &str) -> String {
         422 => "the server rejected our request due to an error in our request".to_owned(),
         429 => "the server has received too many requests and has asked us to try again later".to_owned(),
         503 => "the server is currently unable to handle the request".to_owned(),
-        504 => "the server was unable to return a response in the time allotted, but may still be processing \
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing \
                 the request"
-            .to_owned(),
+                .to_owned()
+        }
         500.. => {
             format!("an error on the server ({}) has prevented the request from succeeding", quote(text))
         }
@@ -87,18 +88,32 @@ mod tests {
         check(403, Some("text/plain"), " no \n", ("no", 403));
         check(403, None, "", ("", 403));
         check(403, Some("application/json"), "{}", ("unknown", 403));
-        let server_error = r#"an error on the server ("oh \"no\"") has prevented the request from succeeding"#;
+        let server_error =
+            r#"an error on the server ("oh \"no\"") has prevented the request from succeeding"#;
         check(500, Some("text/plain; charset=utf-8"), "oh \"no\"", (server_error, 500));
-        check(418, None, "tea", ("the server responded with the status code 418 but did not return more information", 418));
+        check(
+            418,
+            None,
+            "tea",
+            ("the server responded with the status code 418 but did not return more information", 418),
+        );
         check(503, None, "tea", ("the server is currently unable to handle the request", 503));
     }
 
     #[test]
     fn a_failure_status_in_the_body_is_believed() {
         check(500, None, r#"{"kind":"Status","status":"Failure","message":"m","code":409}"#, ("m", 409));
-        check(404, None, r#"{"apiVersion":"v1","status":"Failure","message":"m","code":409}"#,
-            ("the server could not find the requested resource", 404));
-        check(404, None, r#"{"kind":"Status","apiVersion":"v1","status":"Success","message":"m"}"#,
-            ("the server could not find the requested resource", 404));
+        check(
+            404,
+            None,
+            r#"{"apiVersion":"v1","status":"Failure","message":"m","code":409}"#,
+            ("the server could not find the requested resource", 404),
+        );
+        check(
+            404,
+            None,
+            r#"{"kind":"Status","apiVersion":"v1","status":"Success","message":"m"}"#,
+            ("the server could not find the requested resource", 404),
+        );
     }
 }

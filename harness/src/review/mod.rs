@@ -9,7 +9,6 @@ mod fields;
 mod http_status;
 mod syntax;
 
-
 use crate::event::CallFailure;
 
 /// A version of `admission.k8s.io` that the server speaks.

@@ -149,11 +149,14 @@ fn media_type_complaint(header: &str) -> Option<&'static str> {
     complaint.or_else(|| {
         let parameters: Vec<&str> = parts.map(str::trim).collect();
         let last = parameters.len().saturating_sub(1);
-        let broken = parameters.iter().enumerate().any(|(index, parameter)| match parameter.split_once('=') {
-            _ if parameter.is_empty() => index != last,
-            Some((name, value)) => !(is_token(name.trim()) && (is_token(value) || value.starts_with('"'))),
-            None => true,
-        });
+        let broken =
+            parameters.iter().enumerate().any(|(index, parameter)| match parameter.split_once('=') {
+                _ if parameter.is_empty() => index != last,
+                Some((name, value)) => {
+                    !(is_token(name.trim()) && (is_token(value) || value.starts_with('"')))
+                }
+                None => true,
+            });
         broken.then_some("mime: invalid media parameter")
     })
 }
@@ -212,15 +215,23 @@ mod tests {
 
     #[test]
     fn a_reply_that_is_no_review_is_a_failed_call() {
-        let check = |body: &str, expect: &str| check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"));
+        let check = |body: &str, expect: &str| {
+            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"))
+        };
         check("", "0-length response with status code: 200 and content type: application/json");
-        check("{} t", "couldn't get version/kind; json parse error: invalid character 't' after top-level value");
+        check(
+            "{} t",
+            "couldn't get version/kind; json parse error: invalid character 't' after top-level value",
+        );
         let wanted = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                       Kind string \"json:\\\"kind,omitempty\\\"\" }";
         for (body, found) in [("this is not json", "string"), ("[]", "array"), ("<html></html>", "string")] {
-            check(body, &format!(
-                "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {wanted}"
-            ));
+            check(
+                body,
+                &format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {wanted}"
+                ),
+            );
         }
         check(
             r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}"#,
@@ -267,12 +278,28 @@ mod tests {
         let patch_type = r#"{"uid":"u1","patchType":"JSONPatch"}"#;
         let both = r#"{"uid":"u1","patch":"W10=","patchType":"JSONPatch"}"#;
         let empty = r#"{"uid":"u1","patch":"W10=","patchType":""}"#;
-        check(Phase::Mutating, &review(patch), &invalid("webhook returned response.patch but not response.patchType"));
-        check(Phase::Mutating, &review(patch_type), &invalid("webhook returned response.patchType but not response.patch"));
-        check(Phase::Mutating, &review(empty), &invalid(r#"webhook returned invalid response.patchType of """#));
+        check(
+            Phase::Mutating,
+            &review(patch),
+            &invalid("webhook returned response.patch but not response.patchType"),
+        );
+        check(
+            Phase::Mutating,
+            &review(patch_type),
+            &invalid("webhook returned response.patchType but not response.patch"),
+        );
+        check(
+            Phase::Mutating,
+            &review(empty),
+            &invalid(r#"webhook returned invalid response.patchType of """#),
+        );
         check(Phase::Mutating, &review(both), "");
         check(Phase::Validating, &review(both), &invalid("validating webhook may not return response.patch"));
-        check(Phase::Validating, &review(patch_type), &invalid("validating webhook may not return response.patchType"));
+        check(
+            Phase::Validating,
+            &review(patch_type),
+            &invalid("validating webhook may not return response.patchType"),
+        );
     }
 
     #[test]
