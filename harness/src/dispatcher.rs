@@ -46,6 +46,12 @@ pub struct Chain<'a> {
     pub deadline: Option<Instant>,
 }
 
+impl fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("started", &self.started).finish_non_exhaustive()
+    }
+}
+
 impl Chain<'_> {
     fn is_out_of_time(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
@@ -414,3 +420,6 @@ fn timed(
     record.passes.push(Pass { part, phase, took: started.elapsed(), refused: outcome.is_err() });
     outcome
 }
+
+#[cfg(test)]
+mod tests;

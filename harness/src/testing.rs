@@ -108,6 +108,6 @@ impl ClusterState for NoCluster {
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        kind.group.is_empty() && matches!(kind.kind.as_str(), "ConfigMap" | "Secret")
+        kind.api_version() == "v1" && matches!(kind.kind.as_str(), "ConfigMap" | "Secret")
     }
 }
