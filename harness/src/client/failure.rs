@@ -24,6 +24,7 @@ pub(super) fn reading_failed(text: &str) -> CallError {
 }
 
 /// Why a request to `url` got no response.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
 pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::Error {
     connection::Error::Transport(match cause(error) {
         Cause::Tls(error) => tls(error),
@@ -113,6 +114,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// Source: Go crypto/tls; net/http/transport.go.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors go out in the words of rustls")]
 fn tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {

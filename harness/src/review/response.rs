@@ -82,9 +82,7 @@ impl Answer {
             }
             (Phase::Validating, false, _) => "validating webhook may not return response.patch",
             (Phase::Validating, true, Some(_)) => "validating webhook may not return response.patchType",
-            (Phase::Mutating, true, None)
-            | (Phase::Mutating, false, Some(_))
-            | (Phase::Validating, true, None) => {
+            (Phase::Mutating | Phase::Validating, true, None) | (Phase::Mutating, false, Some(_)) => {
                 response.patch_type = patch_type.unwrap_or_default();
                 return Ok(response);
             }
@@ -126,25 +124,22 @@ fn successful(reply: &Reply) -> Result<(), CallFailure> {
 
 /// What Go's `mime.ParseMediaType` says about a header that is there and broken.
 fn media_type_complaint(header: &str) -> Option<&'static str> {
-    let is_token = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|byte| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte))
-    };
+    let is_part = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte);
+    let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_part);
     if header.is_empty() {
         return None;
     }
     let mut parts = header.split(';');
     let media_type = parts.next().unwrap_or_default().trim();
-    if media_type.is_empty() {
-        return Some("mime: no media type");
-    }
-    let complaint = match media_type.split_once('/') {
-        None if is_token(media_type) => None,
-        None => Some("mime: unexpected content after media subtype"),
-        Some((main, _)) if !is_token(main) => Some("mime: expected token after slash"),
-        Some((_, sub)) if sub.is_empty() => Some("mime: expected token after slash"),
-        Some((_, sub)) if !is_token(sub) => Some("mime: unexpected content after media subtype"),
-        Some(_) => None,
+    let token = |text: &str| text.bytes().take_while(|&byte| is_part(byte)).count();
+    let (main, rest) = media_type.split_at(token(media_type));
+    let complaint = match (main, rest.strip_prefix('/')) {
+        ("", _) => Some("mime: no media type"),
+        (_, None) if rest.is_empty() => None,
+        (_, None) => Some("mime: expected slash after first token"),
+        (_, Some(sub)) if token(sub) == 0 => Some("mime: expected token after slash"),
+        (_, Some(sub)) if token(sub) < sub.len() => Some("mime: unexpected content after media subtype"),
+        (_, Some(_)) => None,
     };
     complaint.or_else(|| {
         let parameters: Vec<&str> = parts.map(str::trim).collect();
@@ -216,7 +211,7 @@ mod tests {
     #[test]
     fn a_reply_that_is_no_review_is_a_failed_call() {
         let check = |body: &str, expect: &str| {
-            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"))
+            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"));
         };
         check("", "0-length response with status code: 200 and content type: application/json");
         check(
