@@ -7,6 +7,7 @@ mod base64;
 mod decode;
 mod fields;
 mod http_status;
+mod media_type;
 mod syntax;
 
 use crate::event::CallFailure;
