@@ -40,5 +40,3 @@ mod testing;
 
 /// The Kubernetes version whose behaviour this crate imitates.
 pub const KUBERNETES_VERSION: &str = "1.37.1";
-
-#[cfg(test)]

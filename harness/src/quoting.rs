@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 /// `text` as Go's `%q` prints it.
 ///
 /// Source: Go strconv/quote.go, `Quote`.
@@ -49,6 +51,25 @@ pub(crate) fn quote_byte(byte: u8) -> String {
     }
 }
 
+/// `value` as Go's JSON encoder writes it: compact, and `<`, `>` and `&` escaped for HTML.
+///
+/// Source: Go encoding/json/encode.go, `appendHTMLEscape`.
+pub fn encode(value: &Value) -> String {
+    escape_html(&value.to_string())
+}
+
+/// JSON with what HTML could misunderstand escaped: such characters stand in strings only.
+pub(crate) fn escape_html(json: &str) -> String {
+    if !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return json.to_owned();
+    }
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
 /// Neither a control character nor a blank nor unassigned: what Rust's own escaping leaves alone.
 fn is_printable(character: char) -> bool {
     !character.is_whitespace() && (character == '\'' || character.escape_debug().len() == 1)
@@ -71,6 +92,11 @@ mod tests {
         ] {
             assert_eq!(quote(text), quoted);
         }
+    }
+
+    #[test]
+    fn json_is_escaped_for_html() {
+        assert_eq!(encode(&serde_json::json!(["<&>", "\u{2028}"])), r#"["\u003c\u0026\u003e","\u2028"]"#);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::quoting::{encode, escape_html};
+
 /// A JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
@@ -27,7 +29,7 @@ impl Node {
         match value {
             Value::Null => Self::Null,
             Value::Bool(_) | Value::Number(_) => Self::Scalar(value.to_string()),
-            Value::String(_) => Self::Scalar(escaped_for_html(&value.to_string())),
+            Value::String(_) => Self::Scalar(encode(value)),
             Value::Array(values) => Self::Array(values.iter().map(Self::from_value).collect()),
             Value::Object(members) => Self::Object(
                 members.iter().map(|(key, value)| (key.clone(), Self::from_value(value))).collect(),
@@ -79,13 +81,13 @@ impl Node {
         match self {
             Self::Null | Self::Given => "null".len(),
             Self::Scalar(text) => {
-                *text = escaped_for_html(text);
+                *text = escape_html(text);
                 text.len()
             }
             Self::Array(nodes) => nodes.iter_mut().map(|node| node.encode() + 1).sum::<usize>().max(1) + 1,
             Self::Object(members) => {
                 let member = |(key, node): (&String, &mut Self)| {
-                    escaped_for_html(&Value::from(key.as_str()).to_string()).len() + 1 + node.encode() + 1
+                    encode(&Value::from(key.as_str())).len() + 1 + node.encode() + 1
                 };
                 members.iter_mut().map(member).sum::<usize>().max(1) + 1
             }
@@ -154,15 +156,4 @@ pub(super) fn string(raw: &str) -> String {
 fn flush(units: &mut Vec<u16>, text: &mut String) {
     text.push_str(&String::from_utf16_lossy(units));
     units.clear();
-}
-
-fn escaped_for_html(text: &str) -> String {
-    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
-        return text.to_owned();
-    }
-    text.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
-        .replace('\u{2028}', "\\u2028")
-        .replace('\u{2029}', "\\u2029")
 }
