@@ -9,16 +9,21 @@ use crate::quoting::quote;
 
 /// Why bytes are not the object that was asked for, in Go's words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DecodeError {
+pub(crate) struct DecodeError {
     text: String,
 }
 
 impl DecodeError {
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    /// Whether a value is of another type than the field, rather than wrong in itself.
+    pub(super) fn is_about_type(&self) -> bool {
+        self.text.starts_with("json: cannot unmarshal")
+    }
+
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
@@ -35,11 +40,23 @@ pub(super) struct Document {
 /// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
 pub(super) fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
+    let claimed = type_meta(&value)?;
     let fields = match value {
         Value::Object(fields) => fields,
-        Value::Null => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    Ok(Document { fields, claimed })
+}
+
+/// What `document` says it is. A null is an empty document.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
+pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
+    let fields = match document {
+        Value::Object(fields) => fields,
+        Value::Null => return Ok(GroupVersionKind::default()),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            return Err(not_an_object(&other));
+            return Err(not_an_object(other));
         }
     };
     let text = |field: &str| match fields.get(field) {
@@ -56,8 +73,7 @@ pub(super) fn document(body: &[u8]) -> Result<Document, DecodeError> {
         return Err(DecodeError::new(format!("unexpected GroupVersion string: {api_version}")));
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let claimed = GroupVersionKind::new(group, version, kind);
-    Ok(Document { fields, claimed })
+    Ok(GroupVersionKind::new(group, version, kind))
 }
 
 /// The fields of an `AdmissionReview` of `version` in `body`, and the kind that it claims for itself.

@@ -4,8 +4,8 @@ pub mod request;
 pub mod response;
 
 mod base64;
-mod decode;
-mod fields;
+pub(crate) mod decode;
+pub(crate) mod fields;
 mod http_status;
 mod media_type;
 mod syntax;
