@@ -25,7 +25,7 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
 
 /// The annotations that tell how long webhooks took, for a request that took `total`: none up to half a second.
 ///
-/// Source: apiserver pkg/endpoints/filters/audit.go; pkg/endpoints/request/webhook_duration.go.
+/// Source: apiserver pkg/endpoints/filters/audit.go; `pkg/endpoints/request/webhook_duration.go`.
 pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
     if total <= Duration::from_millis(500) {
         return BTreeMap::new();

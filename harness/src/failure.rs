@@ -56,14 +56,14 @@ pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
 /// responsewriters/status.go.
 pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
     let mut status = status.unwrap_or_default();
-    status.kind = "Status".to_owned();
-    status.api_version = "v1".to_owned();
+    "Status".clone_into(&mut status.kind);
+    "v1".clone_into(&mut status.api_version);
     if !status.metadata.is_object() {
         status.metadata = json!({});
     }
     status.code = denial_code(&status);
     if matches!(status.status.as_str(), "" | "Success") {
-        status.status = "Failure".to_owned();
+        "Failure".clone_into(&mut status.status);
     }
     let by = format!("admission webhook {} denied the request", quote(webhook));
     status.message = match (status.message.as_str(), status.reason.as_str()) {

@@ -158,7 +158,7 @@ impl Metrics {
         let seconds = pass.took.as_secs_f64();
         match pass.part {
             Part::Plugin(name) => {
-                self.controller.with_label_values(&[name, labels[0], labels[1], labels[2]]).observe(seconds)
+                self.controller.with_label_values(&[name, labels[0], labels[1], labels[2]]).observe(seconds);
             }
             Part::Phase => {
                 self.step.with_label_values(&labels).observe(seconds);

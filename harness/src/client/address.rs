@@ -19,7 +19,7 @@ impl Address {
     /// # Errors
     /// A URL that is none: configurations with one are refused at registration.
     ///
-    /// Source: apiserver pkg/util/webhook/client.go; client-go rest/{client,request,url_utils}.go.
+    /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
     pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
         let (origin, path) = match target {
             WebhookTarget::Service(service) => {
@@ -63,15 +63,12 @@ fn percent_decoded(path: &str) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.extend(u8::try_from(high * 16 + low));
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            decoded.extend(u8::try_from(high * 16 + low));
+            at += 3;
+        } else {
+            decoded.push(byte);
+            at += 1;
         }
     }
     decoded
@@ -96,8 +93,8 @@ mod tests {
     use crate::config::ServiceReference;
 
     #[track_caller]
-    fn check(target: WebhookTarget, timeout: Duration, expect: &str) {
-        assert_eq!(Address::new(&target, timeout), Ok(Address { url: expect.to_owned() }));
+    fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
+        assert_eq!(Address::new(target, timeout), Ok(Address { url: expect.to_owned() }));
     }
 
     #[test]
@@ -110,7 +107,7 @@ mod tests {
             ("https://h/a%2Fb%20c", "https://h/a/b%20c?timeout=10s"),
             ("https://[::1]:1/a!", "https://[::1]:1/a%21?timeout=10s"),
         ] {
-            check(WebhookTarget::Url(url.to_owned()), Duration::from_millis(9_001), expect);
+            check(&WebhookTarget::Url(url.to_owned()), Duration::from_millis(9_001), expect);
         }
     }
 
@@ -123,6 +120,6 @@ mod tests {
             port: 443,
         };
         let target = WebhookTarget::Service(service);
-        check(target, Duration::from_secs(1), "https://svc.ns.svc:443/?timeout=1s");
+        check(&target, Duration::from_secs(1), "https://svc.ns.svc:443/?timeout=1s");
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn reading_failed(text: &str) -> CallError {
 }
 
 /// Why a request to `url` got no response.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
 pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::Error {
     connection::Error::Transport(match cause(error) {
         Cause::Tls(error) => tls(error),
@@ -67,7 +68,7 @@ pub(super) fn body(error: &reqwest::Error) -> String {
             "read: connection reset by peer".to_owned()
         }
         Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
-        Cause::Http(_) if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
+        _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
         Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
         _ if text.to_lowercase().contains("gzip") => "gzip: invalid header".to_owned(),
         Cause::Tls(_) | Cause::Io(_) | Cause::Http(_) | Cause::Other(_) => text,
@@ -113,6 +114,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 }
 
 /// Source: Go crypto/tls; net/http/transport.go.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors go out in the words of rustls")]
 fn tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {

@@ -101,7 +101,7 @@ impl HttpsCaller {
 }
 
 impl Caller for HttpsCaller {
-    /// Source: client-go rest/{request,with_retry}.go; apiserver pkg/util/webhook/client.go.
+    /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
     async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
         let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
@@ -134,7 +134,7 @@ impl Caller for HttpsCaller {
 
 /// How long a webhook asks to wait before the same review is sent again: with 429 and 5xx only, in whole seconds.
 ///
-/// Source: client-go rest/with_retry.go, `checkWait`.
+/// Source: client-go `rest/with_retry.go`, `checkWait`.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let status = response.status();
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {

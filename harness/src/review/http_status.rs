@@ -44,13 +44,12 @@ fn generic(code: u16, text: &str) -> String {
     match code {
         400 => "the server rejected our request for an unknown reason".to_owned(),
         401 => "the server has asked for the client to provide credentials".to_owned(),
-        403 | 415 => text.to_owned(),
         404 => "the server could not find the requested resource".to_owned(),
         405 => "the server does not allow this method on the requested resource".to_owned(),
         406 if text.is_empty() || text == "unknown" => {
             "the server was unable to respond with a content type that the client supports".to_owned()
         }
-        406 => text.to_owned(),
+        403 | 406 | 415 => text.to_owned(),
         409 => "the server reported a conflict".to_owned(),
         422 => "the server rejected our request due to an error in our request".to_owned(),
         429 => "the server has received too many requests and has asked us to try again later".to_owned(),

@@ -71,6 +71,7 @@ struct Review<'a> {
 /// In the order of upstream's struct, which is the order on the wire.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the names of the API")]
 struct Request<'a> {
     uid: &'a str,
     kind: &'a GroupVersionKind,

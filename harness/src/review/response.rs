@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::decode::{self, DecodeError};
 use super::fields::{self, Fields};
-use super::{ReviewVersion, http_status};
+use super::{ReviewVersion, http_status, media_type};
 use crate::caller::Reply;
 use crate::event::{CallFailure, Phase};
 use crate::quoting::quote;
@@ -82,9 +82,7 @@ impl Answer {
             }
             (Phase::Validating, false, _) => "validating webhook may not return response.patch",
             (Phase::Validating, true, Some(_)) => "validating webhook may not return response.patchType",
-            (Phase::Mutating, true, None)
-            | (Phase::Mutating, false, Some(_))
-            | (Phase::Validating, true, None) => {
+            (Phase::Mutating | Phase::Validating, true, None) | (Phase::Mutating, false, Some(_)) => {
                 response.patch_type = patch_type.unwrap_or_default();
                 return Ok(response);
             }
@@ -105,7 +103,7 @@ impl Answer {
 }
 
 fn successful(reply: &Reply) -> Result<(), CallFailure> {
-    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type_complaint) {
+    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type::complaint) {
         return Err(failed_to_call(&format!("Internal error occurred: {complaint}"), 500));
     }
     if !(200..=206).contains(&reply.status) {
@@ -122,43 +120,6 @@ fn successful(reply: &Reply) -> Result<(), CallFailure> {
         return Err(failed_to_call(&text, 503));
     }
     Ok(())
-}
-
-/// What Go's `mime.ParseMediaType` says about a header that is there and broken.
-fn media_type_complaint(header: &str) -> Option<&'static str> {
-    let is_token = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|byte| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte))
-    };
-    if header.is_empty() {
-        return None;
-    }
-    let mut parts = header.split(';');
-    let media_type = parts.next().unwrap_or_default().trim();
-    if media_type.is_empty() {
-        return Some("mime: no media type");
-    }
-    let complaint = match media_type.split_once('/') {
-        None if is_token(media_type) => None,
-        None => Some("mime: unexpected content after media subtype"),
-        Some((main, _)) if !is_token(main) => Some("mime: expected token after slash"),
-        Some((_, sub)) if sub.is_empty() => Some("mime: expected token after slash"),
-        Some((_, sub)) if !is_token(sub) => Some("mime: unexpected content after media subtype"),
-        Some(_) => None,
-    };
-    complaint.or_else(|| {
-        let parameters: Vec<&str> = parts.map(str::trim).collect();
-        let last = parameters.len().saturating_sub(1);
-        let broken =
-            parameters.iter().enumerate().any(|(index, parameter)| match parameter.split_once('=') {
-                _ if parameter.is_empty() => index != last,
-                Some((name, value)) => {
-                    !(is_token(name.trim()) && (is_token(value) || value.starts_with('"')))
-                }
-                None => true,
-            });
-        broken.then_some("mime: invalid media parameter")
-    })
 }
 
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, DecodeError> {
@@ -216,7 +177,7 @@ mod tests {
     #[test]
     fn a_reply_that_is_no_review_is_a_failed_call() {
         let check = |body: &str, expect: &str| {
-            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"))
+            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"));
         };
         check("", "0-length response with status code: 200 and content type: application/json");
         check(
