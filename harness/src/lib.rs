@@ -25,6 +25,7 @@ pub mod names;
 pub mod plugin;
 pub mod quantity;
 pub mod selector;
+pub mod server;
 pub mod status;
 pub mod warnings;
 

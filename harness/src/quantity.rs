@@ -70,6 +70,27 @@ impl Quantity {
     pub fn is_zero(self) -> bool {
         self.nanos == 0
     }
+
+    /// The amount in thousandths, rounded up.
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `MilliValue`.
+    pub fn milli_value(self) -> i128 {
+        const NANOS_IN_MILLI: i128 = NANOS / 1000;
+        let whole = self.nanos.div_euclid(NANOS_IN_MILLI);
+        if self.nanos.rem_euclid(NANOS_IN_MILLI) == 0 { whole } else { whole + 1 }
+    }
+}
+
+/// The sum keeps the first amount's suffixes, unless that amount is zero.
+///
+/// Source: apimachinery pkg/api/resource/quantity.go, `Add`.
+impl std::ops::Add for Quantity {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        let format = if self.is_zero() { other.format } else { self.format };
+        Self { nanos: self.nanos.saturating_add(other.nanos), format }
+    }
 }
 
 impl FromStr for Quantity {
