@@ -1,1 +1,35 @@
-//! x
+//! Admission webhooks that answer, and misanswer, on demand.
+//!
+//! A [`Behaviour`] says what a fake does; [`answer()`] turns it and one review into an [`Answer`] without any I/O;
+//! [`FakeWebhook`] sends the answers over TLS and keeps a journal of the calls.
+//!
+//! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
+//! wrong together.
+
+mod answer;
+mod behaviour;
+mod certificate;
+mod endpoint;
+mod hang;
+mod journal;
+mod listener;
+mod misanswer;
+mod mutation;
+mod parameters;
+mod refusing_port;
+mod server;
+mod tls;
+
+// The public interface is:
+pub use answer::{Answer, Reply, answer};
+pub use behaviour::Behaviour;
+pub use certificate::{Authority, Certificate, UnknownCertificate};
+pub use hang::{Hang, InvalidHang};
+pub use journal::{Answered, Entry};
+pub use parameters::{
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Repeat, Sequence,
+    Sidecar, StatusCode, Timeout, When,
+};
+pub use refusing_port::RefusingPort;
+pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
+pub use tls::TlsError;

@@ -1,12 +1,16 @@
 //! Webhook configurations, read into [`Webhook`]s in dispatch order.
 
+mod defaults;
 mod field;
 mod reading;
+mod validation;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use self::defaults::set_defaults;
 pub use self::reading::{in_dispatch_order, webhooks};
+pub use self::validation::validate;
 use crate::selector::Selector;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -44,7 +48,7 @@ pub struct Webhook {
 
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookId {
     /// `metadata.name` of the configuration.

@@ -38,7 +38,7 @@ enum Admission {
 /// Fields that may be left out have the API's defaults. What the API would refuse to store is an error here.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go; the ordinals of equal names: apiserver
-/// pkg/admission/configuration/mutating_webhook_manager.go.
+/// `pkg/admission/configuration/mutating_webhook_manager.go`.
 ///
 /// # Errors
 /// [`ConfigError`] names the first field that cannot be read.
@@ -73,7 +73,7 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
 /// The webhooks of all configurations of one kind, in the order in which they are called: by the configurations'
 /// names, compared byte by byte, and in the author's order inside each.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go, `MutatingWebhookConfigurationSorter`.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `MutatingWebhookConfigurationSorter`.
 ///
 /// # Errors
 /// The [`ConfigError`] of the first configuration, in that order, that cannot be read.

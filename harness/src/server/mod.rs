@@ -5,23 +5,25 @@
 
 mod admission;
 mod answer;
+mod audit_log;
 mod authentication;
 mod body;
 mod connect;
+mod conversion;
 mod create;
 mod custom_resources;
-pub(crate) mod defaulting;
+mod defaulting;
 mod delete;
 mod discovery;
 mod metadata;
 mod options;
-pub(crate) mod plugins;
+mod plugins;
 mod read;
 mod request;
 mod route;
 mod scale;
 mod state;
-pub(crate) mod storage;
+mod storage;
 mod strategy;
 mod update;
 

@@ -2,6 +2,30 @@
 
 use serde_json::Value;
 
+/// Members that are maps of texts in every type that has them.
+const MAPS_OF_TEXTS: [&str; 6] =
+    ["annotations", "data", "labels", "matchLabels", "nodeSelector", "stringData"];
+
+/// Leaves out each member that is `null`, as a typed object has no such thing. In a map of texts it is an empty text.
+///
+/// Source: Go's encoding/json, `Unmarshal`.
+pub(super) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            for (name, member) in members {
+                if MAPS_OF_TEXTS.contains(&name.as_str()) {
+                    let texts = member.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
+                    texts.filter(|text| text.is_null()).for_each(|text| *text = Value::String(String::new()));
+                }
+                without_nulls(member);
+            }
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Sets `object[field]` unless it has a value. Anything but an object is left alone.
 pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()

@@ -22,13 +22,18 @@ pub(crate) fn set_defaults(object: &mut Value) {
     let found = DEFAULTS
         .iter()
         .find(|(entry_version, entry_kind, _)| *entry_version == api_version && *entry_kind == kind);
-    if let Some((_, _, set)) = found {
-        set(object);
+    let Some((_, kind, set)) = found else { return };
+    // A schema may have `default: null`, which means something.
+    if *kind != "CustomResourceDefinition" {
+        fields::without_nulls(object);
     }
+    set(object);
 }
 
 /// By `apiVersion` and `kind`.
 const DEFAULTS: &[(&str, &str, fn(&mut Value))] = &[
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", crate::config::set_defaults),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", crate::config::set_defaults),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),
     ("apps/v1", "DaemonSet", workloads::daemon_set),
     ("apps/v1", "Deployment", workloads::deployment),

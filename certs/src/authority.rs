@@ -1,0 +1,167 @@
+//! A certificate authority that lives in memory, and what it issues.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use rcgen::{
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use time::{Duration, OffsetDateTime};
+
+use crate::{Defect, Name};
+
+/// A certificate authority for tests. Its key (P-256) never leaves the memory.
+pub struct CertificateAuthority {
+    certificate_pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+/// A server's certificate with its key, both as PEM.
+#[derive(Clone)]
+pub struct Leaf {
+    /// The certificate. The authority signed it directly, so that there is nothing else in the chain.
+    pub certificate_pem: String,
+    /// The private key (PKCS #8).
+    pub key_pem: String,
+}
+
+/// Why no certificate could be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A certificate must be for somebody.
+    #[error("a certificate needs at least one DNS name or IP address")]
+    NoNames,
+    /// X.509 allows no more than 64 bytes.
+    #[error("the common name `{0}` is longer than 64 bytes")]
+    CommonNameTooLong(String),
+    /// The key or the signature could not be made.
+    #[error("cannot make a certificate: {0}")]
+    Generation(#[from] rcgen::Error),
+}
+
+const LONGEST_COMMON_NAME: usize = 64;
+const DAY: Duration = Duration::days(1);
+/// The clocks of two machines differ: valid certificates begin an hour ago.
+const CLOCK_SKEW: Duration = Duration::hours(1);
+
+impl CertificateAuthority {
+    /// Makes an authority whose subject is `common_name`, valid for ten years.
+    ///
+    /// # Errors
+    /// `common_name` is longer than 64 bytes, or no key could be made.
+    pub fn new(common_name: &str) -> Result<Self, Error> {
+        if common_name.len() > LONGEST_COMMON_NAME {
+            return Err(Error::CommonNameTooLong(common_name.to_owned()));
+        }
+        let mut params = CertificateParams::default();
+        params.distinguished_name = subject(common_name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        params.not_before = now() - CLOCK_SKEW;
+        params.not_after = now() + 3_650 * DAY;
+        let key = KeyPair::generate()?;
+        let certificate_pem = params.self_signed(&key)?.pem();
+        Ok(Self { certificate_pem, issuer: Issuer::new(params, key) })
+    }
+
+    /// The authority's own certificate as PEM: what goes, base64-encoded, into a `caBundle`.
+    pub fn certificate_pem(&self) -> &str {
+        &self.certificate_pem
+    }
+
+    /// Issues a server certificate for `names`, valid for one year.
+    ///
+    /// # Errors
+    /// `names` is empty, or no key could be made.
+    pub fn issue(&self, names: &[Name]) -> Result<Leaf, Error> {
+        let (params, key) = leaf(names)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Leaf::new(&certificate, &key))
+    }
+
+    /// Issues a server certificate for `names` that has `defect` and is valid in every other respect.
+    ///
+    /// # Errors
+    /// `names` is empty, or no key could be made.
+    pub fn issue_with(&self, names: &[Name], defect: Defect) -> Result<Leaf, Error> {
+        let (mut params, key) = leaf(names)?;
+        let mut stranger = None;
+        match defect {
+            Defect::Expired => {
+                params.not_before = now() - 366 * DAY;
+                params.not_after = now() - DAY;
+            }
+            Defect::NotYetValid => params.not_before = now() + DAY,
+            Defect::WrongName => {
+                params.subject_alt_names = vec![SanType::DnsName("wrong-name.invalid".try_into()?)];
+            }
+            Defect::CommonNameOnly => params.subject_alt_names.clear(),
+            Defect::UnknownIssuer => stranger = Some(Self::new("an authority that nobody trusts")?),
+            Defect::NoServerAuth => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
+        }
+        let issuer = &stranger.as_ref().unwrap_or(self).issuer;
+        let certificate = params.signed_by(&key, issuer)?;
+        Ok(Leaf::new(&certificate, &key))
+    }
+}
+
+impl fmt::Debug for CertificateAuthority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateAuthority")
+            .field("certificate_pem", &self.certificate_pem)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Leaf {
+    fn new(certificate: &Certificate, key: &KeyPair) -> Self {
+        Self { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() }
+    }
+}
+
+/// Without the key, so that it cannot end up in a log.
+impl fmt::Debug for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leaf").field("certificate_pem", &self.certificate_pem).finish_non_exhaustive()
+    }
+}
+
+fn leaf(names: &[Name]) -> Result<(CertificateParams, KeyPair), Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject(&common_name(names.first().ok_or(Error::NoNames)?));
+    params.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
+    params.is_ca = IsCa::ExplicitNoCa;
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.use_authority_key_identifier_extension = true;
+    params.not_before = now() - CLOCK_SKEW;
+    params.not_after = now() + 365 * DAY;
+    Ok((params, KeyPair::generate()?))
+}
+
+fn subject(common_name: &str) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, common_name);
+    subject
+}
+
+/// Peers read the alternative names; the common name is for people, and a service's full name is often too long for it.
+fn common_name(name: &Name) -> String {
+    match name {
+        Name::Dns(dns) if dns.as_str().len() > LONGEST_COMMON_NAME => dns.first_label().to_owned(),
+        Name::Dns(_) | Name::Ip(_) => name.to_string(),
+    }
+}
+
+fn alternative_name(name: &Name) -> Result<SanType, rcgen::Error> {
+    Ok(match name {
+        Name::Dns(dns) => SanType::DnsName(dns.as_str().try_into()?),
+        Name::Ip(address) => SanType::IpAddress(*address),
+    })
+}
+
+fn now() -> OffsetDateTime {
+    SystemTime::now().into()
+}

@@ -1,0 +1,73 @@
+//! Which certificate a fake shows, and who signs it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use certs::{CertificateAuthority, Defect};
+use serde::{Deserialize, Serialize};
+
+/// Which certificate a fake shows: `valid`, or the name of a [`Defect`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Certificate {
+    /// One that its callers accept.
+    #[default]
+    Valid,
+    /// One that its callers should refuse.
+    Defective(Defect),
+}
+
+/// A text that names no certificate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no certificate: expected valid, {defects}", defects = defects())]
+pub struct UnknownCertificate(String);
+
+fn defects() -> String {
+    let names = Defect::ALL.map(Defect::as_str);
+    let (last, others) = names.split_last().unwrap_or((&"", &[]));
+    format!("{} or {last}", others.join(", "))
+}
+
+impl FromStr for Certificate {
+    type Err = UnknownCertificate;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCertificate> {
+        let defective = || text.parse().ok().map(Self::Defective);
+        if text == "valid" { Some(Self::Valid) } else { defective() }
+            .ok_or_else(|| UnknownCertificate(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Certificate {
+    type Error = UnknownCertificate;
+
+    fn try_from(text: String) -> Result<Self, UnknownCertificate> {
+        text.parse()
+    }
+}
+
+impl From<Certificate> for String {
+    fn from(certificate: Certificate) -> Self {
+        certificate.to_string()
+    }
+}
+
+impl fmt::Display for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Valid => f.pad("valid"),
+            Self::Defective(defect) => defect.fmt(f),
+        }
+    }
+}
+
+/// Who signs a fake's certificate.
+#[derive(Clone, Debug, Default)]
+pub enum Authority {
+    /// An authority of its own, made when the fake starts.
+    #[default]
+    Own,
+    /// One that several fakes share.
+    Shared(Arc<CertificateAuthority>),
+}

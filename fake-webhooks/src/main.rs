@@ -1,0 +1,3 @@
+//! Serves the fakes of files beside a cluster.
+
+fn main() {}

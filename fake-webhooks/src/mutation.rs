@@ -1,0 +1,134 @@
+//! The JSON Patch operations of the behaviours that look at the object first.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::{AlwaysMutate, Append, Condition, ContainerEnv, Repeat, Sidecar};
+
+/// Where the objects that have pods keep the pod's specification.
+const POD_SPECS: [&str; 3] = ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
+
+/// Sets labels and annotations, also those that are already set. An object without `metadata`, such as the options of a
+/// connect, stays as it is.
+pub(crate) fn always_mutate(parameters: &AlwaysMutate, object: &Value) -> Vec<Value> {
+    let mut operations = Vec::new();
+    if object["metadata"].is_object() {
+        set(&mut operations, object, "labels", &parameters.labels);
+        set(&mut operations, object, "annotations", &parameters.annotations);
+    }
+    operations
+}
+
+fn set(operations: &mut Vec<Value>, object: &Value, field: &str, entries: &BTreeMap<String, String>) {
+    if entries.is_empty() {
+        return;
+    }
+    if !object["metadata"][field].is_object() {
+        operations.push(add(&format!("/metadata/{field}"), json!({})));
+    }
+    for (key, value) in entries {
+        operations.push(add(&format!("/metadata/{field}/{}", escape(key)), value.as_str()));
+    }
+}
+
+/// Appends to an annotation or a list.
+pub(crate) fn append(parameters: &Append, object: &Value) -> Vec<Value> {
+    match parameters {
+        Append::Annotation(key) => {
+            let before = object["metadata"]["annotations"][key].as_str().unwrap_or_default();
+            let annotations = BTreeMap::from([(key.clone(), format!("{before}x"))]);
+            always_mutate(&AlwaysMutate { annotations, ..AlwaysMutate::default() }, object)
+        }
+        Append::List { path, value } => append_to_list(path, value, object),
+    }
+}
+
+fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<Value> {
+    if !object.is_object() {
+        return Vec::new();
+    }
+    let mut operations = Vec::new();
+    let parents = path.match_indices('/').skip(1).filter_map(|(end, _)| path.get(..end));
+    for parent in parents.filter(|parent| object.pointer(parent).is_none_or(Value::is_null)) {
+        operations.push(add(parent, json!({})));
+    }
+    if object.pointer(path).is_none_or(Value::is_null) {
+        operations.push(add(path, json!([])));
+    }
+    operations.push(add(&format!("{path}/-"), value.clone()));
+    operations
+}
+
+/// Adds a container to an object that has containers.
+pub(crate) fn sidecar(parameters: &Sidecar, object: &Value) -> Vec<Value> {
+    let Some((path, containers)) = containers(object) else {
+        return Vec::new();
+    };
+    let taken = |name: &str| containers.iter().any(|container| container["name"] == name);
+    let name = match parameters.repeat {
+        Repeat::Never if taken(&parameters.name) => return Vec::new(),
+        Repeat::EveryCall if taken(&parameters.name) => numbered(&parameters.name, taken),
+        Repeat::Never | Repeat::EveryCall => parameters.name.clone(),
+    };
+    vec![add(&format!("{path}/-"), json!({"name": name, "image": parameters.image}))]
+}
+
+fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
+    let mut number = 2_usize;
+    loop {
+        let candidate = format!("{name}-{number}");
+        if !taken(&candidate) {
+            return candidate;
+        }
+        number += 1;
+    }
+}
+
+/// Adds an environment variable to each container that lacks it.
+pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Value> {
+    let mut operations = Vec::new();
+    let Some((path, containers)) = containers(object) else {
+        return operations;
+    };
+    for (index, container) in containers.iter().enumerate() {
+        let variables = container["env"].as_array();
+        if variables
+            .is_some_and(|variables| variables.iter().any(|variable| variable["name"] == parameters.name))
+        {
+            continue;
+        }
+        if variables.is_none() {
+            operations.push(add(&format!("{path}/{index}/env"), json!([])));
+        }
+        let variable = json!({"name": parameters.name, "value": parameters.value});
+        operations.push(add(&format!("{path}/{index}/env/-"), variable));
+    }
+    operations
+}
+
+/// Whether the object is as the condition wants it.
+pub(crate) fn holds(condition: &Condition, object: &Value) -> bool {
+    match condition {
+        Condition::Present(path) => object.pointer(path).is_some(),
+        Condition::Absent(path) => object.pointer(path).is_none(),
+        Condition::Container(name) => containers(object)
+            .is_some_and(|(_, containers)| containers.iter().any(|container| container["name"] == *name)),
+    }
+}
+
+fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
+    POD_SPECS.into_iter().find_map(|spec| {
+        let path = format!("{spec}/containers");
+        object.pointer(&path).and_then(Value::as_array).map(|containers| (path.clone(), containers))
+    })
+}
+
+fn add(path: &str, value: impl Into<Value>) -> Value {
+    let value = value.into();
+    json!({"op": "add", "path": path, "value": value})
+}
+
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,254 @@
+//! Fakes on sockets: TLS in front, a journal behind.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::Router;
+use certs::{CertificateAuthority, InvalidName, Name};
+
+use crate::endpoint::Endpoint;
+use crate::listener::Listener;
+use crate::tls::{self, TlsError};
+use crate::{Authority, Behaviour, Certificate, Entry};
+
+/// What to start: the behaviour, and how it is reached.
+#[derive(Clone, Debug)]
+pub struct Fake {
+    /// What it does.
+    pub behaviour: Behaviour,
+    /// Which certificate it shows.
+    pub certificate: Certificate,
+    /// Who signs the certificate.
+    pub authority: Authority,
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// DNS names and addresses beside the one that it listens on, for the certificate.
+    pub names: Vec<String>,
+    /// Which versions of HTTP it offers.
+    pub http: HttpVersions,
+    /// Whether it may listen on an address that other machines reach.
+    pub remote_access: RemoteAccess,
+    /// How much it takes and keeps.
+    pub limits: Limits,
+    /// Who is told of each call when it has ended.
+    pub observer: Observer,
+}
+
+/// Allows, with a valid certificate of its own authority, on a free port of 127.0.0.1.
+impl Default for Fake {
+    fn default() -> Self {
+        Self {
+            behaviour: Behaviour::default(),
+            certificate: Certificate::default(),
+            authority: Authority::default(),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            names: Vec::new(),
+            http: HttpVersions::default(),
+            remote_access: RemoteAccess::default(),
+            limits: Limits::default(),
+            observer: Observer::default(),
+        }
+    }
+}
+
+/// Which versions of HTTP a fake offers in the TLS handshake.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HttpVersions {
+    /// HTTP/2 and HTTP/1.1.
+    #[default]
+    Both,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// Whether a fake may listen on an address that other machines reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RemoteAccess {
+    /// Only on loopback addresses.
+    #[default]
+    Refused,
+    /// On any address: a cluster has to reach it.
+    Allowed,
+}
+
+/// How much a fake takes and keeps, so that no caller can fill the memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Calls in the journal; the oldest are forgotten first.
+    pub journal_entries: usize,
+    /// Bytes of the calls in the journal.
+    pub journal_bytes: usize,
+    /// Bytes of one body. A larger one is answered with 413.
+    pub body_bytes: usize,
+    /// Connections at a time. Further ones wait.
+    pub connections: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { journal_entries: 10_000, journal_bytes: 64 << 20, body_bytes: 8 << 20, connections: 256 }
+    }
+}
+
+/// Who is told of each call when it has ended. By default nobody.
+#[derive(Clone, Default)]
+pub struct Observer(Option<Arc<Observe>>);
+
+type Observe = dyn Fn(&Entry) + Send + Sync;
+
+impl Observer {
+    /// Tells `observe` of each call. It must not block.
+    pub fn new(observe: impl Fn(&Entry) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(observe)))
+    }
+
+    pub(crate) fn observe(&self, entry: &Entry) {
+        if let Some(observe) = &self.0 {
+            observe(entry);
+        }
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Observer(..)" } else { "Observer(nobody)" })
+    }
+}
+
+/// Why a fake could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Nobody allowed other machines to reach it.
+    #[error("{0} is not a loopback address, and remote access is not allowed")]
+    NotLoopback(SocketAddr),
+    /// The address is taken or not of this machine.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A name for the certificate is no name.
+    #[error(transparent)]
+    Name(#[from] InvalidName),
+    /// No certificate could be made or used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A webhook that runs. Dropped means stopped.
+#[derive(Debug)]
+pub struct FakeWebhook {
+    listener: Listener,
+    endpoint: Arc<Endpoint>,
+    ca_bundle: String,
+}
+
+impl FakeWebhook {
+    /// Starts a webhook that answers on every path.
+    ///
+    /// # Errors
+    /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
+    pub async fn start(fake: Fake) -> Result<Self, StartError> {
+        let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
+        let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
+        let authority = match fake.authority {
+            Authority::Own => Arc::new(CertificateAuthority::new("admit test CA").map_err(TlsError::from)?),
+            Authority::Shared(authority) => authority,
+        };
+        let socket = Socket {
+            listen: fake.listen,
+            remote_access: fake.remote_access,
+            certificate: fake.certificate,
+            names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+            http: fake.http,
+            connections: fake.limits.connections,
+        };
+        let listener = socket.serve(&authority, router).await?;
+        Ok(Self { listener, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
+    pub fn url(&self) -> String {
+        let address = self.address();
+        let host = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::V4(_) | IpAddr::V6(_) => address.ip(),
+        };
+        format!("https://{}/", SocketAddr::new(host, address.port()))
+    }
+
+    /// The certificate of its authority as PEM.
+    pub fn ca_bundle(&self) -> &str {
+        &self.ca_bundle
+    }
+
+    /// The calls that it received, oldest first. Of very many calls the oldest are missing.
+    pub fn journal(&self) -> Vec<Entry> {
+        self.endpoint.journal()
+    }
+
+    /// How many calls are missing in the journal.
+    pub fn forgotten(&self) -> u64 {
+        self.endpoint.dropped()
+    }
+
+    /// Does something else from the next call on, which counts as its first.
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        self.endpoint.set_behaviour(behaviour);
+    }
+
+    /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
+    pub async fn stop(self) {
+        self.listener.stop().await;
+    }
+}
+
+/// A listener that is still to be made.
+pub(crate) struct Socket {
+    pub(crate) listen: SocketAddr,
+    pub(crate) remote_access: RemoteAccess,
+    pub(crate) certificate: Certificate,
+    pub(crate) names: Vec<Name>,
+    pub(crate) http: HttpVersions,
+    pub(crate) connections: usize,
+}
+
+impl Socket {
+    /// Listens and serves `router` there. The certificate is also for `localhost` and the loopback addresses, or for
+    /// the one address that it listens on.
+    pub(crate) async fn serve(
+        mut self,
+        authority: &CertificateAuthority,
+        router: Router,
+    ) -> Result<Listener, StartError> {
+        let ip = self.listen.ip();
+        if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
+            return Err(StartError::NotLoopback(self.listen));
+        }
+        if ip.is_loopback() || ip.is_unspecified() {
+            self.names.push("localhost".parse()?);
+            self.names.push(IpAddr::V4(Ipv4Addr::LOCALHOST).into());
+            self.names.push(IpAddr::V6(Ipv6Addr::LOCALHOST).into());
+        }
+        if !ip.is_unspecified() && !self.names.contains(&ip.into()) {
+            self.names.push(ip.into());
+        }
+        let tls = tls::configuration(authority, self.certificate, &self.names, self.http)?;
+        Listener::start(self.listen, tls, router, self.connections)
+            .await
+            .map_err(|source| StartError::Listen { address: self.listen, source })
+    }
+}

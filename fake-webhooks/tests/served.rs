@@ -1,0 +1,226 @@
+//! Fakes as their callers meet them: over TLS, with HTTP/1.1 and HTTP/2.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use certs::Defect;
+use fake_webhooks::{
+    Answered, BadResponse, Behaviour, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions,
+    Limits, RemoteAccess, StartError, Timeout,
+};
+use reqwest::{Client, Response};
+use serde_json::{Value, json};
+
+fn client(fake: &FakeWebhook) -> Client {
+    // The result only says whether another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
+    Client::builder()
+        .tls_certs_only([authority])
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .unwrap()
+}
+
+fn review() -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "7", "operation": "CREATE", "object": {"metadata": {"name": "one"}}},
+    })
+}
+
+async fn post(fake: &FakeWebhook, path: &str) -> reqwest::Result<Response> {
+    let body = review().to_string();
+    client(fake).post(format!("{}{path}", fake.url())).header("x-test", path).body(body).send().await
+}
+
+async fn start(behaviour: Behaviour) -> FakeWebhook {
+    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+}
+
+fn behaviour(value: Value) -> Behaviour {
+    serde_json::from_value(value).unwrap()
+}
+
+async fn until(fake: &FakeWebhook, holds: impl Fn(&[Entry]) -> bool) -> Vec<Entry> {
+    loop {
+        let journal = fake.journal();
+        if holds(&journal) {
+            return journal;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_arrives_over_both_versions_of_http() {
+    for (http, version) in [
+        (HttpVersions::Both, http::Version::HTTP_2),
+        (HttpVersions::Http2, http::Version::HTTP_2),
+        (HttpVersions::Http1, http::Version::HTTP_11),
+    ] {
+        let fake = FakeWebhook::start(Fake { http, ..Fake::default() }).await.unwrap();
+        let response = post(&fake, "a").await.unwrap();
+        assert_eq!(response.version(), version);
+        let answer: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        assert_eq!(answer["response"], json!({"uid": "7", "allowed": true}));
+        assert_eq!(fake.journal()[0].version, version);
+    }
+}
+
+#[tokio::test]
+async fn the_journal_tells_every_call_in_order() {
+    let fake = start(Behaviour::Deny(Deny { message: Some("no".to_owned()), ..Deny::default() })).await;
+    post(&fake, "first?timeout=3s").await.unwrap();
+    post(&fake, "second").await.unwrap();
+    let journal = fake.journal();
+    let [first, second] = journal.as_slice() else { panic!("{journal:?}") };
+    assert_eq!((first.number, second.number), (1, 2));
+    assert!(first.time <= second.time);
+    assert_eq!((first.path.as_str(), first.query.as_str()), ("/first", "timeout=3s"));
+    assert_eq!((second.path.as_str(), second.query.as_str()), ("/second", ""));
+    assert_eq!(first.method, http::Method::POST);
+    assert_eq!(first.review(), Some(review()));
+    assert!(second.headers.contains(&("x-test".to_owned(), "second".to_owned())));
+    let sent = Answered::Sent { status: http::StatusCode::OK, summary: "denied: no".to_owned() };
+    assert_eq!(first.answered, sent);
+}
+
+#[tokio::test]
+async fn the_journal_forgets_the_oldest_calls() {
+    let limits = Limits { journal_entries: 2, ..Limits::default() };
+    let fake = FakeWebhook::start(Fake { limits, ..Fake::default() }).await.unwrap();
+    for path in ["a", "b", "c"] {
+        post(&fake, path).await.unwrap();
+    }
+    let paths: Vec<_> = fake.journal().into_iter().map(|entry| entry.path).collect();
+    assert_eq!(paths, ["/b", "/c"]);
+    assert_eq!(fake.forgotten(), 1);
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let limits = Limits { body_bytes: 10, ..Limits::default() };
+    let fake = FakeWebhook::start(Fake { limits, ..Fake::default() }).await.unwrap();
+    assert_eq!(post(&fake, "").await.unwrap().status(), 413);
+    assert_eq!(fake.journal(), []);
+}
+
+#[tokio::test]
+async fn a_hanging_fake_sends_nothing_until_the_caller_gives_up() {
+    let fake = start(Behaviour::Timeout(Timeout::default())).await;
+    let call = tokio::time::timeout(Duration::from_millis(300), post(&fake, ""));
+    assert!(call.await.is_err());
+    let journal =
+        until(&fake, |journal| journal.iter().any(|entry| entry.answered != Answered::Pending)).await;
+    assert_eq!(journal[0].answered, Answered::Abandoned);
+}
+
+#[tokio::test]
+async fn a_fake_that_hangs_for_a_time_answers_then() {
+    let hang = Hang::For(Duration::from_millis(50));
+    let fake = start(Behaviour::Timeout(Timeout { hang, ..Timeout::default() })).await;
+    assert_eq!(post(&fake, "").await.unwrap().status(), 200);
+    let Answered::Sent { summary, .. } = &fake.journal()[0].answered else { panic!() };
+    assert_eq!(summary, "allowed after 50ms");
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_without_an_answer() {
+    for http in [HttpVersions::Http1, HttpVersions::Http2] {
+        let behaviour = Behaviour::BadResponse(BadResponse::Closed);
+        let fake = FakeWebhook::start(Fake { behaviour, http, ..Fake::default() }).await.unwrap();
+        let error = post(&fake, "").await.unwrap_err();
+        assert!(error.is_request() && !error.is_timeout(), "{error:?}");
+        assert_eq!(fake.journal()[0].answered, Answered::Closed);
+    }
+}
+
+#[tokio::test]
+async fn a_bad_response_arrives_as_it_is() {
+    let fake = start(behaviour(json!({"bad-response": {"status": 503}}))).await;
+    assert_eq!(post(&fake, "").await.unwrap().status(), 503);
+    fake.set_behaviour(behaviour(json!({"bad-response": "not-json"})));
+    assert_eq!(post(&fake, "").await.unwrap().bytes().await.unwrap(), "this is not JSON");
+}
+
+#[tokio::test]
+async fn another_behaviour_counts_its_calls_from_the_start() {
+    let twice = json!({"sequence": ["allow", {"bad-response": {"status": 500}}]});
+    let fake = start(behaviour(twice.clone())).await;
+    for status in [200, 500, 500] {
+        assert_eq!(post(&fake, "").await.unwrap().status(), status);
+    }
+    fake.set_behaviour(behaviour(twice));
+    assert_eq!(post(&fake, "").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() {
+    let fake = start(Behaviour::Timeout(Timeout::default())).await;
+    let client = client(&fake);
+    let url = fake.url();
+    let call = tokio::spawn(async move { client.post(url).body("{}").send().await });
+    until(&fake, |journal| !journal.is_empty()).await;
+    let address = fake.address();
+    drop(fake);
+    assert!(call.await.unwrap().is_err());
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
+    let hang = Hang::For(Duration::from_millis(100));
+    let fake = start(Behaviour::Timeout(Timeout { hang, ..Timeout::default() })).await;
+    let client = client(&fake);
+    let url = fake.url();
+    let call = tokio::spawn(async move { client.post(url).body(review().to_string()).send().await });
+    until(&fake, |journal| !journal.is_empty()).await;
+    let address = fake.address();
+    fake.stop().await;
+    assert_eq!(call.await.unwrap().unwrap().status(), 200);
+    assert!(std::net::TcpStream::connect(address).is_err());
+}
+
+#[tokio::test]
+async fn a_defective_certificate_is_refused_by_the_caller() {
+    for defect in Defect::ALL {
+        let certificate = Certificate::Defective(defect);
+        let fake = FakeWebhook::start(Fake { certificate, ..Fake::default() }).await.unwrap();
+        let error = post(&fake, "").await.unwrap_err();
+        assert!(error.is_connect(), "{defect}: {error:?}");
+        let mut cause = error.source();
+        while let Some(deeper) = cause.and_then(std::error::Error::source) {
+            cause = Some(deeper);
+        }
+        assert!(cause.unwrap().to_string().contains("certificate"), "{defect}: {error:?}");
+        assert_eq!(fake.journal(), [], "{defect}");
+    }
+}
+
+#[tokio::test]
+async fn a_fake_is_reached_from_elsewhere_only_if_that_was_allowed() {
+    let listen = "0.0.0.0:0".parse().unwrap();
+    let refused = FakeWebhook::start(Fake { listen, ..Fake::default() }).await.unwrap_err();
+    assert!(matches!(refused, StartError::NotLoopback(_)), "{refused}");
+    let remote_access = RemoteAccess::Allowed;
+    let names = vec!["fakes.example.com".to_owned()];
+    let fake = FakeWebhook::start(Fake { listen, remote_access, names, ..Fake::default() }).await.unwrap();
+    assert_eq!(post(&fake, "").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_occupied_port_and_a_wrong_name_are_named() {
+    let fake = start(Behaviour::default()).await;
+    let listen = fake.address();
+    let error = FakeWebhook::start(Fake { listen, ..Fake::default() }).await.unwrap_err().to_string();
+    assert!(error.contains(&listen.to_string()), "{error}");
+    let names = vec!["no name".to_owned()];
+    let error = FakeWebhook::start(Fake { names, ..Fake::default() }).await.unwrap_err().to_string();
+    assert!(error.contains("`no name`"), "{error}");
+}

@@ -1,0 +1,31 @@
+# The entry to every task. `just` alone lists them.
+
+default:
+    @just --list
+
+# What a change must pass: what CI runs, without a real kube-apiserver.
+check:
+    cargo fmt --all --check
+    cargo clippy --all-targets -- -D warnings
+    cargo test
+    cargo run --quiet -- run
+
+# The shipped features against etcd and kube-apiserver from KUBEBUILDER_ASSETS.
+envtest *ARGS:
+    cargo run --quiet -- run --target envtest {{ARGS}}
+
+# Both targets, compared scenario by scenario.
+compare:
+    tests/compare-targets.sh
+
+# Writes harness/src/server/discovery.json from the API server that kubectl speaks to.
+discovery:
+    harness/tools/discovery.sh
+
+# The figures of the README: size, start-up and memory of the release binary.
+measure:
+    tests/measure.sh
+
+# The documentation of the libraries.
+doc:
+    cargo doc --no-deps --workspace

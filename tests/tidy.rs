@@ -1,0 +1,216 @@
+//! Rules about the source itself that no compiler keeps.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of `harness`, facts first: a module imports only from modules to its left.
+///
+/// `status` and `selector` are values that everything may use; `server` is the API server around the dispatcher.
+const HARNESS_LAYERS: [&str; 21] = [
+    "status",
+    "selector",
+    "quantity",
+    "attributes",
+    "config",
+    "cluster_state",
+    "equality",
+    "event",
+    "matching",
+    "caller",
+    "review",
+    "patch",
+    "failure",
+    "reinvocation",
+    "audit",
+    "warnings",
+    "metrics",
+    "plugin",
+    "client",
+    "dispatcher",
+    "server",
+];
+
+const LONGEST_FILE: usize = 500;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All `.rs` files of the workspace, relative to its root.
+fn rust_files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "certs", "fake-webhooks", "harness"] {
+        collect(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 30, "found only {} Rust files", files.len());
+    files.into_iter().filter_map(|file| file.strip_prefix(root()).map(Path::to_path_buf).ok()).collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("the entry can be read").path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+}
+
+fn read(file: &Path) -> String {
+    fs::read_to_string(root().join(file)).expect("the file is text")
+}
+
+/// Names that `source` imports from its own crate: `crate::NAME`.
+fn imports(source: &str) -> BTreeSet<&str> {
+    source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .flat_map(|line| line.split("crate::").skip(1))
+        .map(|rest| {
+            rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next().unwrap_or("")
+        })
+        .collect()
+}
+
+#[track_caller]
+fn nothing(findings: &[String]) {
+    assert!(findings.is_empty(), "\n{}", findings.join("\n"));
+}
+
+#[test]
+fn a_module_of_harness_imports_only_from_modules_above_it() {
+    let mut findings = Vec::new();
+    for file in rust_files() {
+        let Ok(inner) = file.strip_prefix("harness/src") else { continue };
+        let module = inner.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let Some(module) = module.map(|module| module.trim_end_matches(".rs").to_owned()) else { continue };
+        if module == "lib" {
+            continue;
+        }
+        let Some(layer) = HARNESS_LAYERS.iter().position(|known| *known == module) else {
+            findings.push(format!("{}: not in HARNESS_LAYERS", file.display()));
+            continue;
+        };
+        let source = read(&file);
+        let outside_tests = source.split("#[cfg(test)]").next().unwrap_or_default();
+        for import in imports(outside_tests) {
+            if let Some(other) = HARNESS_LAYERS.iter().position(|known| *known == import)
+                && other > layer
+            {
+                findings.push(format!("{}: imports {import}, which stands below it", file.display()));
+            }
+        }
+    }
+    nothing(&findings);
+}
+
+#[test]
+fn no_rust_file_is_longer_than_one_responsibility_needs() {
+    let findings: Vec<String> = rust_files()
+        .into_iter()
+        .filter_map(|file| {
+            let lines = read(&file).lines().count();
+            (lines > LONGEST_FILE).then(|| format!("{}: {lines} lines", file.display()))
+        })
+        .collect();
+    nothing(&findings);
+}
+
+#[test]
+fn every_rust_file_is_compiled() {
+    let mut findings = Vec::new();
+    for file in rust_files() {
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let is_root = matches!(stem.as_str(), "main" | "lib" | "build")
+            || folder.ends_with("tests")
+            || folder.ends_with("examples")
+            || folder.ends_with("benches");
+        if is_root {
+            continue;
+        }
+        let (name, parent) = if stem == "mod" {
+            let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            (name, folder.parent().unwrap_or(Path::new("")))
+        } else {
+            (stem, folder)
+        };
+        let named_in = |candidate: PathBuf| {
+            fs::read_to_string(root().join(candidate)).is_ok_and(|source| {
+                source.lines().any(|line| line.trim_end_matches(';').ends_with(&format!("mod {name}")))
+            })
+        };
+        let beside = parent.with_extension("rs");
+        if !["mod.rs", "lib.rs", "main.rs"].iter().any(|root| named_in(parent.join(root)))
+            && !named_in(beside)
+        {
+            findings.push(format!("{}: no module names it", file.display()));
+        }
+    }
+    nothing(&findings);
+}
+
+#[test]
+fn every_rust_file_says_first_what_it_is_for() {
+    let findings: Vec<String> = rust_files()
+        .into_iter()
+        .filter(|file| !read(file).starts_with("//! "))
+        .map(|file| format!("{}: does not begin with `//! `", file.display()))
+        .collect();
+    nothing(&findings);
+}
+
+#[test]
+fn the_rules_of_kubernetes_name_their_source() {
+    let mut findings = Vec::new();
+    for file in [
+        "harness/src/matching/mod.rs",
+        "harness/src/matching/rules.rs",
+        "harness/src/reinvocation.rs",
+        "harness/src/failure.rs",
+        "harness/src/audit.rs",
+        "harness/src/warnings.rs",
+        "harness/src/dispatcher.rs",
+    ] {
+        if !read(Path::new(file)).contains("Source: ") {
+            findings.push(format!("{file}: no `Source:`"));
+        }
+    }
+    nothing(&findings);
+}
+
+#[test]
+fn harness_and_fake_webhooks_share_no_code() {
+    for (member, other) in [("harness", "fake-webhooks"), ("fake-webhooks", "harness")] {
+        let manifest =
+            fs::read_to_string(root().join(member).join("Cargo.toml")).expect("there is a manifest");
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+        let own = dependencies.split("[dev-dependencies]").next().unwrap_or_default();
+        assert!(!own.contains(&format!("{other}.")), "{member} depends on {other}");
+    }
+}
+
+#[test]
+fn no_private_key_is_committed() {
+    let mut findings = Vec::new();
+    let mut pending = vec![root()];
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder).expect("the folder is there") {
+            let path = entry.expect("the entry can be read").path();
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if path.is_dir() {
+                if name != "target" && name != ".git" {
+                    pending.push(path);
+                }
+            } else if fs::read_to_string(&path)
+                .is_ok_and(|text| text.contains(concat!("-----BEGIN ", "PRIVATE KEY")))
+                && !name.ends_with(".rs")
+            {
+                findings.push(path.display().to_string());
+            }
+        }
+    }
+    nothing(&findings);
+}
