@@ -24,7 +24,8 @@ enum Change {
     Operations(Patch),
 }
 
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 /// How often a write is tried again when somebody else was faster.
 const ATTEMPTS: usize = 5;
@@ -250,7 +251,9 @@ fn too_many(operations: usize) -> Status {
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
 fn does_not_apply(error: &ApplyError) -> Box<Status> {
     let message = match error {
-        ApplyError::DoesNotApply(_) => "the server rejected our request due to an error in our request".to_owned(),
+        ApplyError::DoesNotApply(_) => {
+            "the server rejected our request due to an error in our request".to_owned()
+        }
         other => other.to_string(),
     };
     let mut status = Status::failure(422, "Invalid", message);
