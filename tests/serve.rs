@@ -1,5 +1,11 @@
 //! `admit serve` from outside: its process, its socket, and what a client sees of it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what a test does not expect may panic, and it says why it skips"
+)]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -251,7 +257,7 @@ async fn a_webhook_configuration_takes_effect_and_the_audit_log_tells_of_it() {
     assert_eq!(of_config_maps[1]["annotations"]["authorization.k8s.io/decision"], "allow");
 }
 
-/// kubectl from KUBEBUILDER_ASSETS or from PATH.
+/// kubectl from `KUBEBUILDER_ASSETS` or from PATH.
 fn kubectl() -> Option<PathBuf> {
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH");
