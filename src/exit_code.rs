@@ -19,17 +19,20 @@ pub(crate) enum ExitCode {
     NothingRun = 4,
     /// kube-apiserver can do this and admit does not imitate it.
     Unsupported = 5,
+    /// SIGINT or SIGTERM came before the end; what a shell says of a command that SIGINT ended.
+    Interrupted = 130,
 }
 
 /// The table that `admit --help` ends with.
 pub(crate) const TABLE: &str = "\
 Exit status:
-  0  all that was asked for holds
-  1  a scenario failed
-  2  the command line or an input file cannot be understood
-  3  a port, a cluster or KUBEBUILDER_ASSETS is not as it must be
-  4  nothing was selected to run
-  5  kube-apiserver can do this and admit does not imitate it";
+    0  all that was asked for holds
+    1  a scenario failed
+    2  the command line or an input file cannot be understood
+    3  a port, a cluster or KUBEBUILDER_ASSETS is not as it must be
+    4  nothing was selected to run
+    5  kube-apiserver can do this and admit does not imitate it
+  130  stopped by SIGINT or SIGTERM";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
@@ -54,6 +57,11 @@ impl Failure {
     /// A failure of the surroundings: says what to do.
     pub(crate) fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
+    }
+
+    /// There is nothing to run.
+    pub(crate) fn nothing_run(message: impl fmt::Display) -> Self {
+        Self { code: ExitCode::NothingRun, message: message.to_string() }
     }
 
     /// Something that admit does not imitate.

@@ -19,6 +19,17 @@ use crate::exit_code::{ExitCode, Failure};
 struct Admit {
     #[command(subcommand)]
     command: Command,
+
+    /// Colours: `auto` means on a terminal, unless NO_COLOR or CLICOLOR=0 says otherwise
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    color: Colour,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -32,6 +43,12 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let admit = Admit::parse();
+    match admit.color {
+        Colour::Auto => anstream::ColorChoice::Auto,
+        Colour::Always => anstream::ColorChoice::Always,
+        Colour::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
     let outcome = exit_code::with_runtime(async {
         match admit.command {
             Command::Run(run) => run.run().await,

@@ -1,25 +1,186 @@
 //! `admit run` and `admit steps`: feature files against a target.
 
+mod catalogue;
+mod display;
+mod features;
+mod list;
+mod live;
 pub(crate) mod narration;
+mod order;
+mod plan;
+mod record;
+mod report;
+mod runner;
+mod sentences;
+mod shipped;
+mod stop;
+mod summary;
+mod writer;
 
+pub(crate) use catalogue::Steps;
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gherkin::tagexpr::TagOperation;
+use regex::Regex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::target::{Launched, TargetArguments, TargetKind};
 use crate::{ExitCode, Failure};
+use display::{Detail, Display};
+use live::Live;
+use narration::Narrators;
+use plan::{Plan, Selection};
+use record::Record;
+use report::{Circumstances, Reports};
+use runner::{AfterFailure, Pace};
+use stop::{End, Signals};
+use writer::Writer;
 
-/// Runs feature files against a target.
+/// Runs feature files against a target
 #[derive(Debug, clap::Args)]
-pub(crate) struct Run {}
+pub(crate) struct Run {
+    /// Feature files, and folders with all that they hold; without a path the features that the binary carries
+    paths: Vec<PathBuf>,
 
-/// Prints every step with a line of help and an example.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Steps {}
+    /// Only scenarios whose tags satisfy this: `@a and not (@b or @c)`
+    #[arg(long, short, value_name = "EXPR", value_parser = tag_expression, help_heading = "Selection")]
+    tags: Option<TagOperation>,
+
+    /// Only scenarios whose name matches this regular expression
+    #[arg(long, short, value_name = "REGEX", help_heading = "Selection")]
+    name: Option<Regex>,
+
+    /// Run so many scenarios at the same time [default: 64 in process, 8 on other targets]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    concurrency: Option<u16>,
+
+    /// Start no other scenario after one has failed
+    #[arg(long, help_heading = "Pace")]
+    fail_fast: bool,
+
+    /// Run a failed scenario up to N times again; if it passes then, it counts as passed and is called flaky
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Pace")]
+    retries: u8,
+
+    /// Print what would run, with file and line, and run nothing
+    #[arg(long, help_heading = "Output")]
+    list: bool,
+
+    /// Write a JUnit report
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    junit: Option<PathBuf>,
+
+    /// Write a JSON report: every scenario, attempt and step with its status, duration and what it told
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    json: Option<PathBuf>,
+
+    /// Show only what failed, and the summary
+    #[arg(long, short, help_heading = "Output")]
+    quiet: bool,
+
+    #[command(flatten)]
+    target: TargetArguments,
+}
 
 impl Run {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
-        Err(Failure::unsupported("not written yet"))
+        let started = Instant::now();
+        let selection =
+            Selection { tags: self.tags.clone(), name: self.name.clone(), target: self.target.target };
+        let plan = Plan::new(features::read(&self.paths)?, &selection);
+        let mut display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
+        if self.list && !plan.scenarios.is_empty() {
+            display.print(&list::text(&plan.scenarios));
+            return Ok(ExitCode::Ok);
+        }
+        if plan.features.is_empty() {
+            return Err(nothing_runs(&plan));
+        }
+        sentences::check(&plan.features)?;
+        let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
+
+        let mut signals = Signals::listen()?;
+        let display = RefCell::new(display);
+        let launched = tokio::select! {
+            launched = Launched::start(&self.target, |what| display.borrow_mut().wait(what)) => launched,
+            () = signals.next() => return Ok(ExitCode::Interrupted),
+        };
+        let mut display = display.into_inner();
+        let launched = match launched {
+            Ok(launched) => launched,
+            Err(failure) => {
+                display.end_progress();
+                return Err(failure);
+            }
+        };
+
+        let live = Live::new(Record::new(plan.scenarios, started), display);
+        let narrators = Narrators::default();
+        let stop = CancellationToken::new();
+        let run = runner::run(
+            plan.features,
+            Arc::clone(&launched.target),
+            narrators.clone(),
+            Writer::new(live.clone(), narrators),
+            self.pace(),
+            stop.clone(),
+        );
+        let ticker = tokio::spawn(tick(live.clone()));
+        let end = stop::until_done(run, &mut signals, &stop, &live).await;
+        ticker.abort();
+
+        let circumstances =
+            Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
+        drop(launched);
+        let (failed, written) = live.finish(|record, display| {
+            display.print(&summary::summary(record, circumstances.unchecked_audits));
+            (record.counts().failed, reports.write(record, circumstances))
+        });
+        written?;
+        Ok(match end {
+            End::Stopped => ExitCode::Interrupted,
+            End::Done if failed > 0 => ExitCode::Failed,
+            End::Done => ExitCode::Ok,
+        })
+    }
+
+    fn pace(&self) -> Pace {
+        let concurrency = self.concurrency.unwrap_or(match self.target.target {
+            TargetKind::InProcess => 64,
+            TargetKind::Envtest | TargetKind::Cluster => 8,
+        });
+        Pace {
+            concurrency: concurrency.into(),
+            after_failure: if self.fail_fast { AfterFailure::Stop } else { AfterFailure::GoOn },
+            retries: self.retries.into(),
+        }
     }
 }
 
-impl Steps {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        Err(Failure::unsupported("not written yet"))
+fn nothing_runs(plan: &Plan) -> Failure {
+    match plan.scenarios.iter().find_map(|(_, reason)| reason.as_ref()) {
+        Some(reason) => Failure::nothing_run(format!(
+            "no scenario runs: {} selected, none of them for this target ({reason})",
+            plan.scenarios.len()
+        )),
+        None => Failure::nothing_run("no scenario is selected: look at what there is with --list"),
+    }
+}
+
+fn tag_expression(text: &str) -> Result<TagOperation, String> {
+    text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
+}
+
+/// Draws the progress line for as long as nobody aborts it.
+async fn tick(live: Live) {
+    let mut interval = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        interval.tick().await;
+        live.tick();
     }
 }

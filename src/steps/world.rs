@@ -1,9 +1,19 @@
 //! What one scenario knows.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{self, Answer, Manner};
+use super::configuration::Installation;
+use super::failure::{Outcome, StepFailure};
+use super::names::{Names, SCENARIO_LABEL};
+use super::resource::{self, Resource};
+use super::webhook::Webhook;
 use crate::run::narration::Narrator;
-use crate::target::Target;
+use crate::target::{Target, TargetKind};
 
 /// What one scenario knows.
 #[derive(Debug, cucumber::World)]
@@ -12,11 +22,38 @@ pub(crate) struct World {
     /// Set by the runner's `before`, which is the only place where the chosen target is known.
     target: Option<Arc<Target>>,
     narrator: Option<Narrator>,
+    /// Where a path in a feature file begins.
+    folder: PathBuf,
+    /// The names of what the scenario makes.
+    pub(super) names: Names,
+    /// Its webhooks, mutating and validating ones in the author's order.
+    pub(super) webhooks: Vec<Webhook>,
+    /// What of them the server has been told.
+    pub(super) installation: Installation,
+    /// How requests are sent from now on.
+    pub(super) manner: Manner,
+    /// What came of the last request of a When.
+    pub(super) last: Option<Answer>,
+    namespaces: Vec<String>,
+    resources: Vec<Resource>,
+    removable: Vec<String>,
 }
 
 impl World {
     fn unstarted() -> Self {
-        Self { target: None, narrator: None }
+        Self {
+            target: None,
+            narrator: None,
+            folder: PathBuf::new(),
+            names: Names::random(),
+            webhooks: Vec::new(),
+            installation: Installation::default(),
+            manner: Manner::default(),
+            last: None,
+            namespaces: Vec::new(),
+            resources: Vec::new(),
+            removable: Vec::new(),
+        }
     }
 
     /// Called once before the first step of every scenario.
@@ -25,6 +62,131 @@ impl World {
         self.narrator = Some(narrator);
     }
 
+    /// The folder of the feature file, if it is known: paths in steps begin there instead of in the current folder.
+    pub(crate) fn read_files_from(&mut self, folder: &Path) {
+        folder.clone_into(&mut self.folder);
+    }
+
     /// Called once after the last step, also of a failed scenario: removes from the target what the scenario made.
-    pub(crate) async fn finish(&mut self) {}
+    ///
+    /// The last made is removed first, and the namespaces at the end, because nothing waits until they are empty.
+    pub(crate) async fn finish(&mut self) {
+        let namespaces = self.namespaces.iter().map(|name| format!("/api/v1/namespaces/{name}"));
+        let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
+        for path in paths {
+            // What cannot be removed has been removed by the scenario, or by the end of the server.
+            if let Ok(client) = self.client() {
+                drop(api::send(client, Method::DELETE, &path, None).await);
+            }
+        }
+        self.namespaces.clear();
+        self.webhooks.clear();
+    }
+
+    /// The server of this run.
+    pub(super) fn target(&self) -> Outcome<&Target> {
+        self.target.as_deref().ok_or_else(|| StepFailure::new("the scenario was started without a target"))
+    }
+
+    /// The server, for those who change the scenario meanwhile.
+    pub(super) fn shared_target(&self) -> Outcome<Arc<Target>> {
+        self.target.clone().ok_or_else(|| StepFailure::new("the scenario was started without a target"))
+    }
+
+    /// The client of that server.
+    pub(super) fn client(&self) -> Outcome<&kube::Client> {
+        Ok(&self.target()?.client)
+    }
+
+    /// Tells one line under the step.
+    pub(super) fn tell(&self, step: &gherkin::Step, line: impl Into<String>) {
+        if let Some(narrator) = &self.narrator {
+            narrator.tell(step.position.line, line);
+        }
+    }
+
+    /// The answer to the last request of a When.
+    pub(super) fn answer(&self) -> Outcome<&Answer> {
+        self.last.as_ref().ok_or_else(|| StepFailure::new("no request was made yet: a When step makes one"))
+    }
+
+    /// The path of a file that a feature names.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Has `path` removed when the scenario ends.
+    pub(super) fn remove_at_the_end(&mut self, path: String) {
+        if !self.removable.contains(&path) {
+            self.removable.push(path);
+        }
+    }
+
+    /// The namespace of the scenario, made when it is first needed.
+    pub(super) async fn namespace(&mut self) -> Outcome<String> {
+        let (name, id) = (self.names.namespace(), self.names.id().to_owned());
+        self.make_namespace(&name, &id).await?;
+        Ok(name)
+    }
+
+    /// Makes a namespace with the scenario label, unless it has been made.
+    pub(super) async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
+        if self.namespaces.iter().any(|made| made == name) {
+            return Ok(());
+        }
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": name, "labels": {SCENARIO_LABEL: label}},
+        });
+        api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace))
+            .await?
+            .successful()
+            .map_err(|failure| failure.during(format!("making the namespace {name}")))?;
+        self.namespaces.push(name.to_owned());
+        self.wait_for_service_account(name).await
+    }
+
+    /// In a cluster a controller makes the service account without which no pod is admitted.
+    async fn wait_for_service_account(&self, namespace: &str) -> Outcome {
+        match self.target()?.kind {
+            TargetKind::InProcess | TargetKind::Envtest => return Ok(()),
+            TargetKind::Cluster => {}
+        }
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        for _ in 0..100 {
+            if api::send(self.client()?, Method::GET, &path, None).await?.is_success() {
+                return Ok(());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        Err(StepFailure::new(format!(
+            "the cluster made no default service account in {namespace} within 10 s"
+        )))
+    }
+
+    /// The resource of an object, as its `apiVersion` and `kind` say.
+    pub(super) async fn resource_of(&mut self, object: &Value) -> Outcome<Resource> {
+        let field = |name: &str| object.get(name).and_then(Value::as_str);
+        let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {
+            return Err(StepFailure::new("an object needs `apiVersion` and `kind`"));
+        };
+        let known = self.resources.iter().find(|it| it.api_version == api_version && it.kind == kind);
+        if let Some(resource) = known {
+            return Ok(resource.clone());
+        }
+        let resource = resource::of_kind(self.client()?, api_version, kind).await?;
+        self.resources.push(resource.clone());
+        Ok(resource)
+    }
+
+    /// The resource that a person calls `word`; what the scenario spoke of last comes first.
+    pub(super) async fn resource_called(&mut self, word: &str) -> Outcome<Resource> {
+        let known = self.resources.iter().rev().find(|resource| resource.is_called(word));
+        if let Some(resource) = known {
+            return Ok(resource.clone());
+        }
+        let resource = resource::called(self.client()?, word).await?;
+        self.resources.push(resource.clone());
+        Ok(resource)
+    }
 }

@@ -12,18 +12,18 @@ mod connect;
 mod conversion;
 mod create;
 mod custom_resources;
-pub(crate) mod defaulting;
+mod defaulting;
 mod delete;
 mod discovery;
 mod metadata;
 mod options;
-pub(crate) mod plugins;
+mod plugins;
 mod read;
 mod request;
 mod route;
 mod scale;
 mod state;
-pub(crate) mod storage;
+mod storage;
 mod strategy;
 mod update;
 
@@ -34,8 +34,8 @@ use std::sync::Arc;
 use axum::Router;
 use serde_json::{Value, json};
 
-use self::admission::Admission;
 pub use self::authentication::Authentication;
+use self::admission::Admission;
 use self::discovery::Resource;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
@@ -125,9 +125,7 @@ impl Server {
     /// Takes over what was written, where the server itself depends on it.
     fn has_changed(&self, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
-                self.admission.reload_webhooks()
-            }
+            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => self.admission.reload_webhooks(),
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 self.state.reload_resources();
                 Ok(())

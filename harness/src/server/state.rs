@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ServiceName;
 use super::custom_resources;
+use super::conversion::{self, Converter};
 use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::storage::{ObjectReader, Storage};
@@ -15,7 +16,6 @@ use crate::client::ServiceResolver;
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::ServiceReference;
 use crate::selector::{Labels, labels_of};
-use crate::status::Unsupported;
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -83,15 +83,8 @@ impl ClusterState for State {
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
         let from = GroupVersionKind::of(object);
-        let same_kind = from.group == kind.group && from.kind == kind.kind;
-        if from == *kind || (same_kind && !self.is_built_in(kind)) {
-            let mut converted = object.clone();
-            if let Some(members) = converted.as_object_mut() {
-                members.insert("apiVersion".to_owned(), kind.api_version().into());
-            }
-            return Ok(converted);
-        }
-        Err(Unsupported { what: format!("conversion of {from} to {kind}") }.into())
+        let converter = if self.is_built_in(&from) { Converter::Scheme } else { Converter::CustomResource };
+        conversion::convert(object, kind, converter)
     }
 
     fn set_defaults(&self, object: &mut Value) {

@@ -234,24 +234,30 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !never.contains(&resource.gvr.group.as_str())
 }
 
-/// What the server itself has to understand: webhook configurations and definitions of custom resources.
+/// What the server itself has to understand: metadata, webhook configurations and definitions of custom resources.
 ///
 /// # Errors
 /// 422 for what is wrong, 501 for what is not imitated.
 pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<Status>> {
-    let errors = metadata::validate(object, resource);
+    let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
+    let is_configuration =
+        group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural);
+    let errors =
+        if is_configuration { config::validate(object) } else { metadata::validate(object, resource) };
     if !errors.is_empty() {
-        let kind = &resource.kind;
         let name = metadata::text(object, "name");
-        return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
+        return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
     }
-    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-        (custom_resources::GROUP, custom_resources::RESOURCE) => custom_resources::validate(object),
-        (admission::GROUP, admission::MUTATING | admission::VALIDATING) => validate_configuration(object),
-        _ => Ok(()),
+    if is_configuration {
+        return validate_configuration(object);
     }
+    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
+        return custom_resources::validate(object);
+    }
+    Ok(())
 }
 
+/// Whether the dispatcher can take the configuration over.
 fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
     match config::webhooks(configuration) {
         Ok(_) => Ok(()),

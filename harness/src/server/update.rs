@@ -11,7 +11,8 @@ use super::request::ObjectRequest;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
-use crate::status::{FieldError, Status};
+use crate::patch::{ApplyError, Patch};
+use crate::status::{FieldError, Status, StatusDetails};
 
 /// What an update makes of the stored object.
 enum Change {
@@ -19,6 +20,8 @@ enum Change {
     Replace(Value),
     /// A merge patch: RFC 7386.
     Merge(Value),
+    /// A JSON patch: RFC 6902.
+    Operations(Patch),
 }
 
 const MODIFIED: &str =
@@ -47,6 +50,17 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
             Ok(patch @ Value::Object(_)) => Change::Merge(patch),
             Ok(_) | Err(_) => return Err(invalid()),
         },
+        "application/json-patch+json" => {
+            let patch = Patch::decode(&request.body);
+            let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
+                Ok(_) => Box::new(Status::bad_request(error.to_string())),
+                Err(_) => invalid(),
+            })?;
+            if patch.operations().len() > MOST_OPERATIONS {
+                return Err(Box::new(too_many(patch.operations().len())));
+            }
+            Change::Operations(patch)
+        }
         other => {
             let supported = "admit applies application/json-patch+json and application/merge-patch+json";
             let message = match other {
@@ -110,7 +124,15 @@ async fn attempt(
     let kind = request.target.kind().clone();
     let new = match change {
         Change::Replace(object) => object.clone(),
-        Change::Merge(patch) => patched(request, &shown_old, patch, &kind)?,
+        Change::Merge(patch) => {
+            let mut object = (*shown_old).clone();
+            merge(&mut object, patch);
+            patched(request, object, &kind)?
+        }
+        Change::Operations(patch) => {
+            let object = patch.apply(&shown_old).map_err(|error| does_not_apply(&error))?;
+            patched(request, object, &kind)?
+        }
     };
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
@@ -201,18 +223,35 @@ fn store(
 
 fn patched(
     request: &ObjectRequest<'_>,
-    old: &Value,
-    patch: &Value,
+    object: Value,
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
-    let mut object = old.clone();
-    merge(&mut object, patch);
     let custom = request.target.resource.custom.is_some();
     let mut object = body::typed(object, kind, custom)?;
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     Ok(object)
+}
+
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+const MOST_OPERATIONS: usize = 10_000;
+
+fn too_many(operations: usize) -> Status {
+    let message =
+        format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {operations}");
+    Status::failure(413, "RequestEntityTooLarge", message)
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
+fn does_not_apply(error: &ApplyError) -> Box<Status> {
+    let message = match error {
+        ApplyError::DoesNotApply(_) => "the server rejected our request due to an error in our request".to_owned(),
+        other => other.to_string(),
+    };
+    let mut status = Status::failure(422, "Invalid", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
 }
 
 /// RFC 7386.

@@ -1,0 +1,128 @@
+//! `admit steps`: every sentence that a feature can use.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use super::display::FAINT;
+use crate::steps::{STEPS, StepHelp};
+use crate::{ExitCode, Failure};
+
+/// Prints every step with a line of help and an example
+#[derive(Debug, clap::Args)]
+pub(crate) struct Steps {
+    /// How to print them
+    #[arg(long, short, value_enum, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs: an object with `version` 1 and `steps`, each with `keyword`, `expression`, `help`, `example`
+    Json,
+}
+
+impl Steps {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let text = match self.output {
+            Format::Text => text(STEPS),
+            Format::Json => format!("{:#}\n", document(STEPS)),
+        };
+        // A reader that has gone away has read enough.
+        let _: std::io::Result<()> = anstream::stdout().lock().write_all(text.as_bytes());
+        Ok(ExitCode::Ok)
+    }
+}
+
+fn text(steps: &[StepHelp]) -> String {
+    const HEADING: anstyle::Style = anstyle::Style::new().bold().underline();
+    const SENTENCE: anstyle::Style = anstyle::Style::new().bold();
+    let mut text = String::new();
+    for keyword in KEYWORDS {
+        let own: Vec<_> = steps.iter().filter(|step| step.keyword == keyword).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(text, "{gap}{HEADING}{keyword}{HEADING:#}");
+        for step in own {
+            let _ = writeln!(text, "  {SENTENCE}{}{SENTENCE:#}\n      {}", step.expression, step.help);
+            for line in step.example.lines() {
+                let _ = writeln!(text, "      {FAINT}{line}{FAINT:#}");
+            }
+        }
+    }
+    text
+}
+
+fn document(steps: &[StepHelp]) -> Value {
+    let steps: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            json!({
+                "keyword": step.keyword,
+                "expression": step.expression,
+                "help": step.help,
+                "example": step.example,
+            })
+        })
+        .collect();
+    json!({"version": 1, "steps": steps})
+}
+
+const KEYWORDS: [&str; 3] = ["Given", "When", "Then"];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cucumber::World as _;
+    use cucumber::codegen::{StepConstructor, WorldInventory, inventory};
+    use gherkin::{Feature, GherkinEnv, Step};
+
+    use super::*;
+    use crate::run::sentences::keyword;
+    use crate::steps::world::World;
+
+    type Given = <World as WorldInventory>::Given;
+    type When = <World as WorldInventory>::When;
+    type Then = <World as WorldInventory>::Then;
+
+    fn registered<T: inventory::Collect + StepConstructor<World>>() -> Vec<String> {
+        inventory::iter::<T>().map(|step| step.inner().0.to_string()).collect()
+    }
+
+    fn example(help: &StepHelp) -> Step {
+        let example: String = help.example.lines().map(|line| format!("    {line}\n")).collect();
+        let text = format!("Feature: an example\n  Scenario: one step\n{example}");
+        let feature = Feature::parse(&text, GherkinEnv::default()).unwrap_or_else(|error| {
+            panic!("the example of `{}` is no step: {error}\n{text}", help.expression)
+        });
+        let [step] = feature.scenarios[0].steps.as_slice() else {
+            panic!("the example of `{}` is not one step", help.expression)
+        };
+        step.clone()
+    }
+
+    #[test]
+    fn every_step_has_one_line_of_help_whose_example_matches_it() {
+        let collection = World::collection();
+        let mut found: BTreeMap<String, &str> = BTreeMap::new();
+        for help in STEPS {
+            let step = example(help);
+            assert_eq!(keyword(step.ty), help.keyword, "the keyword of `{}`", help.expression);
+            assert!(!help.help.is_empty() && !help.help.contains('\n'), "the help of `{}`", help.expression);
+            let matched = collection.find(&step).unwrap_or_else(|error| panic!("{step}: {error}"));
+            let Some((_, _, Some(location), _)) = matched else { panic!("no step matches `{step}`") };
+            let other = found.insert(location.to_string(), help.expression);
+            assert_eq!(other, None, "`{}` describes the same step", help.expression);
+        }
+        let all = [registered::<Given>(), registered::<When>(), registered::<Then>()].concat();
+        let without: Vec<_> = all.iter().filter(|step| !found.contains_key(*step)).collect();
+        assert!(without.is_empty(), "steps without help: {without:#?}");
+        assert_eq!(all.len(), STEPS.len());
+    }
+}

@@ -1,0 +1,171 @@
+//! In which order finished scenarios are shown.
+//!
+//! Scenarios run at the same time and end in any order. What is done first is shown first, but a rule that was begun
+//! is shown whole before another one, and a feature likewise: nobody has to wait for a slow feature, and no heading
+//! comes twice.
+
+use std::ops::Range;
+
+/// What has been shown, and where the next scenario may come from.
+#[derive(Debug)]
+pub(crate) struct Order {
+    states: Vec<State>,
+    features: Vec<Vec<Range<usize>>>,
+    open: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Awaited,
+    Done,
+    Shown,
+}
+
+impl Order {
+    /// An order over scenarios of which each is given by its feature and rule; those of a feature, and in it those of a
+    /// rule, stand together.
+    pub(crate) fn new<F: PartialEq, R: PartialEq>(places: impl IntoIterator<Item = (F, R)>) -> Self {
+        let mut features: Vec<Vec<Range<usize>>> = Vec::new();
+        let mut last = None;
+        let mut count = 0;
+        for (feature, rule) in places {
+            let (same_feature, same_rule) = match &last {
+                Some((last_feature, last_rule)) => (*last_feature == feature, *last_rule == rule),
+                None => (false, false),
+            };
+            if !same_feature {
+                features.push(Vec::new());
+            }
+            if let Some(rules) = features.last_mut() {
+                match rules.last_mut() {
+                    Some(open) if same_feature && same_rule => open.end = count + 1,
+                    _ => rules.push(count..count + 1),
+                }
+            }
+            last = Some((feature, rule));
+            count += 1;
+        }
+        Self { states: vec![State::Awaited; count], features, open: None }
+    }
+
+    /// The scenario is never shown.
+    pub(crate) fn leave_out(&mut self, position: usize) {
+        self.set(position, State::Shown);
+    }
+
+    /// The scenario is done: the scenarios that are to be shown now.
+    pub(crate) fn done(&mut self, position: usize) -> Vec<usize> {
+        self.set(position, State::Done);
+        let mut shown = Vec::new();
+        while let Some(next) = self.next() {
+            self.set(next, State::Shown);
+            shown.push(next);
+        }
+        shown
+    }
+
+    /// No other scenario will be done: those that were held back.
+    pub(crate) fn rest(&mut self) -> Vec<usize> {
+        let rest: Vec<_> =
+            (0..self.states.len()).filter(|position| self.states[*position] == State::Done).collect();
+        for position in &rest {
+            self.set(*position, State::Shown);
+        }
+        rest
+    }
+
+    fn next(&mut self) -> Option<usize> {
+        if let Some((feature, rule)) = self.open {
+            if let Some(next) = self.first(&self.features[feature][rule], State::Done) {
+                return Some(next);
+            }
+            if self.first(&self.features[feature][rule], State::Awaited).is_some() {
+                return None;
+            }
+            if let Some(next) = self.open_rule(feature) {
+                return Some(next);
+            }
+            if self.features[feature].iter().any(|rule| self.first(rule, State::Awaited).is_some()) {
+                return None;
+            }
+        }
+        (0..self.features.len()).find_map(|feature| self.open_rule(feature))
+    }
+
+    fn open_rule(&mut self, feature: usize) -> Option<usize> {
+        let (rule, next) = self.features[feature]
+            .iter()
+            .enumerate()
+            .find_map(|(rule, range)| Some((rule, self.first(range, State::Done)?)))?;
+        self.open = Some((feature, rule));
+        Some(next)
+    }
+
+    fn first(&self, range: &Range<usize>, state: State) -> Option<usize> {
+        range.clone().find(|position| self.states[*position] == state)
+    }
+
+    fn set(&mut self, position: usize, state: State) {
+        if let Some(slot) = self.states.get_mut(position) {
+            *slot = state;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two features: `a` with the rules 1 (scenarios 0, 1) and 2 (2), `b` without a rule (3, 4).
+    fn order() -> Order {
+        Order::new([("a", Some(1)), ("a", Some(1)), ("a", Some(2)), ("b", None), ("b", None)])
+    }
+
+    #[track_caller]
+    fn check(done: &[usize], expected: &[&[usize]]) {
+        let mut order = order();
+        let shown: Vec<_> = done.iter().map(|position| order.done(*position)).collect();
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_done_first_is_shown_first() {
+        check(&[1, 0], &[&[1], &[0]]);
+        check(&[4], &[&[4]]);
+    }
+
+    #[test]
+    fn a_rule_that_was_begun_is_shown_whole() {
+        check(&[1, 2, 0], &[&[1], &[], &[0, 2]]);
+    }
+
+    #[test]
+    fn a_feature_that_was_begun_is_shown_whole() {
+        check(&[2, 3, 1, 4, 0], &[&[2], &[], &[1], &[], &[0, 3, 4]]);
+    }
+
+    #[test]
+    fn a_scenario_that_is_left_out_holds_nothing_back() {
+        let mut order = order();
+        order.leave_out(0);
+        assert_eq!(order.done(1), [1]);
+        assert_eq!(order.done(2), [2]);
+        assert_eq!(order.done(3), [3]);
+    }
+
+    #[test]
+    fn what_was_held_back_is_shown_at_the_end() {
+        let mut order = order();
+        assert_eq!(order.done(0), [0]);
+        assert!(order.done(4).is_empty());
+        assert_eq!(order.rest(), [4]);
+        assert!(order.rest().is_empty());
+    }
+
+    #[test]
+    fn the_same_rule_line_in_two_features_is_two_rules() {
+        let mut order = Order::new([("a", Some(1)), ("b", Some(1))]);
+        assert_eq!(order.done(1), [1]);
+        assert_eq!(order.done(0), [0]);
+    }
+}

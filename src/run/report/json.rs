@@ -1,0 +1,212 @@
+//! The report of `--json`: one JSON object.
+//!
+//! `version` is 1; it changes when a reader of the older shape would misread the newer one. New fields may come at any
+//! time.
+//!
+//! - `admit`: the version of the command; `target`: `in-process`, `envtest` or `cluster`;
+//! - `seconds`: how long it took, as everywhere below;
+//! - `counts`: `passed`, `flaky` (among the passed), `failed`, `skipped`, `not_run`;
+//! - `audit_checks_not_made`: checks of audit annotations on a target that shows no audit log;
+//! - `features`: each with `path`, `name`, `scenarios` (those under no rule) and `rules` (each with `name`, `line`,
+//!   `scenarios`);
+//! - a scenario: `name`, `line`, `tags`, `status` (`passed`, `failed`, `skipped`, `not-run`), `flaky`, `reason` (of a
+//!   skipped one), `attempts`, oldest first: `status`, `seconds`, `trouble` (outside of the steps) and `steps`, those
+//!   of the backgrounds first;
+//! - a step: `keyword`, `text`, `line`, `status` (`passed`, `failed`, `not-reached`), `seconds`, `message` (of a failed
+//!   one), `told`: the calls and decisions that it made, one line each.
+
+use serde::Serialize;
+
+use super::Circumstances;
+use crate::run::plan::PlannedStep;
+use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
+
+const VERSION: u32 = 1;
+
+/// The report as pretty-printed JSON.
+pub(super) fn document(record: &Record, circumstances: Circumstances) -> String {
+    let report = Report::new(record, circumstances);
+    match serde_json::to_string_pretty(&report) {
+        Ok(text) => text + "\n",
+        Err(error) => unreachable!("strings and numbers are JSON: {error}"),
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    version: u32,
+    admit: &'static str,
+    target: &'static str,
+    seconds: f64,
+    counts: Counts,
+    audit_checks_not_made: usize,
+    features: Vec<Feature<'a>>,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    passed: usize,
+    flaky: usize,
+    failed: usize,
+    skipped: usize,
+    not_run: usize,
+}
+
+#[derive(Serialize)]
+struct Feature<'a> {
+    path: &'a str,
+    name: &'a str,
+    scenarios: Vec<Scenario<'a>>,
+    rules: Vec<Rule<'a>>,
+}
+
+#[derive(Serialize)]
+struct Rule<'a> {
+    name: &'a str,
+    line: usize,
+    scenarios: Vec<Scenario<'a>>,
+}
+
+#[derive(Serialize)]
+struct Scenario<'a> {
+    name: &'a str,
+    line: usize,
+    tags: &'a [String],
+    status: &'static str,
+    flaky: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    attempts: Vec<AttemptReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct AttemptReport<'a> {
+    status: &'static str,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<&'a str>,
+    steps: Vec<Step<'a>>,
+}
+
+#[derive(Serialize)]
+struct Step<'a> {
+    keyword: &'a str,
+    text: &'a str,
+    line: usize,
+    status: &'static str,
+    seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    told: &'a [String],
+}
+
+impl<'a> Report<'a> {
+    fn new(record: &'a Record, circumstances: Circumstances) -> Self {
+        let counts = record.counts();
+        let mut features: Vec<Feature<'a>> = Vec::new();
+        for scenario in record.scenarios() {
+            let planned = &scenario.planned;
+            if features.last().is_none_or(|feature| feature.path != planned.key.path) {
+                features.push(Feature {
+                    path: &planned.key.path,
+                    name: &planned.feature,
+                    scenarios: Vec::new(),
+                    rules: Vec::new(),
+                });
+            }
+            if let Some(feature) = features.last_mut() {
+                feature.add(scenario);
+            }
+        }
+        Self {
+            version: VERSION,
+            admit: env!("CARGO_PKG_VERSION"),
+            target: circumstances.target.name(),
+            seconds: record.elapsed().as_secs_f64(),
+            counts: Counts {
+                passed: counts.passed,
+                flaky: counts.flaky,
+                failed: counts.failed,
+                skipped: counts.skipped,
+                not_run: counts.not_run,
+            },
+            audit_checks_not_made: circumstances.unchecked_audits,
+            features,
+        }
+    }
+}
+
+impl<'a> Feature<'a> {
+    fn add(&mut self, record: &'a ScenarioRecord) {
+        let scenario = Scenario::new(record);
+        let Some(rule) = &record.planned.rule else {
+            self.scenarios.push(scenario);
+            return;
+        };
+        match self.rules.last_mut() {
+            Some(open) if open.line == rule.line => open.scenarios.push(scenario),
+            Some(_) | None => {
+                self.rules.push(Rule { name: &rule.name, line: rule.line, scenarios: vec![scenario] });
+            }
+        }
+    }
+}
+
+impl<'a> Scenario<'a> {
+    fn new(record: &'a ScenarioRecord) -> Self {
+        let (status, reason) = match &record.outcome {
+            Outcome::NotRun => ("not-run", None),
+            Outcome::Skipped(reason) => ("skipped", Some(reason.as_str())),
+            Outcome::Passed => ("passed", None),
+            Outcome::Failed => ("failed", None),
+        };
+        let planned = &record.planned;
+        Self {
+            name: &planned.name,
+            line: planned.key.line,
+            tags: &planned.tags,
+            status,
+            flaky: record.is_flaky(),
+            reason,
+            attempts: record
+                .attempts
+                .iter()
+                .map(|attempt| AttemptReport::new(attempt, &planned.steps))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> AttemptReport<'a> {
+    fn new(attempt: &'a Attempt, planned: &'a [PlannedStep]) -> Self {
+        Self {
+            status: if attempt.failed() { "failed" } else { "passed" },
+            seconds: attempt.duration.as_secs_f64(),
+            trouble: attempt.trouble.as_deref(),
+            steps: planned
+                .iter()
+                .zip(&attempt.steps)
+                .map(|(planned, step)| Step::new(planned, step))
+                .collect(),
+        }
+    }
+}
+
+impl<'a> Step<'a> {
+    fn new(planned: &'a PlannedStep, record: &'a StepRecord) -> Self {
+        let (status, message) = match &record.outcome {
+            StepOutcome::NotReached => ("not-reached", None),
+            StepOutcome::Passed => ("passed", None),
+            StepOutcome::Failed(message) => ("failed", Some(message.as_str())),
+        };
+        Self {
+            keyword: &planned.keyword,
+            text: &planned.text,
+            line: planned.line,
+            status,
+            seconds: record.duration.as_secs_f64(),
+            message,
+            told: &record.told,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The report of `--junit`: a test suite for each feature file, a test case for each scenario.
+
+use std::fmt::Write as _;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
+
+use crate::Failure;
+use crate::run::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
+
+/// The report as XML. A scenario that passed after a failed attempt is a passed case with flaky failures.
+pub(super) fn document(record: &Record) -> Result<String, Failure> {
+    let mut report = Report::new("admit run");
+    report.set_time(record.elapsed());
+    let mut scenarios = record.scenarios();
+    while let Some(first) = scenarios.first() {
+        let path = &first.planned.key.path;
+        let (own, others) = scenarios
+            .split_at(scenarios.iter().take_while(|scenario| scenario.planned.key.path == *path).count());
+        let mut suite = TestSuite::new(path.as_str());
+        suite.set_time(own.iter().map(ScenarioRecord::duration).sum());
+        suite.add_test_cases(own.iter().map(test_case));
+        report.add_test_suite(suite);
+        scenarios = others;
+    }
+    report
+        .to_string()
+        .map_err(|error| Failure::environment(format!("cannot write the JUnit report: {error}")))
+}
+
+fn test_case(scenario: &ScenarioRecord) -> TestCase {
+    let planned = &scenario.planned;
+    let name = match &planned.rule {
+        Some(rule) => format!("{} / {}", rule.name, planned.name),
+        None => planned.name.clone(),
+    };
+    let mut case = TestCase::new(name, status(scenario));
+    case.set_classname(planned.feature.as_str());
+    case.extra.insert("file".into(), planned.key.path.as_str().into());
+    case.extra.insert("line".into(), planned.key.line.to_string().into());
+    if let Some(attempt) = scenario.attempts.last() {
+        case.set_time(attempt.duration);
+        case.set_system_out(transcript(scenario, attempt));
+    }
+    case
+}
+
+fn status(scenario: &ScenarioRecord) -> TestCaseStatus {
+    let mut earlier = scenario.attempts.iter().rev().skip(1).rev().map(|attempt| rerun(scenario, attempt));
+    match &scenario.outcome {
+        Outcome::Passed => {
+            let mut status = TestCaseStatus::success();
+            status.add_reruns(earlier);
+            status
+        }
+        Outcome::Failed => {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            if let Some(attempt) = scenario.attempts.last() {
+                let (sentence, message) = failure(scenario, attempt);
+                status.set_message(sentence).set_description(message);
+            }
+            status.add_reruns(&mut earlier);
+            status
+        }
+        Outcome::Skipped(reason) => skipped(reason),
+        Outcome::NotRun => skipped("the run was stopped before"),
+    }
+}
+
+fn skipped(reason: &str) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(reason);
+    status
+}
+
+fn rerun(scenario: &ScenarioRecord, attempt: &Attempt) -> TestRerun {
+    let (sentence, message) = failure(scenario, attempt);
+    let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+    rerun.set_time(attempt.duration).set_message(sentence).set_description(message);
+    rerun
+}
+
+/// The sentence that failed, and where and why.
+fn failure(scenario: &ScenarioRecord, attempt: &Attempt) -> (String, String) {
+    let planned = &scenario.planned;
+    let step = attempt.failed_step().and_then(|(at, message)| Some((planned.steps.get(at)?, message)));
+    match step {
+        Some((step, message)) => (
+            format!("{} {}", step.keyword, step.text),
+            format!("{}:{}\n{message}", planned.key.path, step.line),
+        ),
+        None => (
+            planned.name.clone(),
+            format!(
+                "{}:{}\n{}",
+                planned.key.path,
+                planned.key.line,
+                attempt.trouble.as_deref().unwrap_or_default()
+            ),
+        ),
+    }
+}
+
+/// The steps and what they told, as on the terminal.
+fn transcript(scenario: &ScenarioRecord, attempt: &Attempt) -> String {
+    let mut text = String::new();
+    for (planned, step) in scenario.planned.steps.iter().zip(&attempt.steps) {
+        let mark = match step.outcome {
+            StepOutcome::Passed => '\u{2714}',
+            StepOutcome::Failed(_) => '\u{2718}',
+            StepOutcome::NotReached => '-',
+        };
+        let _ = writeln!(text, "{mark} {} {}", planned.keyword, planned.text);
+        for line in &step.told {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    text
+}

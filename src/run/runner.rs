@@ -1,0 +1,107 @@
+//! cucumber as a library: runs planned features, and stops when somebody asks for it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cucumber::{Cucumber, World as _, cli, parser, runner};
+use futures::stream;
+use gherkin::Feature;
+use tokio_util::sync::CancellationToken;
+
+use super::narration::Narrators;
+use super::record::ScenarioKey;
+use super::writer::Writer;
+use crate::steps::world::World;
+use crate::target::Target;
+
+/// How features are run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// How many scenarios run at the same time.
+    pub(crate) concurrency: usize,
+    /// Whether scenarios still start after one failed.
+    pub(crate) after_failure: AfterFailure,
+    /// How often a failed scenario is run again.
+    pub(crate) retries: usize,
+}
+
+/// Whether scenarios still start after one failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterFailure {
+    /// They do.
+    GoOn,
+    /// They do not.
+    Stop,
+}
+
+/// The payload with which a scenario ends that would have started after the run was stopped.
+pub(crate) struct Stopped;
+
+/// Runs `features` to their end. Once `stop` is cancelled, no other scenario starts.
+pub(crate) async fn run(
+    features: Vec<Feature>,
+    target: Arc<Target>,
+    narrators: Narrators,
+    writer: Writer,
+    pace: Pace,
+    stop: CancellationToken,
+) {
+    let options = cli::Opts {
+        re_filter: None,
+        tags_filter: None,
+        parser: cli::Empty,
+        runner: runner::basic::Cli {
+            concurrency: Some(pace.concurrency),
+            fail_fast: pace.after_failure == AfterFailure::Stop,
+            retry: (pace.retries > 0).then_some(pace.retries),
+            ..runner::basic::Cli::default()
+        },
+        writer: cli::Empty,
+        custom: cli::Empty,
+    };
+    let _: Writer = Cucumber::<World, _, Vec<Feature>, _, _, cli::Empty>::custom(
+        Parsed,
+        runner::Basic::default(),
+        writer,
+    )
+    .steps(World::collection())
+    .before(move |feature, _, scenario, world| {
+        let (target, narrators, stopped) = (Arc::clone(&target), narrators.clone(), stop.is_cancelled());
+        if let Some(folder) = feature.path.as_deref().and_then(std::path::Path::parent) {
+            world.read_files_from(folder);
+        }
+        Box::pin(async move {
+            let narrator = narrators.begin(ScenarioKey::new(feature, scenario));
+            if let Some(folder) = feature.path.as_deref().and_then(Path::parent) {
+                world.read_files_from(folder);
+            }
+            if stopped {
+                // Unwinding is the only way in which cucumber lets a scenario end before its first step.
+                std::panic::resume_unwind(Box::new(Stopped));
+            }
+            world.start(target, narrator).await;
+        })
+    })
+    .after(|_, _, _, _, world| {
+        Box::pin(async move {
+            if let Some(world) = world {
+                world.finish().await;
+            }
+        })
+    })
+    .with_cli(options)
+    .run(features)
+    .await;
+}
+
+/// The features were parsed before, so that nothing runs where a file cannot be understood.
+struct Parsed;
+
+impl cucumber::Parser<Vec<Feature>> for Parsed {
+    type Cli = cli::Empty;
+    type Output = stream::Iter<std::vec::IntoIter<parser::Result<Feature>>>;
+
+    fn parse(self, features: Vec<Feature>, _: cli::Empty) -> Self::Output {
+        stream::iter(features.into_iter().map(Ok).collect::<Vec<_>>())
+    }
+}

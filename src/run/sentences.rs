@@ -1,0 +1,183 @@
+//! Whether every step of the features is a step that we have.
+
+use std::path::Path;
+
+use cucumber::World as _;
+use gherkin::{Feature, Step, StepType};
+
+use crate::Failure;
+use crate::steps::world::World;
+use crate::steps::{STEPS, StepHelp};
+
+/// Looks for every sentence of `features` before any of them runs.
+///
+/// # Errors
+/// One failure that names each sentence that no step matches, with the nearest step, and each that several match.
+pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
+    let collection = World::collection();
+    let mut problems = Vec::new();
+    for feature in features {
+        let path = feature.path.as_deref().unwrap_or(Path::new(""));
+        for step in steps(feature) {
+            let problem = match collection.find(step) {
+                Ok(Some(_)) => continue,
+                Ok(None) => undefined(step, STEPS),
+                Err(error) => format!("several steps match `{step}`\n{}", indented(&error.to_string())),
+            };
+            let problem =
+                format!("{}:{}:{}: {problem}", path.display(), step.position.line, step.position.col);
+            // A background's step and an outline's stand in the file once.
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    problems.push("`admit steps` prints every step".to_owned());
+    Err(Failure::usage(problems.join("\n")))
+}
+
+/// The steps of the backgrounds and scenarios, in the order of the file.
+fn steps(feature: &Feature) -> impl Iterator<Item = &Step> {
+    let rules = feature.rules.iter().flat_map(|rule| {
+        let background = rule.background.iter().flat_map(|background| &background.steps);
+        background.chain(rule.scenarios.iter().flat_map(|scenario| &scenario.steps))
+    });
+    let background = feature.background.iter().flat_map(|background| &background.steps);
+    background.chain(feature.scenarios.iter().flat_map(|scenario| &scenario.steps)).chain(rules)
+}
+
+fn undefined(step: &Step, known: &[StepHelp]) -> String {
+    let keyword = keyword(step.ty);
+    let sentence = format!("no step matches `{} {}`", step.keyword.trim(), step.value);
+    let Some(nearest) = nearest(keyword, &step.value, known) else { return sentence };
+    let example = nearest.example.lines().next().unwrap_or_default();
+    let hint = if nearest.keyword == keyword {
+        String::new()
+    } else {
+        format!(" (a `{}`, and here it is a `{keyword}`)", nearest.keyword)
+    };
+    format!(
+        "{sentence}\n  the nearest: {} {}{hint}\n  for example: {example}",
+        nearest.keyword, nearest.expression
+    )
+}
+
+/// The step that is written most like `sentence`; of two the one with the same keyword.
+fn nearest<'a>(keyword: &str, sentence: &str, known: &'a [StepHelp]) -> Option<&'a StepHelp> {
+    let sentence = shape(sentence);
+    known
+        .iter()
+        .map(|step| {
+            let example = without_keyword(step.example.lines().next().unwrap_or_default());
+            let likeness =
+                likeness(&sentence, &shape(step.expression)).max(likeness(&sentence, &shape(example)));
+            (step, likeness + if step.keyword == keyword { SAME_KEYWORD } else { 0.0 })
+        })
+        .filter(|(_, likeness)| *likeness > TOO_DIFFERENT)
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(step, _)| step)
+}
+
+fn likeness(a: &str, b: &str) -> f64 {
+    strsim::normalized_damerau_levenshtein(a, b)
+}
+
+/// The sentence with every value replaced by the same sign: quoted texts, numbers and the parameters of an expression.
+fn shape(sentence: &str) -> String {
+    let mut shape = String::new();
+    let mut closing = None;
+    for character in sentence.chars() {
+        match (closing, character) {
+            (Some(end), _) if character == end => closing = None,
+            (Some(_), _) => {}
+            (None, '"') => (closing, shape) = (Some('"'), shape + "_"),
+            (None, '{') => (closing, shape) = (Some('}'), shape + "_"),
+            (None, digit) if digit.is_ascii_digit() => {
+                if !shape.ends_with('_') {
+                    shape.push('_');
+                }
+            }
+            (None, other) => shape.extend(other.to_lowercase()),
+        }
+    }
+    shape
+}
+
+/// An example's sentence. It may be written with or without its keyword.
+fn without_keyword(example: &str) -> &str {
+    let example = example.trim();
+    ["Given ", "When ", "Then ", "And "]
+        .iter()
+        .find_map(|keyword| example.strip_prefix(keyword))
+        .unwrap_or(example)
+}
+
+/// The keyword of a step, also of one that is written with `And`.
+pub(crate) fn keyword(ty: StepType) -> &'static str {
+    match ty {
+        StepType::Given => "Given",
+        StepType::When => "When",
+        StepType::Then => "Then",
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+const SAME_KEYWORD: f64 = 0.05;
+const TOO_DIFFERENT: f64 = 0.45;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: [StepHelp; 3] = [
+        StepHelp {
+            keyword: "Given",
+            expression: "a webhook {string} that denies",
+            help: "",
+            example: "Given a webhook \"strict\" that denies",
+        },
+        StepHelp {
+            keyword: "When",
+            expression: "a pod is created",
+            help: "",
+            example: "When a pod is created",
+        },
+        StepHelp {
+            keyword: "Then",
+            expression: "{string} is called {int} time(s)",
+            help: "",
+            example: "Then \"strict\" is called 2 times",
+        },
+    ];
+
+    #[track_caller]
+    fn check(keyword: &str, sentence: &str, expected: Option<&str>) {
+        assert_eq!(nearest(keyword, sentence, &KNOWN).map(|step| step.expression), expected);
+    }
+
+    #[test]
+    fn a_sentence_with_a_wrong_letter_is_near_to_the_right_one() {
+        check("Given", "a webhok \"other\" that denise", Some("a webhook {string} that denies"));
+        check(
+            "Then",
+            "\"a very long name of a webhook\" is called 3 tims",
+            Some("{string} is called {int} time(s)"),
+        );
+    }
+
+    #[test]
+    fn a_sentence_under_another_keyword_is_found() {
+        check("Then", "a pod is created", Some("a pod is created"));
+    }
+
+    #[test]
+    fn nothing_is_near_to_an_unrelated_sentence() {
+        check("When", "the moon is full of cheese and mice dance", None);
+    }
+}

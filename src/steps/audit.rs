@@ -1,0 +1,156 @@
+//! What the audit log says about the webhooks of a request.
+
+use std::collections::BTreeMap;
+
+use cucumber::then;
+use gherkin::Step;
+use serde_json::Value;
+
+use super::failure::{Outcome, StepFailure};
+use super::names::Names;
+use super::parameter::Ordinal;
+use super::world::World;
+use crate::target::TargetKind;
+
+/// The annotations of the last request's audit event.
+enum Audit {
+    /// They are these.
+    Seen(BTreeMap<String, String>),
+    /// This cluster does not show its audit log, so that nothing can be said of it.
+    Hidden,
+}
+
+impl World {
+    async fn audit(&self, step: &Step) -> Outcome<Audit> {
+        let (target, id) = (self.target()?, &self.answer()?.audit_id);
+        match (target.audit.annotations(id).await, target.kind) {
+            (Some(annotations), _) => Ok(Audit::Seen(annotations)),
+            (None, TargetKind::Cluster) => {
+                self.tell(step, "not checked: this cluster does not show its audit log");
+                Ok(Audit::Hidden)
+            }
+            (None, TargetKind::InProcess | TargetKind::Envtest) => {
+                Err(StepFailure::new("the audit log has no event of the request"))
+            }
+        }
+    }
+
+    /// Holds what the audit log says against an expectation; fails with all annotations.
+    async fn expect_audit(
+        &self,
+        step: &Step,
+        expected: &str,
+        holds: impl FnOnce(&BTreeMap<String, String>) -> bool,
+    ) -> Outcome {
+        match self.audit(step).await? {
+            Audit::Hidden => Ok(()),
+            Audit::Seen(annotations) if holds(&annotations) => Ok(()),
+            Audit::Seen(annotations) => {
+                let found: Vec<String> =
+                    annotations.iter().map(|(key, value)| format!("\n  {key}: {value}")).collect();
+                let found = if found.is_empty() { " none".to_owned() } else { found.concat() };
+                Err(StepFailure::new(format!("expected {expected}\naudit annotations:{found}")))
+            }
+        }
+    }
+}
+
+/// What the annotation of a mutating call says, none if the webhook was not called in the round (from 1).
+///
+/// The index at the end of the key is not compared: it counts the webhooks of others on the same server too.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, mutationAnnotationValue
+fn mutated(annotations: &BTreeMap<String, String>, short: &str, round: Ordinal) -> Option<bool> {
+    let prefix = format!("mutation.webhook.admission.k8s.io/round_{}_index_", round.0 - 1);
+    let name = Names::webhook(short);
+    let of_round = annotations.iter().filter(|(key, _)| key.starts_with(&prefix));
+    let values = of_round.filter_map(|(_, value)| serde_json::from_str::<Value>(value).ok());
+    let own = values.filter(|value| value.get("webhook").and_then(Value::as_str) == Some(&name));
+    own.last()?.get("mutated")?.as_bool()
+}
+
+/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations
+fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Option<Ordinal>) -> bool {
+    let round = round.map_or_else(|| "round_".to_owned(), |round| format!("round_{}_index_", round.0 - 1));
+    let name = Names::webhook(short);
+    ["mutation", "validating"].iter().any(|kind| {
+        let prefix = format!("failed-open.{kind}.webhook.admission.k8s.io/{round}");
+        annotations.iter().any(|(key, value)| key.starts_with(&prefix) && *value == name)
+    })
+}
+
+#[then(expr = "the audit log says that {string} changed the object in the {ordinal} round")]
+async fn changed(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    let expected = format!("\"{short}\" to have changed the object in the {round} round");
+    world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(true)).await
+}
+
+#[then(expr = "the audit log says that {string} did not change the object in the {ordinal} round")]
+async fn did_not_change(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    let expected = format!("\"{short}\" to have been called in the {round} round without a change");
+    world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(false)).await
+}
+
+#[then(expr = "the audit log says that {string} was not called in the {ordinal} round")]
+async fn was_not_called(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    let expected = format!("\"{short}\" not to have been called in the {round} round");
+    world.expect_audit(step, &expected, |all| mutated(all, &short, round).is_none()).await
+}
+
+#[then(expr = "the audit log says that {string} failed open")]
+async fn has_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
+    let expected = format!("\"{short}\" to have failed open");
+    world.expect_audit(step, &expected, |all| failed_open(all, &short, None)).await
+}
+
+#[then(expr = "the audit log says that {string} failed open in the {ordinal} round")]
+async fn has_failed_open_in(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    let expected = format!("\"{short}\" to have failed open in the {round} round");
+    world.expect_audit(step, &expected, |all| failed_open(all, &short, Some(round))).await
+}
+
+#[then(expr = "the audit log does not say that {string} failed open")]
+async fn has_not_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
+    let expected = format!("\"{short}\" not to have failed open");
+    world.expect_audit(step, &expected, |all| !failed_open(all, &short, None)).await
+}
+
+#[then(expr = "the audit annotation {string} of {string} is {string}")]
+async fn annotation_is(world: &mut World, step: &Step, key: String, short: String, value: String) -> Outcome {
+    let key = format!("{}/{key}", Names::webhook(&short));
+    let expected = format!("{key}: {value}");
+    world.expect_audit(step, &expected, |all| all.get(&key) == Some(&value)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annotations() -> BTreeMap<String, String> {
+        let called = |mutated| {
+            format!(r#"{{"configuration":"c","webhook":"a.admit.example.com","mutated":{mutated}}}"#)
+        };
+        BTreeMap::from([
+            ("mutation.webhook.admission.k8s.io/round_0_index_7".to_owned(), called(true)),
+            ("mutation.webhook.admission.k8s.io/round_1_index_7".to_owned(), called(false)),
+            (
+                "failed-open.validating.webhook.admission.k8s.io/round_0_index_0".to_owned(),
+                "b.admit.example.com".to_owned(),
+            ),
+        ])
+    }
+
+    #[test]
+    fn a_call_is_found_by_its_round_and_webhook() {
+        assert_eq!(mutated(&annotations(), "a", Ordinal(1)), Some(true));
+        assert_eq!(mutated(&annotations(), "a", Ordinal(2)), Some(false));
+        assert_eq!(mutated(&annotations(), "b", Ordinal(1)), None);
+    }
+
+    #[test]
+    fn a_failed_open_call_is_found_in_either_plugin() {
+        assert!(failed_open(&annotations(), "b", None));
+        assert!(!failed_open(&annotations(), "b", Some(Ordinal(2))));
+        assert!(!failed_open(&annotations(), "a", None));
+    }
+}

@@ -1,0 +1,161 @@
+//! What the server holds before the request: objects, custom resources, labels of the namespace.
+
+use std::time::Duration;
+
+use cucumber::given;
+use gherkin::Step;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{self, Manner, PatchFormat};
+use super::document;
+use super::failure::{Outcome, StepFailure};
+use super::request::name_of;
+use super::resource::{self, Scope};
+use super::webhook::label_parts;
+use super::world::World;
+
+impl World {
+    /// Stores an object before any webhook of the scenario is installed; a webhook configuration waits for the first
+    /// request like the scenario's own.
+    async fn store(&mut self, object: Value) -> Outcome {
+        let is_configuration = object.get("webhooks").is_some();
+        if is_configuration {
+            self.installation.own.push(object);
+            self.installation.expire();
+            return Ok(());
+        }
+        let path = self.collection_of(&object).await?;
+        let name = name_of(&object)?;
+        let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
+        answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
+        match self.resource_of(&object).await?.scope {
+            Scope::Namespaced => {}
+            Scope::Cluster => self.remove_at_the_end(format!("{path}/{name}")),
+        }
+        match object.get("kind").and_then(Value::as_str) {
+            Some("CustomResourceDefinition") => self.wait_until_served(&object).await,
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn store_all(&mut self, objects: Vec<Value>) -> Outcome {
+        for object in objects {
+            self.store(object).await?;
+        }
+        Ok(())
+    }
+
+    /// A definition is accepted before its resources are served.
+    async fn wait_until_served(&self, definition: &Value) -> Outcome {
+        let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+        let is_served = |version: &&Value| version.get("served") == Some(&Value::Bool(true));
+        for version in versions.into_iter().flatten().filter(is_served) {
+            let version = version.get("name").and_then(Value::as_str).unwrap_or_default();
+            let api_version = format!("{}/{version}", text("/spec/group"));
+            let list = format!("{}/{}", resource::root(&api_version), text("/spec/names/plural"));
+            self.wait_for(&list, &api_version, text("/spec/names/kind")).await?;
+        }
+        Ok(())
+    }
+
+    async fn wait_for(&self, list: &str, api_version: &str, kind: &str) -> Outcome {
+        let started = tokio::time::Instant::now();
+        loop {
+            let client = self.client()?;
+            let is_listed = api::send(client, Method::GET, list, None).await?.is_success();
+            if is_listed && resource::of_kind(client, api_version, kind).await.is_ok() {
+                return Ok(());
+            }
+            if started.elapsed() > Duration::from_secs(30) {
+                return Err(StepFailure::new(format!("{kind} of {api_version} is not served after 30 s")));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+#[given(expr = "this object exists:")]
+#[given(expr = "these objects exist:")]
+async fn exist(world: &mut World, step: &Step) -> Outcome {
+    let objects = document::parse_documents(&world.names.expand(&document::text(step)?))?;
+    world.store_all(objects).await
+}
+
+#[given(expr = "the objects in the file {string} exist")]
+async fn in_the_file_exist(world: &mut World, name: String) -> Outcome {
+    let path = world.file(&name);
+    let text = tokio::fs::read_to_string(&path)
+        .await
+        .map_err(|error| StepFailure::new(format!("cannot read {}: {error}", path.display())))?;
+    let objects = document::parse_documents(&world.names.expand(&text));
+    let objects = objects.map_err(|failure| failure.during(path.display()))?;
+    world.store_all(objects).await
+}
+
+#[given(expr = "a config map {string} exists")]
+async fn config_map_exists(world: &mut World, name: String) -> Outcome {
+    world.store(config_map(&name, &json!({}))).await
+}
+
+#[given(expr = "a config map {string} with the label {string} exists")]
+async fn labelled_config_map_exists(world: &mut World, name: String, label: String) -> Outcome {
+    let (key, value) = label_parts(&label)?;
+    world.store(config_map(&name, &json!({ key: value }))).await
+}
+
+#[given(expr = "a limit range that gives containers the default cpu limit {string}")]
+async fn limit_range(world: &mut World, cpu: String) -> Outcome {
+    let limits = json!([{"type": "Container", "default": {"cpu": cpu}, "defaultRequest": {"cpu": cpu}}]);
+    let object = json!({
+        "apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "defaults"}, "spec": {"limits": limits},
+    });
+    world.store(object).await
+}
+
+#[given(expr = "the namespace has the label {string}")]
+async fn namespace_label(world: &mut World, label: String) -> Outcome {
+    let (key, value) = label_parts(&label)?;
+    let path = format!("/api/v1/namespaces/{}", world.namespace().await?);
+    let patch = json!({"metadata": {"labels": {key: value}}});
+    let (client, manner) = (world.client()?, Manner::default());
+    let sent = api::send_as(client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge));
+    sent.await?.successful().map(drop)
+}
+
+#[given(expr = "a custom resource {string} with the versions {string}")]
+async fn custom_resource(world: &mut World, name: String, versions: String) -> Outcome {
+    let (plural, group) = name
+        .split_once('.')
+        .ok_or_else(|| StepFailure::new(format!("\"{name}\" is not of the form \"plural.group\"")))?;
+    world.names.claim_group(group);
+    let group = world.names.expand(group);
+    let versions: Vec<&str> = versions.split(',').map(str::trim).collect();
+    world.store(definition(plural, &group, &versions)).await
+}
+
+fn config_map(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
+}
+
+/// A definition without a schema. Its first version is the stored one, and nothing converts but `apiVersion`.
+fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
+    let singular = plural.strip_suffix('s').unwrap_or(plural);
+    let (first, rest) = singular.split_at(singular.chars().next().map_or(0, char::len_utf8));
+    let kind = format!("{}{rest}", first.to_uppercase());
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let versions: Vec<Value> = versions
+        .iter()
+        .enumerate()
+        .map(|(index, name)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema}))
+        .collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group, "scope": "Namespaced", "versions": versions,
+            "names": {"plural": plural, "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
+        },
+    })
+}

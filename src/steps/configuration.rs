@@ -1,0 +1,257 @@
+//! The scenario's webhook configurations: written before the first request, and in use when it is sent.
+
+use std::time::Duration;
+
+use fake_webhooks::Behaviour;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{self, Effect, Manner, PatchFormat};
+use super::endpoint::{Endpoint, Running};
+use super::failure::{Outcome, StepFailure};
+use super::names::SCENARIO_LABEL;
+use super::parameter::Admission;
+use super::webhook::merge;
+use super::world::World;
+
+/// What the server has been told.
+#[derive(Debug, Default)]
+pub(crate) struct Installation {
+    state: State,
+    /// Counts what the server was told, so that a call of the marker says which of it the server uses.
+    generation: usize,
+    marker: Option<Running>,
+    written: Vec<String>,
+    /// Configurations of the author's own.
+    pub(super) own: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Current,
+    Stale,
+}
+
+/// A configuration as it is written.
+struct Configuration {
+    kind: &'static str,
+    resource: &'static str,
+    name: String,
+    webhooks: Vec<Value>,
+    marker_path: String,
+}
+
+const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// How long the server may take to use a configuration.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server can miss a configuration until it is written again; after so long it is.
+///
+/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go (the cache of compiled configurations)
+const TOUCH_AFTER: Duration = Duration::from_secs(3);
+
+impl Installation {
+    /// What the server was told is no longer what the scenario says.
+    pub(super) fn expire(&mut self) {
+        self.state = State::Stale;
+    }
+}
+
+impl World {
+    /// Writes the configurations unless they are written as they are, and waits until the server uses them.
+    pub(super) async fn install(&mut self) -> Outcome {
+        match self.installation.state {
+            State::Current => return Ok(()),
+            State::Stale => {}
+        }
+        self.namespace().await?;
+        let (marker, marker_id) = (self.names.marker_namespace(), self.names.marker_id());
+        self.make_namespace(&marker, &marker_id).await?;
+        self.start_fakes().await?;
+        self.installation.generation += 1;
+        let configurations = self.configurations()?;
+        for configuration in &configurations {
+            self.write(configuration).await?;
+        }
+        self.wait_until_used(&configurations).await?;
+        self.installation.state = State::Current;
+        Ok(())
+    }
+
+    async fn start_fakes(&mut self) -> Outcome {
+        let target = self.shared_target()?;
+        if self.installation.marker.is_none() {
+            let marker = Running::start(&target, Endpoint::Trusted, Behaviour::default()).await?;
+            self.installation.marker = Some(marker);
+        }
+        for webhook in &mut self.webhooks {
+            let wanted = webhook.behaviour()?;
+            match &mut webhook.running {
+                None => {
+                    let running = Running::start(&target, webhook.endpoint, wanted.clone()).await?;
+                    webhook.running = Some((running, wanted));
+                }
+                Some((running, told)) if *told != wanted => {
+                    running.set_behaviour(wanted.clone());
+                    *told = wanted;
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn configurations(&self) -> Outcome<Vec<Configuration>> {
+        let mut configurations = Vec::new();
+        for admission in [Admission::Mutating, Admission::Validating] {
+            let webhooks = self.entries(admission)?;
+            if !webhooks.is_empty() {
+                configurations.push(self.configuration(admission, self.names.configuration(), webhooks));
+            }
+        }
+        for own in &self.installation.own {
+            configurations.push(self.own_configuration(own)?);
+        }
+        Ok(configurations)
+    }
+
+    fn configuration(&self, admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
+        let (kind, resource) = match admission {
+            Admission::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+            Admission::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        };
+        let marker_path = format!("/{}/{resource}/{name}", self.installation.generation);
+        Configuration { kind, resource, name, webhooks, marker_path }
+    }
+
+    fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
+        let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
+        webhooks
+            .map(|webhook| {
+                let mut entry = webhook.entry.clone();
+                if let Some((running, _)) = &webhook.running {
+                    merge(&mut entry, &json!({"clientConfig": running.client_config("/")?}));
+                }
+                self.confine(&mut entry);
+                Ok(entry)
+            })
+            .collect()
+    }
+
+    /// The author's own configuration under a name of this scenario, for its namespace only.
+    fn own_configuration(&self, own: &Value) -> Outcome<Configuration> {
+        let admission = match own.get("kind").and_then(Value::as_str) {
+            Some("MutatingWebhookConfiguration") => Admission::Mutating,
+            _ => Admission::Validating,
+        };
+        let name = own.pointer("/metadata/name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| StepFailure::new("a webhook configuration needs `metadata.name`"))?;
+        let mut webhooks = own.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
+        for entry in &mut webhooks {
+            self.confine(entry);
+        }
+        Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+    }
+
+    /// Scenarios run beside each other on one server: each is called for its own namespace.
+    fn confine(&self, entry: &mut Value) {
+        let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
+        merge(entry, &own);
+    }
+
+    /// Writes the configuration with the marker at its end.
+    async fn write(&mut self, configuration: &Configuration) -> Outcome {
+        let mut webhooks = configuration.webhooks.clone();
+        webhooks.push(self.marker_entry(&configuration.marker_path)?);
+        let collection = format!("{ROOT}/{}", configuration.resource);
+        let path = format!("{collection}/{}", configuration.name);
+        let (client, manner) = (self.client()?.clone(), Manner::default());
+        let answer = if self.installation.written.contains(&path) {
+            let patch = json!({ "webhooks": webhooks });
+            api::send_as(&client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge))
+                .await?
+        } else {
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration.kind,
+                "metadata": {"name": configuration.name}, "webhooks": webhooks,
+            });
+            api::send(&client, Method::POST, &collection, Some(&object)).await?
+        };
+        answer.successful().map_err(|failure| failure.during("writing the webhook configuration"))?;
+        self.installation.written.push(path.clone());
+        self.remove_at_the_end(path);
+        Ok(())
+    }
+
+    fn marker_entry(&self, path: &str) -> Outcome<Value> {
+        let marker = self.installation.marker.as_ref();
+        let marker = marker.ok_or_else(|| StepFailure::new("the marker webhook was not started"))?;
+        Ok(json!({
+            "name": "marker.admit.example.com",
+            "clientConfig": marker.client_config(path)?,
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.marker_id()}},
+            "failurePolicy": "Ignore", "timeoutSeconds": 5,
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }))
+    }
+
+    /// Nothing tells that a server uses a configuration but a call. The marker webhook of each is called for dry runs
+    /// in a namespace where nothing else happens.
+    async fn wait_until_used(&self, configurations: &[Configuration]) -> Outcome {
+        let started = tokio::time::Instant::now();
+        let mut touched = started;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            self.poke().await?;
+            let called = self.marker_paths();
+            let unused: Vec<&Configuration> =
+                configurations.iter().filter(|it| !called.contains(&it.marker_path)).collect();
+            let Some(first) = unused.first() else { return Ok(()) };
+            if started.elapsed() > PATIENCE {
+                return Err(self.never_used(first));
+            }
+            if touched.elapsed() > TOUCH_AFTER {
+                touched = tokio::time::Instant::now();
+                self.touch(first).await?;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    async fn poke(&self) -> Outcome {
+        let path = format!("/api/v1/namespaces/{}/configmaps", self.names.marker_namespace());
+        let marker = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marker"}});
+        let manner = Manner { effect: Effect::DryRun, ..Manner::default() };
+        let answer = api::send_as(self.client()?, &manner, Method::POST, &path, Some(&marker), None).await?;
+        answer.successful().map(drop).map_err(|failure| failure.during("the marker's dry run"))
+    }
+
+    fn marker_paths(&self) -> Vec<String> {
+        let journal = self.installation.marker.as_ref().map(Running::journal).unwrap_or_default();
+        journal.into_iter().map(|call| call.path).collect()
+    }
+
+    async fn touch(&self, configuration: &Configuration) -> Outcome {
+        let path = format!("{ROOT}/{}/{}", configuration.resource, configuration.name);
+        let annotations = json!({"admit.example.com/touched": uuid::Uuid::new_v4().to_string()});
+        let patch = json!({"metadata": {"annotations": annotations}});
+        let (client, manner) = (self.client()?, Manner::default());
+        let sent =
+            api::send_as(client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge));
+        sent.await?.successful().map(drop)
+    }
+
+    fn never_used(&self, configuration: &Configuration) -> StepFailure {
+        let host = self.target().map(|target| target.fakes_host.clone()).unwrap_or_default();
+        StepFailure::new(format!(
+            "the server did not call the webhooks of {} {} within {} s: can it reach {host}?",
+            configuration.kind,
+            configuration.name,
+            PATIENCE.as_secs()
+        ))
+    }
+}

@@ -1,0 +1,49 @@
+//! Why a step failed, in words for the person who reads the report.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why a step failed.
+pub(crate) struct StepFailure(String);
+
+/// What every step returns.
+pub(crate) type Outcome<T = ()> = Result<T, StepFailure>;
+
+impl StepFailure {
+    /// A failure that says what was expected, what is there, and where it can be changed.
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+
+    /// Puts what was tried before the reason.
+    pub(crate) fn during(self, what: impl fmt::Display) -> Self {
+        Self(format!("{what}: {}", self.0))
+    }
+}
+
+impl<E: Error> From<E> for StepFailure {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !message.contains(&cause_text) {
+                message = format!("{message}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        Self(message)
+    }
+}
+
+impl fmt::Display for StepFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for StepFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,97 @@
+//! The names that keep scenarios apart which run on one server at the same time.
+
+use uuid::Uuid;
+
+/// The names of one scenario.
+#[derive(Debug)]
+pub(crate) struct Names {
+    id: String,
+    groups: Vec<String>,
+}
+
+/// The label of every namespace that a scenario makes; its value is the scenario's own.
+pub(crate) const SCENARIO_LABEL: &str = "admit.example.com/scenario";
+
+/// The domain that gives a webhook's name its second and third segment.
+const WEBHOOK_DOMAIN: &str = "admit.example.com";
+
+impl Names {
+    /// Names that no other scenario has.
+    pub(crate) fn random() -> Self {
+        let mut id = Uuid::new_v4().simple().to_string();
+        id.truncate(8);
+        Self { id: format!("a{id}"), groups: Vec::new() }
+    }
+
+    /// What makes this scenario's names its own.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The namespace of its objects.
+    pub(crate) fn namespace(&self) -> String {
+        format!("admit-{}", self.id)
+    }
+
+    /// The namespace in which the server is asked whether it uses a configuration already.
+    pub(crate) fn marker_namespace(&self) -> String {
+        format!("admit-{}-marker", self.id)
+    }
+
+    /// The value of the scenario label in the marker namespace.
+    pub(crate) fn marker_id(&self) -> String {
+        format!("{}-marker", self.id)
+    }
+
+    /// The name of both webhook configurations.
+    pub(crate) fn configuration(&self) -> String {
+        format!("admit-{}", self.id)
+    }
+
+    /// The whole name of the webhook that the feature calls `short`: itself if it is a domain already.
+    pub(crate) fn webhook(short: &str) -> String {
+        let short = short.to_lowercase().replace(" ", "-");
+        if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
+    }
+
+    /// From now on `group` stands for a group that only this scenario has.
+    pub(crate) fn claim_group(&mut self, group: &str) {
+        if !self.groups.iter().any(|known| known == group) {
+            self.groups.push(group.to_owned());
+        }
+    }
+
+    /// The text with each claimed group replaced by the scenario's own.
+    pub(crate) fn expand(&self, text: &str) -> String {
+        let mut expanded = text.to_owned();
+        for group in &self.groups {
+            expanded = expanded.replace(group.as_str(), &format!("{}.{group}", self.id));
+        }
+        expanded
+    }
+
+    /// The text as the feature would have written it.
+    pub(crate) fn shorten(&self, text: &str) -> String {
+        text.replace(&format!("{}.", self.id), "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claimed_group_stands_for_one_that_only_this_scenario_has() {
+        let mut names = Names::random();
+        names.claim_group("shop.example.com");
+        let expanded = names.expand("apiVersion: shop.example.com/v1");
+        assert_eq!(expanded, format!("apiVersion: {}.shop.example.com/v1", names.id()));
+        assert_eq!(names.shorten(&expanded), "apiVersion: shop.example.com/v1");
+    }
+
+    #[test]
+    fn a_short_webhook_name_becomes_a_domain() {
+        assert_eq!(Names::webhook("sidecar"), "sidecar.admit.example.com");
+        assert_eq!(Names::webhook("a.b.c"), "a.b.c");
+    }
+}

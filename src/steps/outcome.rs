@@ -1,0 +1,176 @@
+//! What the client got: the decision, the object, the warnings.
+
+use cucumber::then;
+use gherkin::Step;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api::{self, Answer};
+use super::containment::differences;
+use super::document;
+use super::failure::{Outcome, StepFailure};
+use super::world::World;
+
+impl World {
+    /// The object that the server answered with.
+    fn object(&self) -> Outcome<&Value> {
+        let answer = self.answer()?;
+        if answer.is_success() {
+            return Ok(&answer.body);
+        }
+        Err(StepFailure::new(format!("there is no object, the request was refused: {}", answer.decision())))
+    }
+
+    /// The answer if it is a refusal.
+    fn refusal(&self) -> Outcome<&Answer> {
+        let answer = self.answer()?;
+        if answer.is_success() {
+            return Err(StepFailure::new(format!(
+                "expected a refusal, the request was admitted: {}",
+                answer.code
+            )));
+        }
+        Ok(answer)
+    }
+
+    async fn stored(&mut self, word: &str, name: &str) -> Outcome<Answer> {
+        let path = self.path_of(word, name).await?;
+        api::send(self.client()?, Method::GET, &path, None).await
+    }
+}
+
+/// Fails with every difference and the whole of what was found.
+pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome {
+    let differences = differences(expected, actual);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let found = indented(&document::show(actual));
+    Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
+}
+
+/// Fails if all of it is there.
+pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome {
+    if differences(unexpected, actual).is_empty() {
+        let found = indented(&document::show(actual));
+        return Err(StepFailure::new(format!("{what} contains what it must not contain:\n{found}")));
+    }
+    Ok(())
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("  {line}")).collect();
+    lines.join("\n")
+}
+
+#[then(expr = "the request is admitted")]
+fn is_admitted(world: &mut World) -> Outcome {
+    let answer = world.answer()?;
+    if answer.is_success() {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected the request to be admitted, found {}", answer.decision())))
+}
+
+#[then(expr = "the request is refused with {int}")]
+fn is_refused(world: &mut World, code: u16) -> Outcome {
+    let refusal = world.refusal()?;
+    if refusal.code.as_u16() == code {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected {code}, found {}", refusal.decision())))
+}
+
+#[then(expr = "the request is refused with {int} {word}")]
+fn is_refused_with(world: &mut World, code: u16, reason: String) -> Outcome {
+    let refusal = world.refusal()?;
+    if refusal.code.as_u16() == code && refusal.reason() == reason {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected {code} {reason}, found {}", refusal.decision())))
+}
+
+#[then(expr = "the message is {string}")]
+fn message_is(world: &mut World, message: String) -> Outcome {
+    let found = world.names.shorten(world.refusal()?.message());
+    if found == message {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected the message\n  {message}\nfound\n  {found}")))
+}
+
+#[then(expr = "the message contains {string}")]
+fn message_contains(world: &mut World, fragment: String) -> Outcome {
+    let found = world.names.shorten(world.refusal()?.message());
+    if found.contains(&fragment) {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected a message with\n  {fragment}\nfound\n  {found}")))
+}
+
+#[then(expr = "the client is warned {string}")]
+fn is_warned(world: &mut World, text: String) -> Outcome {
+    let warnings = &world.answer()?.warnings;
+    if warnings.contains(&text) {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected the warning \"{text}\", found {}", listed(warnings))))
+}
+
+#[then(expr = "the client is not warned")]
+fn is_not_warned(world: &mut World) -> Outcome {
+    let warnings = &world.answer()?.warnings;
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!("expected no warning, found {}", listed(warnings))))
+}
+
+#[then(expr = "the object contains:")]
+fn object_contains(world: &mut World, step: &Step) -> Outcome {
+    contains("the object", &world.yaml(step)?, world.object()?)
+}
+
+#[then(expr = "the object does not contain:")]
+fn object_does_not_contain(world: &mut World, step: &Step) -> Outcome {
+    contains_not("the object", &world.yaml(step)?, world.object()?)
+}
+
+#[then(expr = "the container {string} has the cpu limit {string}")]
+fn container_has_cpu_limit(world: &mut World, name: String, cpu: String) -> Outcome {
+    let container = json!({"name": name, "resources": {"limits": {"cpu": cpu}}});
+    contains("the object", &json!({"spec": {"containers": [container]}}), world.object()?)
+}
+
+#[then(expr = "the object has the label {string}")]
+fn object_has_label(world: &mut World, label: String) -> Outcome {
+    let (key, value) = super::webhook::label_parts(&label)?;
+    contains("the object", &json!({"metadata": {"labels": {key: value}}}), world.object()?)
+}
+
+#[then(expr = "the stored {word} {string} contains:")]
+async fn stored_contains(world: &mut World, step: &Step, word: String, name: String) -> Outcome {
+    let (expected, stored) = (world.yaml(step)?, world.stored(&word, &name).await?.successful()?);
+    contains("the stored object", &expected, &stored.body)
+}
+
+#[then(expr = "the {word} {string} exists")]
+async fn exists(world: &mut World, word: String, name: String) -> Outcome {
+    world.stored(&word, &name).await?.successful().map(drop)
+}
+
+#[then(expr = "the {word} {string} does not exist")]
+async fn does_not_exist(world: &mut World, word: String, name: String) -> Outcome {
+    let stored = world.stored(&word, &name).await?;
+    if stored.code == http::StatusCode::NOT_FOUND {
+        return Ok(());
+    }
+    Err(StepFailure::new(format!(
+        "expected no {word} {name}, found:\n{}",
+        indented(&document::show(&stored.body))
+    )))
+}
+
+fn listed(warnings: &[String]) -> String {
+    if warnings.is_empty() { "none".to_owned() } else { format!("\"{}\"", warnings.join("\", \"")) }
+}

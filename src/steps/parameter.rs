@@ -1,0 +1,130 @@
+//! The words that sentences are made with, beside strings and numbers.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cucumber::Parameter;
+
+/// Which of the two admission plugins calls a webhook.
+#[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
+#[param(name = "admission", regex = "mutating|validating")]
+pub(crate) enum Admission {
+    /// One after another, and each may change the object.
+    Mutating,
+    /// All at once, after all changes.
+    Validating,
+}
+
+/// How often: `once`, `twice` or `3 times`.
+#[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
+#[param(name = "times", regex = r"once|twice|\d+ times")]
+pub(crate) struct Times(pub(crate) usize);
+
+/// Which one, counted from 1: `first`, `second`, `third`, `4th`.
+#[derive(Clone, Copy, Debug, Parameter, PartialEq, Eq)]
+#[param(name = "ordinal", regex = r"first|second|third|\d+th")]
+pub(crate) struct Ordinal(pub(crate) usize);
+
+/// Operations as rules name them: `CREATE`, `CREATE and DELETE`, `CREATE, UPDATE and DELETE`.
+#[derive(Clone, Debug, Parameter, PartialEq, Eq)]
+#[param(name = "operations", regex = r"[A-Z]+(?:(?:, | and )[A-Z]+)*")]
+pub(crate) struct Operations(pub(crate) Vec<String>);
+
+/// A word that is not one of those that the sentence allows. The expressions let no such word through.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` is not expected here")]
+pub(crate) struct UnknownWord(String);
+
+impl FromStr for Admission {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "mutating" => Ok(Self::Mutating),
+            "validating" => Ok(Self::Validating),
+            other => Err(UnknownWord(other.to_owned())),
+        }
+    }
+}
+
+impl FromStr for Times {
+    type Err = UnknownWord;
+
+    fn from_str(words: &str) -> Result<Self, UnknownWord> {
+        let number = match words {
+            "once" => Some(1),
+            "twice" => Some(2),
+            other => other.strip_suffix(" times").and_then(|number| number.parse().ok()),
+        };
+        number.map(Self).ok_or_else(|| UnknownWord(words.to_owned()))
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("not at all"),
+            1 => f.write_str("once"),
+            2 => f.write_str("twice"),
+            number => write!(f, "{number} times"),
+        }
+    }
+}
+
+impl FromStr for Ordinal {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        let number = match word {
+            "first" => Some(1),
+            "second" => Some(2),
+            "third" => Some(3),
+            other => other.strip_suffix("th").and_then(|number| number.parse().ok()),
+        };
+        number.filter(|&number| number > 0).map(Self).ok_or_else(|| UnknownWord(word.to_owned()))
+    }
+}
+
+impl fmt::Display for Ordinal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            1 => f.write_str("first"),
+            2 => f.write_str("second"),
+            3 => f.write_str("third"),
+            number => write!(f, "{number}th"),
+        }
+    }
+}
+
+impl FromStr for Operations {
+    type Err = UnknownWord;
+
+    fn from_str(words: &str) -> Result<Self, UnknownWord> {
+        Ok(Self(words.split(", ").flat_map(|part| part.split(" and ")).map(str::to_owned).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_words_or_numbers() {
+        assert_eq!("once".parse::<Times>().unwrap(), Times(1));
+        assert_eq!("12 times".parse::<Times>().unwrap(), Times(12));
+        "often".parse::<Times>().unwrap_err();
+    }
+
+    #[test]
+    fn ordinals_are_counted_from_one() {
+        assert_eq!("second".parse::<Ordinal>().unwrap(), Ordinal(2));
+        assert_eq!("4th".parse::<Ordinal>().unwrap(), Ordinal(4));
+        "0th".parse::<Ordinal>().unwrap_err();
+    }
+
+    #[test]
+    fn operations_are_a_list_in_prose() {
+        let operations = "CREATE, UPDATE and DELETE".parse::<Operations>().unwrap();
+        assert_eq!(operations.0, ["CREATE", "UPDATE", "DELETE"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Which path a kind or a word like `configmap` is served under.
+
+use http::Method;
+use serde_json::Value;
+
+use super::api;
+use super::failure::{Outcome, StepFailure};
+
+/// A resource as discovery describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resource {
+    /// `v1`, or `apps/v1`.
+    pub(crate) api_version: String,
+    /// `ConfigMap`.
+    pub(crate) kind: String,
+    /// `configmaps`.
+    pub(crate) plural: String,
+    /// `configmap`.
+    pub(crate) singular: String,
+    /// Whether its objects have a namespace.
+    pub(crate) scope: Scope,
+}
+
+/// Whether objects have a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// They do.
+    Namespaced,
+    /// They do not.
+    Cluster,
+}
+
+impl Resource {
+    /// The path of all objects, in `namespace` if they have one.
+    pub(crate) fn collection(&self, namespace: &str) -> String {
+        let root = root(&self.api_version);
+        match self.scope {
+            Scope::Namespaced => format!("{root}/namespaces/{namespace}/{}", self.plural),
+            Scope::Cluster => format!("{root}/{}", self.plural),
+        }
+    }
+
+    /// The path of one object.
+    pub(crate) fn object(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.collection(namespace))
+    }
+
+    /// Whether a person would call it so: `configmap`, `configmaps`, `ConfigMap`.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        [&self.plural, &self.singular, &self.kind.to_lowercase()].contains(&&word)
+    }
+}
+
+/// The resource whose objects say `apiVersion` and `kind`.
+///
+/// # Errors
+/// The server does not serve it.
+pub(crate) async fn of_kind(client: &kube::Client, api_version: &str, kind: &str) -> Outcome<Resource> {
+    let served = served(client, api_version).await?;
+    served
+        .into_iter()
+        .find(|resource| resource.kind == kind)
+        .ok_or_else(|| StepFailure::new(format!("the server knows no kind {kind} in {api_version}")))
+}
+
+/// The resource that a person calls `word`: in core/v1, then in every other group's preferred version.
+///
+/// # Errors
+/// The server does not serve such a resource.
+pub(crate) async fn called(client: &kube::Client, word: &str) -> Outcome<Resource> {
+    let mut versions = vec!["v1".to_owned()];
+    let groups = api::send(client, Method::GET, "/apis", None).await?.successful()?.body;
+    let groups = groups.get("groups").and_then(Value::as_array).cloned().unwrap_or_default();
+    let preferred =
+        groups.iter().filter_map(|group| group.pointer("/preferredVersion/groupVersion")?.as_str());
+    versions.extend(preferred.map(str::to_owned));
+    for version in versions {
+        let found = served(client, &version).await?.into_iter().find(|resource| resource.is_called(word));
+        if let Some(resource) = found {
+            return Ok(resource);
+        }
+    }
+    Err(StepFailure::new(format!("the server serves nothing that is called `{word}`")))
+}
+
+/// Where the group and version is served.
+pub(crate) fn root(api_version: &str) -> String {
+    if api_version.contains('/') { format!("/apis/{api_version}") } else { format!("/api/{api_version}") }
+}
+
+async fn served(client: &kube::Client, api_version: &str) -> Outcome<Vec<Resource>> {
+    let list = api::send(client, Method::GET, &root(api_version), None)
+        .await?
+        .successful()
+        .map_err(|failure| failure.during(format!("the server does not serve {api_version}")))?;
+    let list = list.body.get("resources").and_then(Value::as_array).cloned().unwrap_or_default();
+    Ok(list.iter().filter_map(|entry| described(api_version, entry)).collect())
+}
+
+/// None for a subresource.
+fn described(api_version: &str, entry: &Value) -> Option<Resource> {
+    let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let plural = text("name");
+    let namespaced = entry.get("namespaced").and_then(Value::as_bool).unwrap_or_default();
+    (!plural.contains('/')).then(|| Resource {
+        api_version: api_version.to_owned(),
+        kind: text("kind"),
+        plural,
+        singular: text("singularName"),
+        scope: if namespaced { Scope::Namespaced } else { Scope::Cluster },
+    })
+}

@@ -1,0 +1,407 @@
+//! The webhooks of a scenario: when they are called, and what they do.
+
+use std::collections::BTreeMap;
+
+use cucumber::given;
+use fake_webhooks::{
+    AlwaysMutate, BadResponse, Behaviour, Condition, ContainerEnv, Deny, Entry, Patch, Sequence, Sidecar,
+    StatusCode, Timeout, When,
+};
+use gherkin::Step;
+use serde_json::{Value, json};
+
+use super::document;
+use super::endpoint::{Endpoint, Running};
+use super::failure::{Outcome, StepFailure};
+use super::names::Names;
+use super::parameter::{Admission, Operations, Ordinal};
+use super::world::World;
+
+/// A webhook of the scenario.
+#[derive(Debug)]
+pub(crate) struct Webhook {
+    /// What the feature calls it.
+    pub(super) short: String,
+    /// Which plugin calls it.
+    pub(super) admission: Admission,
+    /// Its entry in the configuration, without `clientConfig` and the scenario's namespace.
+    pub(super) entry: Value,
+    /// How its calls are received.
+    pub(super) endpoint: Endpoint,
+    on_call: BTreeMap<usize, Behaviour>,
+    otherwise: Behaviour,
+    /// The fake and what it was told to do, once the server has been told of it.
+    pub(super) running: Option<(Running, Behaviour)>,
+    /// How many calls it had received before the last request of a When.
+    pub(super) calls_before: u64,
+}
+
+impl Webhook {
+    fn new(short: &str, admission: Admission) -> Self {
+        let entry = json!({
+            "name": Names::webhook(short), "rules": [], "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        });
+        Self {
+            short: short.to_owned(),
+            admission,
+            entry,
+            endpoint: Endpoint::Trusted,
+            on_call: BTreeMap::new(),
+            otherwise: Behaviour::default(),
+            running: None,
+            calls_before: 0,
+        }
+    }
+
+    /// What it does, call by call.
+    pub(super) fn behaviour(&self) -> Outcome<Behaviour> {
+        let Some(last) = self.on_call.keys().max() else {
+            return Ok(self.otherwise.clone());
+        };
+        let on = |call| self.on_call.get(&call).unwrap_or(&self.otherwise).clone();
+        let calls: Vec<Behaviour> = (1..=last + 1).map(on).collect();
+        Ok(Behaviour::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
+    }
+
+    /// The calls of the last request of a When, oldest first.
+    pub(super) fn calls(&self) -> Vec<Entry> {
+        let mut calls = self.journal();
+        calls.retain(|call| call.number > self.calls_before && !is_of_a_controller(call));
+        calls
+    }
+
+    /// All calls, oldest first.
+    pub(super) fn journal(&self) -> Vec<Entry> {
+        self.running.as_ref().map(|(running, _)| running.journal()).unwrap_or_default()
+    }
+
+    fn add_rule(&mut self, resources: &str, group: &str, version: &str) {
+        let rule = json!({
+            "operations": ["*"], "apiGroups": [group], "apiVersions": [version], "resources": [resources],
+        });
+        if let Some(rules) = self.entry.get_mut("rules").and_then(Value::as_array_mut) {
+            rules.push(rule);
+        }
+    }
+
+    fn set(&mut self, field: &str, value: Value) {
+        merge(&mut self.entry, &json!({ field: value }));
+    }
+
+    fn operations(&mut self, operations: &[String]) {
+        let rules = self.entry.get_mut("rules").and_then(Value::as_array_mut);
+        for rule in rules.into_iter().flatten() {
+            merge(rule, &json!({ "operations": operations }));
+        }
+    }
+}
+
+/// In a cluster the controllers write into the scenario's namespace too. Those calls are none of its own.
+fn is_of_a_controller(call: &Entry) -> bool {
+    let review = call.review().unwrap_or_default();
+    let user = review.pointer("/request/userInfo/username").and_then(Value::as_str).unwrap_or_default();
+    ["system:serviceaccount:kube-system:", "system:kube-", "system:node:"]
+        .iter()
+        .any(|it| user.starts_with(it))
+}
+
+/// Merges maps into maps; anything else replaces what was there.
+pub(super) fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+impl World {
+    /// The webhook that the feature calls `short`.
+    pub(super) fn webhook(&self, short: &str) -> Outcome<&Webhook> {
+        let found = self.webhooks.iter().find(|webhook| webhook.short == short);
+        found.ok_or_else(|| self.no_webhook(short))
+    }
+
+    /// The webhook to change; the server is told of the change before the next request.
+    fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
+        let missing = self.no_webhook(short);
+        self.installation.expire();
+        self.webhooks.iter_mut().find(|webhook| webhook.short == short).ok_or(missing)
+    }
+
+    fn behave(&mut self, short: &str, behaviour: Behaviour) -> Outcome {
+        self.change(short)?.otherwise = behaviour;
+        Ok(())
+    }
+
+    fn add_webhook(&mut self, short: &str, admission: Admission) -> Outcome<&mut Webhook> {
+        if self.webhooks.iter().any(|webhook| webhook.short == short) {
+            return Err(StepFailure::new(format!("the scenario has a webhook \"{short}\" already")));
+        }
+        self.webhooks.push(Webhook::new(short, admission));
+        self.change(short)
+    }
+
+    fn no_webhook(&self, short: &str) -> StepFailure {
+        let known: Vec<String> = self.webhooks.iter().map(|it| format!("\"{}\"", it.short)).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        StepFailure::new(format!("the scenario has no webhook \"{short}\"; it has {known}"))
+    }
+}
+
+#[given(expr = "a {admission} webhook {string} for {word}")]
+fn a_webhook(world: &mut World, admission: Admission, short: String, resources: String) -> Outcome {
+    world.add_webhook(&short, admission)?.add_rule(&resources, "*", "*");
+    Ok(())
+}
+
+#[given(expr = "a {admission} webhook {string} for {word} in {word}")]
+fn a_webhook_in_version(
+    world: &mut World,
+    admission: Admission,
+    short: String,
+    resources: String,
+    api_version: String,
+) -> Outcome {
+    let (group, version) = group_and_version(&world.names.expand(&api_version));
+    world.add_webhook(&short, admission)?.add_rule(&resources, &group, &version);
+    Ok(())
+}
+
+#[given(expr = "{string} is also registered for {word} in {word}")]
+fn also_registered(world: &mut World, short: String, resources: String, api_version: String) -> Outcome {
+    let (group, version) = group_and_version(&world.names.expand(&api_version));
+    world.change(&short)?.add_rule(&resources, &group, &version);
+    Ok(())
+}
+
+#[given(expr = "{string} is registered only for {operations}")]
+fn registered_only_for(world: &mut World, short: String, operations: Operations) -> Outcome {
+    world.change(&short)?.operations(&operations.0);
+    Ok(())
+}
+
+#[given(expr = "{string} may be reinvoked")]
+fn may_be_reinvoked(world: &mut World, short: String) -> Outcome {
+    world.change(&short)?.set("reinvocationPolicy", json!("IfNeeded"));
+    Ok(())
+}
+
+#[given(expr = "{string} is never reinvoked")]
+fn is_never_reinvoked(world: &mut World, short: String) -> Outcome {
+    world.change(&short)?.set("reinvocationPolicy", json!("Never"));
+    Ok(())
+}
+
+#[given(expr = "{string} has the failure policy {word}")]
+fn failure_policy(world: &mut World, short: String, policy: String) -> Outcome {
+    world.change(&short)?.set("failurePolicy", json!(policy));
+    Ok(())
+}
+
+#[given(expr = "{string} has the match policy {word}")]
+fn match_policy(world: &mut World, short: String, policy: String) -> Outcome {
+    world.change(&short)?.set("matchPolicy", json!(policy));
+    Ok(())
+}
+
+#[given(expr = "{string} has a timeout of {int} second(s)")]
+fn timeout(world: &mut World, short: String, seconds: u32) -> Outcome {
+    world.change(&short)?.set("timeoutSeconds", json!(seconds));
+    Ok(())
+}
+
+#[given(expr = "{string} selects objects with the label {string}")]
+fn selects_objects(world: &mut World, short: String, label: String) -> Outcome {
+    let (key, value) = label_parts(&label)?;
+    world.change(&short)?.set("objectSelector", json!({"matchLabels": {key: value}}));
+    Ok(())
+}
+
+#[given(expr = "{string} is configured with:")]
+fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome {
+    let fields = document::parse(&world.names.expand(&document::text(step)?))?;
+    merge(&mut world.change(&short)?.entry, &fields);
+    Ok(())
+}
+
+#[given(expr = "{string} changes nothing")]
+fn changes_nothing(world: &mut World, short: String) -> Outcome {
+    world.behave(&short, Behaviour::default())
+}
+
+#[given(expr = "{string} behaves like this:")]
+fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
+    let text = world.names.expand(&document::text(step)?);
+    let behaviour = serde_saphyr::from_str(&text)?;
+    world.behave(&short, behaviour)
+}
+
+#[given(expr = "{string} patches the object:")]
+fn patches(world: &mut World, step: &Step, short: String) -> Outcome {
+    let patch = operations(world, step)?;
+    world.behave(&short, patch)
+}
+
+#[given(expr = "{string} patches the object on its {ordinal} call:")]
+fn patches_on_call(world: &mut World, step: &Step, short: String, call: Ordinal) -> Outcome {
+    let patch = operations(world, step)?;
+    world.change(&short)?.on_call.insert(call.0, patch);
+    Ok(())
+}
+
+#[given(expr = "{string} adds the label {string}")]
+fn adds_label(world: &mut World, short: String, label: String) -> Outcome {
+    let behaviour = adding_label(&label)?;
+    world.behave(&short, behaviour)
+}
+
+#[given(expr = "{string} adds the label {string} on its {ordinal} call")]
+fn adds_label_on_call(world: &mut World, short: String, label: String, call: Ordinal) -> Outcome {
+    let behaviour = adding_label(&label)?;
+    world.change(&short)?.on_call.insert(call.0, behaviour);
+    Ok(())
+}
+
+#[given(expr = "{string} removes the label {string}")]
+fn removes_label(world: &mut World, short: String, key: String) -> Outcome {
+    let path = label_path(&key);
+    let operations = vec![json!({"op": "remove", "path": path})];
+    world.behave(&short, only_when(Condition::Present(path), patch(operations)))
+}
+
+#[given(expr = "{string} adds the container {string}")]
+fn adds_container(world: &mut World, short: String, name: String) -> Outcome {
+    world.behave(&short, Behaviour::Sidecar(Sidecar { name, ..Sidecar::default() }))
+}
+
+#[given(expr = "{string} gives every container the variable {string}")]
+fn gives_variable(world: &mut World, short: String, variable: String) -> Outcome {
+    let (name, value) = label_parts(&variable)?;
+    world.behave(&short, Behaviour::ContainerEnv(ContainerEnv { name, value }))
+}
+
+#[given(expr = "{string} denies the request with the message {string}")]
+fn denies(world: &mut World, short: String, message: String) -> Outcome {
+    world.behave(&short, Behaviour::Deny(Deny { message: Some(message), ..Deny::default() }))
+}
+
+#[given(expr = "{string} denies the request with {int} {word} and the message {string}")]
+fn denies_with(world: &mut World, short: String, code: i32, reason: String, message: String) -> Outcome {
+    let deny = Deny { code: Some(code), reason: Some(reason), message: Some(message), ..Deny::default() };
+    world.behave(&short, Behaviour::Deny(deny))
+}
+
+#[given(expr = "{string} never answers")]
+fn never_answers(world: &mut World, short: String) -> Outcome {
+    world.behave(&short, Behaviour::Timeout(Timeout::default()))
+}
+
+#[given(expr = "{string} never answers its {ordinal} call")]
+fn never_answers_call(world: &mut World, short: String, call: Ordinal) -> Outcome {
+    world.change(&short)?.on_call.insert(call.0, Behaviour::Timeout(Timeout::default()));
+    Ok(())
+}
+
+#[given(expr = "{string} answers with the HTTP status {int}")]
+fn answers_with_status(world: &mut World, short: String, code: u16) -> Outcome {
+    let code = StatusCode::try_from(code).map_err(StepFailure::new)?;
+    world.behave(&short, Behaviour::BadResponse(BadResponse::Status(code)))
+}
+
+#[given(expr = "{string} gives the bad response {string}")]
+fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
+    let response = serde_json::from_value(json!(name))?;
+    world.behave(&short, Behaviour::BadResponse(response))
+}
+
+#[given(expr = "{string} refuses connections")]
+fn refuses_connections(world: &mut World, short: String) -> Outcome {
+    world.change(&short)?.endpoint = Endpoint::Refusing;
+    Ok(())
+}
+
+#[given(expr = "{string} presents an untrusted certificate")]
+fn untrusted_certificate(world: &mut World, short: String) -> Outcome {
+    world.change(&short)?.endpoint = Endpoint::Presenting(certs::Defect::UnknownIssuer);
+    Ok(())
+}
+
+#[given(expr = "{string} presents a certificate with the defect {string}")]
+fn defective_certificate(world: &mut World, short: String, defect: String) -> Outcome {
+    world.change(&short)?.endpoint = Endpoint::Presenting(defect.parse()?);
+    Ok(())
+}
+
+fn operations(world: &World, step: &Step) -> Outcome<Behaviour> {
+    match document::parse(&world.names.expand(&document::text(step)?))? {
+        Value::Array(operations) => Ok(patch(operations)),
+        other => Err(StepFailure::new(format!("a JSON Patch is a list of operations, and this is {other}"))),
+    }
+}
+
+fn patch(operations: Vec<Value>) -> Behaviour {
+    Behaviour::Patch(Patch { operations, warnings: Vec::new(), audit_annotations: BTreeMap::new() })
+}
+
+/// A patch that changes nothing may still count as a change, so that nothing is sent where the label is there already.
+fn adding_label(label: &str) -> Outcome<Behaviour> {
+    let (key, value) = label_parts(label)?;
+    let path = label_path(&key);
+    let labels = BTreeMap::from([(key, value)]);
+    let adding = Behaviour::AlwaysMutate(AlwaysMutate { labels, annotations: BTreeMap::new() });
+    Ok(only_when(Condition::Absent(path), adding))
+}
+
+fn only_when(condition: Condition, then: Behaviour) -> Behaviour {
+    Behaviour::When(Box::new(When { condition, then, otherwise: Behaviour::default() }))
+}
+
+fn label_path(key: &str) -> String {
+    format!("/metadata/labels/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The two sides of `key=value`.
+pub(super) fn label_parts(label: &str) -> Outcome<(String, String)> {
+    match label.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err(StepFailure::new(format!("\"{label}\" is not of the form \"key=value\""))),
+    }
+}
+
+/// The two sides of `group/version`; the group of `v1` is empty.
+fn group_and_version(api_version: &str) -> (String, String) {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    (group.to_owned(), version.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_behaviour_on_one_call_leaves_the_others_as_they_are() {
+        let mut webhook = Webhook::new("a", Admission::Mutating);
+        webhook.on_call.insert(2, Behaviour::Timeout(Timeout::default()));
+        let Behaviour::Sequence(sequence) = webhook.behaviour().unwrap() else {
+            unreachable!("a behaviour on one call makes a sequence");
+        };
+        assert_eq!(*sequence.behaviour(0), Behaviour::default());
+        assert_eq!(*sequence.behaviour(1), Behaviour::Timeout(Timeout::default()));
+        assert_eq!(*sequence.behaviour(2), Behaviour::default());
+    }
+
+    #[test]
+    fn maps_are_merged_and_lists_replaced() {
+        let mut entry = json!({"a": {"x": 1}, "l": [1]});
+        merge(&mut entry, &json!({"a": {"y": 2}, "l": [2]}));
+        assert_eq!(entry, json!({"a": {"x": 1, "y": 2}, "l": [2]}));
+    }
+
+    #[test]
+    fn a_label_key_is_escaped_in_a_pointer() {
+        assert_eq!(label_path("example.com/a~b"), "/metadata/labels/example.com~1a~0b");
+    }
+}

@@ -1,0 +1,35 @@
+//! The options that choose and describe a target.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use super::TargetKind;
+
+/// The options that choose and describe a target.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Target")]
+pub(crate) struct TargetArguments {
+    /// What the scenarios run against
+    #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
+    pub(crate) target: TargetKind,
+
+    /// The kubeconfig of the cluster; without it KUBECONFIG, then ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context; without it the current one
+    #[arg(long = "context", value_name = "NAME")]
+    pub(crate) kubeconfig_context: Option<String>,
+
+    /// The host or address under which the cluster reaches the fakes on this machine (--target cluster needs it)
+    #[arg(long, value_name = "HOST")]
+    pub(crate) fakes_host: Option<String>,
+
+    /// The address at which the fakes listen: 127.0.0.1, and for a cluster 0.0.0.0
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) fakes_listen: Option<IpAddr>,
+
+    /// The audit log that the cluster's API server writes, if this machine can read it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) audit_log: Option<PathBuf>,
+}

@@ -1,0 +1,254 @@
+//! Audit events by the Audit-ID that the request chose.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// Annotations of one event.
+pub(crate) type Annotations = BTreeMap<String, String>;
+
+/// Audit events by the Audit-ID that the request chose.
+#[derive(Debug)]
+pub(crate) struct AuditLog {
+    source: Source,
+    unchecked: AtomicUsize,
+}
+
+#[derive(Debug)]
+enum Source {
+    NotShown,
+    Recorded(AuditIndex),
+    File { index: AuditIndex, tail: Mutex<Tail> },
+}
+
+/// The events that were seen: the newest [`KEPT`] of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AuditIndex(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    events: Mutex<Events>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    annotations: HashMap<String, Annotations>,
+    order: VecDeque<String>,
+}
+
+/// A file that grows, read as far as its last whole line.
+#[derive(Debug)]
+struct Tail {
+    reader: BufReader<File>,
+    line: Vec<u8>,
+}
+
+impl AuditLog {
+    /// A target that shows no audit log.
+    pub(crate) fn not_shown() -> Self {
+        Self::of(Source::NotShown)
+    }
+
+    /// The events that somebody records in `index`.
+    pub(crate) fn recorded(index: AuditIndex) -> Self {
+        Self::of(Source::Recorded(index))
+    }
+
+    /// The events that a server writes into `path`, one JSON object a line, from now on.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) fn follow_from_end(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(0))?;
+        let tail = Mutex::new(Tail { reader: BufReader::new(file), line: Vec::new() });
+        Ok(Self::of(Source::File { index: AuditIndex::default(), tail }))
+    }
+
+    fn of(source: Source) -> Self {
+        Self { source, unchecked: AtomicUsize::new(0) }
+    }
+
+    /// The annotations of the request's audit event, as soon as it is there; none if this target shows no audit log or
+    /// the event does not come within 10 s.
+    pub(crate) async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
+        let index = match &self.source {
+            Source::NotShown => {
+                self.unchecked.fetch_add(1, Ordering::Relaxed);
+                return None;
+            }
+            Source::Recorded(index) | Source::File { index, .. } => index,
+        };
+        let deadline = Instant::now() + LONGEST_WAIT;
+        loop {
+            // Registered before the look, so that an event between the look and the wait is not missed.
+            let arrived = index.0.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            if let Source::File { tail, .. } = &self.source {
+                lock(tail).read_into(index);
+            }
+            if let Some(annotations) = index.find(audit_id) {
+                return Some(annotations);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            // A file tells nobody that it has grown.
+            let wake = match &self.source {
+                Source::File { .. } => deadline.min(Instant::now() + READ_AGAIN_AFTER),
+                Source::NotShown | Source::Recorded(_) => deadline,
+            };
+            let _: Result<(), _> = timeout_at(wake, arrived).await;
+        }
+    }
+
+    /// How often annotations were asked for that this target does not show.
+    pub(crate) fn unchecked(&self) -> usize {
+        self.unchecked.load(Ordering::Relaxed)
+    }
+}
+
+impl AuditIndex {
+    /// Keeps the annotations of an audit.k8s.io/v1 event of the stage `ResponseComplete`; passes over every other one.
+    pub(crate) fn record(&self, event: &Value) {
+        if let Ok(event) = Event::deserialize(event) {
+            self.keep(event);
+        }
+    }
+
+    fn keep(&self, event: Event) {
+        if event.stage != "ResponseComplete" {
+            return;
+        }
+        {
+            let mut events = lock(&self.0.events);
+            if events.annotations.insert(event.audit_id.clone(), event.annotations).is_none() {
+                events.order.push_back(event.audit_id);
+            }
+            if events.order.len() > KEPT
+                && let Some(oldest) = events.order.pop_front()
+            {
+                events.annotations.remove(&oldest);
+            }
+        }
+        self.0.arrived.notify_waiters();
+    }
+
+    fn find(&self, audit_id: &str) -> Option<Annotations> {
+        lock(&self.0.events).annotations.get(audit_id).cloned()
+    }
+}
+
+impl Tail {
+    /// Reads what was written since the last time. A line without its end stays for the next time.
+    fn read_into(&mut self, index: &AuditIndex) {
+        while matches!(self.reader.read_until(b'\n', &mut self.line), Ok(read) if read > 0) {
+            if self.line.ends_with(b"\n") {
+                if let Ok(event) = serde_json::from_slice::<Event>(&self.line) {
+                    index.keep(event);
+                }
+                self.line.clear();
+            }
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    #[serde(rename = "auditID")]
+    audit_id: String,
+    stage: String,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// An event of a scenario is asked for soon after its request; 16,384 events are some megabytes.
+const KEPT: usize = 16_384;
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(id: &str, stage: &str) -> Value {
+        json!({"auditID": id, "stage": stage, "level": "Request", "annotations": {"id": id}})
+    }
+
+    fn annotations(id: &str) -> Annotations {
+        Annotations::from([("id".to_owned(), id.to_owned())])
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_recorded_later_is_waited_for() {
+        let index = AuditIndex::default();
+        let log = AuditLog::recorded(index.clone());
+        let (found, ()) = tokio::join!(log.annotations("a"), async {
+            index.record(&event("a", "RequestReceived"));
+            index.record(&event("b", "ResponseComplete"));
+            index.record(&event("a", "ResponseComplete"));
+        });
+        assert_eq!(found, Some(annotations("a")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_that_does_not_come_is_not_found() {
+        let log = AuditLog::recorded(AuditIndex::default());
+        assert_eq!(log.annotations("a").await, None);
+        assert_eq!(log.unchecked(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_target_without_an_audit_log_counts_what_was_asked_for() {
+        let log = AuditLog::not_shown();
+        assert_eq!(log.annotations("a").await, None);
+        assert_eq!(log.unchecked(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_file_is_read_from_its_end_on_and_in_whole_lines() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        writeln!(file, "{}", event("old", "ResponseComplete")).unwrap();
+        let log = AuditLog::follow_from_end(file.path()).unwrap();
+        let line = event("new", "ResponseComplete").to_string();
+        let (start, end) = line.split_at(20);
+        write!(file, "not JSON\n{start}").unwrap();
+        let Source::File { index, tail } = &log.source else { panic!("not a file") };
+        lock(tail).read_into(index);
+        assert_eq!(index.find("new"), None);
+        writeln!(file, "{end}").unwrap();
+        assert_eq!(log.annotations("new").await, Some(annotations("new")));
+        assert_eq!(index.find("old"), None);
+    }
+
+    #[test]
+    fn only_the_newest_events_are_kept() {
+        let index = AuditIndex::default();
+        for number in 0..=KEPT {
+            index.record(&event(&number.to_string(), "ResponseComplete"));
+        }
+        assert_eq!(index.find("0"), None);
+        assert_eq!(index.find("1"), Some(annotations("1")));
+        assert_eq!(lock(&index.0.events).annotations.len(), KEPT);
+    }
+}

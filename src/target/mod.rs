@@ -1,0 +1,96 @@
+//! What the steps speak to: a Kubernetes client, and how a fake is reached from that server.
+
+mod arguments;
+mod audit_log;
+mod cluster;
+mod envtest;
+mod in_process;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+pub(crate) use arguments::TargetArguments;
+pub(crate) use audit_log::AuditLog;
+
+use crate::Failure;
+use envtest::Envtest;
+
+/// A server that scenarios run against.
+pub(crate) struct Target {
+    /// Which kind of server.
+    pub(crate) kind: TargetKind,
+    /// The only way in which steps speak to it.
+    pub(crate) client: kube::Client,
+    /// The host under which that server reaches fakes that listen here: `127.0.0.1` but for a cluster.
+    pub(crate) fakes_host: String,
+    /// The address at which fakes listen: loopback but for a cluster.
+    pub(crate) fakes_listen: IpAddr,
+    /// Where the audit events of requests are found; a cluster may not show them.
+    pub(crate) audit: AuditLog,
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// Which kind of server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TargetKind {
+    /// The API server of this crate, without a socket.
+    InProcess,
+    /// etcd and kube-apiserver started from KUBEBUILDER_ASSETS.
+    Envtest,
+    /// A cluster that KUBECONFIG names.
+    Cluster,
+}
+
+impl TargetKind {
+    /// Every kind, in the order in which they are described.
+    pub(crate) const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
+
+    /// The kind as the command line and the tags of scenarios write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::InProcess => "in-process",
+            Self::Envtest => "envtest",
+            Self::Cluster => "cluster",
+        }
+    }
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A target with the servers that were started for it; dropped means that they are killed and their folder is gone.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    /// What the scenarios speak to.
+    pub(crate) target: Arc<Target>,
+    _servers: Option<Envtest>,
+}
+
+impl Launched {
+    /// Makes the target ready; `tell` hears what is being waited for.
+    ///
+    /// # Errors
+    /// The surroundings are not as they must be: the failure says what to do.
+    pub(crate) async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
+        let (target, servers) = match arguments.target {
+            TargetKind::InProcess => (in_process::target(arguments)?, None),
+            TargetKind::Envtest => {
+                let (target, servers) = envtest::start(tell).await?;
+                (target, Some(servers))
+            }
+            TargetKind::Cluster => (cluster::target(arguments).await?, None),
+        };
+        Ok(Self { target: Arc::new(target), _servers: servers })
+    }
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
