@@ -16,22 +16,6 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
     Ok(plain(raw))
 }
 
-/// The doc string as one YAML document.
-///
-/// # Errors
-/// There is none, or it is not YAML.
-pub(crate) fn yaml(step: &Step) -> Outcome<Value> {
-    parse(&text(step)?)
-}
-
-/// The doc string as YAML documents, empty ones left out.
-///
-/// # Errors
-/// There is none, or it is not YAML.
-pub(crate) fn yaml_documents(step: &Step) -> Outcome<Vec<Value>> {
-    parse_documents(&text(step)?)
-}
-
 /// One YAML document.
 ///
 /// # Errors
