@@ -5,6 +5,7 @@ mod exit_code;
 mod fakes;
 mod run;
 mod serve;
+mod service_map;
 mod steps;
 mod target;
 

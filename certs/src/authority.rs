@@ -95,7 +95,7 @@ impl CertificateAuthority {
             }
             Defect::NotYetValid => params.not_before = now() + DAY,
             Defect::WrongName => {
-                params.subject_alt_names = vec![SanType::DnsName("wrong-name.invalid".try_into()?)]
+                params.subject_alt_names = vec![SanType::DnsName("wrong-name.invalid".try_into()?)];
             }
             Defect::CommonNameOnly => params.subject_alt_names.clear(),
             Defect::UnknownIssuer => stranger = Some(Self::new("an authority that nobody trusts")?),

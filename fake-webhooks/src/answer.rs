@@ -8,7 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::{BadResponse, Behaviour, Hang, Timeout, mutation};
+use crate::misanswer::misanswer;
+use crate::{Behaviour, Hang, Timeout, mutation};
 
 /// What happens to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,26 +45,7 @@ pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
     match behaviour {
         Behaviour::Sequence(sequence) => answer(sequence.behaviour(nth), sequence.within(nth), review),
         Behaviour::Timeout(timeout) => hang(timeout, nth, review),
-        Behaviour::BadResponse(BadResponse::Closed) => Answer::Closed { after: Duration::ZERO },
-        Behaviour::BadResponse(BadResponse::Status(code)) => {
-            let code = code.http();
-            let text = code.canonical_reason().unwrap_or("no such status");
-            Answer::Reply(Reply::text(
-                code,
-                text.to_owned(),
-                format!("bad response: HTTP status {}", code.as_u16()),
-            ))
-        }
-        Behaviour::BadResponse(BadResponse::NotJson) => {
-            let text = "this is not JSON".to_owned();
-            Answer::Reply(Reply::text(http::StatusCode::OK, text, "bad response: not JSON".to_owned()))
-        }
-        Behaviour::BadResponse(BadResponse::Empty) => {
-            let mut reply =
-                Reply::text(http::StatusCode::OK, String::new(), "bad response: empty".to_owned());
-            reply.content_type = JSON;
-            Answer::Reply(reply)
-        }
+        Behaviour::BadResponse(bad) => misanswer(*bad, review),
         Behaviour::When(when) if mutation::holds(&when.condition, object(review)) => {
             answer(&when.then, nth, review)
         }
@@ -74,15 +56,14 @@ pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
         | Behaviour::AlwaysMutate(_)
         | Behaviour::NonIdempotent(_)
         | Behaviour::Sidecar(_)
-        | Behaviour::ContainerEnv(_)
-        | Behaviour::BadResponse(_) => match Question::read(review) {
+        | Behaviour::ContainerEnv(_) => match Question::read(review) {
             Ok(question) => review_answer(behaviour, &question, review),
             Err(fault) => Answer::Reply(Reply::not_a_review(&fault)),
         },
     }
 }
 
-const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 impl Reply {
     /// The answer to something that is no review.
@@ -102,7 +83,8 @@ impl Reply {
         }
     }
 
-    fn json(body: &Value, summary: String) -> Self {
+    /// A JSON document with status 200.
+    pub(crate) fn json(body: &Value, summary: String) -> Self {
         Self {
             after: Duration::ZERO,
             status: http::StatusCode::OK,
@@ -114,13 +96,13 @@ impl Reply {
 }
 
 /// What an answer has to repeat.
-struct Question<'a> {
-    api_version: &'a str,
-    uid: &'a str,
+pub(crate) struct Question<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) uid: &'a str,
 }
 
 impl<'a> Question<'a> {
-    fn read(review: &'a Value) -> Result<Self, String> {
+    pub(crate) fn read(review: &'a Value) -> Result<Self, String> {
         let text = |value: &'a Value, field: &str| {
             value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| format!("`{field}` is missing"))
         };
@@ -131,7 +113,8 @@ impl<'a> Question<'a> {
         Ok(Self { api_version, uid: text(&review["request"]["uid"], "request.uid")? })
     }
 
-    fn answered(&self, response: &Value) -> Value {
+    /// The whole review around a response.
+    pub(crate) fn answered(&self, response: &Value) -> Value {
         json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
     }
 }
@@ -185,61 +168,11 @@ fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value)
         Behaviour::ContainerEnv(parameters) => {
             summary = mutate(&mut response, &mutation::container_env(parameters, object(review)));
         }
-        Behaviour::BadResponse(bad) => return Answer::Reply(bad_answer(*bad, question, response)),
-        Behaviour::When(_) | Behaviour::Timeout(_) | Behaviour::Sequence(_) => {
-            unreachable!("answer() resolves the behaviours that choose another one")
+        Behaviour::When(_) | Behaviour::Timeout(_) | Behaviour::BadResponse(_) | Behaviour::Sequence(_) => {
+            unreachable!("answer() does not ask for a review here")
         }
     }
     Answer::Reply(Reply::json(&question.answered(&response), summary))
-}
-
-fn bad_answer(bad: BadResponse, question: &Question<'_>, mut response: Value) -> Reply {
-    let summary = format!("bad response: {bad:?}");
-    match bad {
-        BadResponse::WrongUid => response["uid"] = json!("not-the-uid-of-the-request"),
-        BadResponse::PatchWithoutPatchType => {
-            response["patch"] =
-                json!(encoded(&[json!({"op": "add", "path": "/metadata/labels", "value": {}})]));
-        }
-        BadResponse::UndecodablePatch => {
-            response["patchType"] = json!("JSONPatch");
-            response["patch"] = json!(STANDARD.encode("this is not a JSON Patch"));
-        }
-        BadResponse::PatchThatDoesNotApply => {
-            let operation = json!({"op": "remove", "path": "/no/object/has/this"});
-            response["patchType"] = json!("JSONPatch");
-            response["patch"] = json!(encoded(&[operation]));
-        }
-        BadResponse::NotJson
-        | BadResponse::Empty
-        | BadResponse::NoResponse
-        | BadResponse::WrongKind
-        | BadResponse::WrongVersion
-        | BadResponse::Closed
-        | BadResponse::Status(_) => {}
-    }
-    let mut review = question.answered(&response);
-    match bad {
-        BadResponse::NoResponse => {
-            if let Some(review) = review.as_object_mut() {
-                review.remove("response");
-            }
-        }
-        BadResponse::WrongKind => review["kind"] = json!("AdmissionResponse"),
-        BadResponse::WrongVersion if question.api_version == "admission.k8s.io/v1" => {
-            review["apiVersion"] = json!("admission.k8s.io/v1beta1");
-        }
-        BadResponse::WrongVersion => review["apiVersion"] = json!("admission.k8s.io/v1"),
-        BadResponse::NotJson
-        | BadResponse::Empty
-        | BadResponse::WrongUid
-        | BadResponse::PatchWithoutPatchType
-        | BadResponse::UndecodablePatch
-        | BadResponse::PatchThatDoesNotApply
-        | BadResponse::Closed
-        | BadResponse::Status(_) => {}
-    }
-    Reply::json(&review, summary)
 }
 
 fn mutate(response: &mut Value, operations: &[Value]) -> String {
@@ -254,7 +187,8 @@ fn mutate(response: &mut Value, operations: &[Value]) -> String {
     }
 }
 
-fn encoded(operations: &[Value]) -> String {
+/// A patch as it stands in a review.
+pub(crate) fn encoded(operations: &[Value]) -> String {
     STANDARD.encode(Value::from(operations).to_string())
 }
 

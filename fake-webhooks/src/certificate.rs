@@ -33,10 +33,9 @@ impl FromStr for Certificate {
     type Err = UnknownCertificate;
 
     fn from_str(text: &str) -> Result<Self, UnknownCertificate> {
-        match text {
-            "valid" => Ok(Self::Valid),
-            other => other.parse().map(Self::Defective).or_else(|_| Err(UnknownCertificate(text.to_owned()))),
-        }
+        let defective = || text.parse().ok().map(Self::Defective);
+        if text == "valid" { Some(Self::Valid) } else { defective() }
+            .ok_or_else(|| UnknownCertificate(text.to_owned()))
     }
 }
 

@@ -13,20 +13,23 @@ mod endpoint;
 mod hang;
 mod journal;
 mod listener;
+mod misanswer;
 mod mutation;
+mod parameters;
 mod refusing_port;
 mod server;
 mod tls;
 
 // The public interface is:
 pub use answer::{Answer, Reply, answer};
-pub use behaviour::{
-    Allow, AlwaysMutate, Append, BadResponse, Behaviour, Condition, ContainerEnv, Deny, Patch, Repeat,
-    Sequence, Sidecar, StatusCode, Timeout, When,
-};
+pub use behaviour::Behaviour;
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry};
+pub use parameters::{
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Repeat, Sequence,
+    Sidecar, StatusCode, Timeout, When,
+};
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
 pub use tls::TlsError;

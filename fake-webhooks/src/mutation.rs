@@ -25,10 +25,10 @@ fn set(operations: &mut Vec<Value>, object: &Value, field: &str, entries: &BTree
         return;
     }
     if !object["metadata"][field].is_object() {
-        operations.push(add(format!("/metadata/{field}"), json!({})));
+        operations.push(add(&format!("/metadata/{field}"), json!({})));
     }
     for (key, value) in entries {
-        operations.push(add(format!("/metadata/{field}/{}", escape(key)), json!(value)));
+        operations.push(add(&format!("/metadata/{field}/{}", escape(key)), value.as_str()));
     }
 }
 
@@ -51,12 +51,12 @@ fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<Value> {
     let mut operations = Vec::new();
     let parents = path.match_indices('/').skip(1).filter_map(|(end, _)| path.get(..end));
     for parent in parents.filter(|parent| object.pointer(parent).is_none_or(Value::is_null)) {
-        operations.push(add(parent.to_owned(), json!({})));
+        operations.push(add(parent, json!({})));
     }
     if object.pointer(path).is_none_or(Value::is_null) {
-        operations.push(add(path.to_owned(), json!([])));
+        operations.push(add(path, json!([])));
     }
-    operations.push(add(format!("{path}/-"), value.clone()));
+    operations.push(add(&format!("{path}/-"), value.clone()));
     operations
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn sidecar(parameters: &Sidecar, object: &Value) -> Vec<Value> {
         Repeat::EveryCall if taken(&parameters.name) => numbered(&parameters.name, taken),
         Repeat::Never | Repeat::EveryCall => parameters.name.clone(),
     };
-    vec![add(format!("{path}/-"), json!({"name": name, "image": parameters.image}))]
+    vec![add(&format!("{path}/-"), json!({"name": name, "image": parameters.image}))]
 }
 
 fn numbered(name: &str, taken: impl Fn(&str) -> bool) -> String {
@@ -99,10 +99,10 @@ pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Va
             continue;
         }
         if variables.is_none() {
-            operations.push(add(format!("{path}/{index}/env"), json!([])));
+            operations.push(add(&format!("{path}/{index}/env"), json!([])));
         }
         let variable = json!({"name": parameters.name, "value": parameters.value});
-        operations.push(add(format!("{path}/{index}/env/-"), variable));
+        operations.push(add(&format!("{path}/{index}/env/-"), variable));
     }
     operations
 }
@@ -124,7 +124,8 @@ fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
     })
 }
 
-fn add(path: String, value: Value) -> Value {
+fn add(path: &str, value: impl Into<Value>) -> Value {
+    let value = value.into();
     json!({"op": "add", "path": path, "value": value})
 }
 

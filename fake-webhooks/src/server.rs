@@ -96,7 +96,9 @@ impl Default for Limits {
 
 /// Who is told of each call when it has ended. By default nobody.
 #[derive(Clone, Default)]
-pub struct Observer(Option<Arc<dyn Fn(&Entry) + Send + Sync>>);
+pub struct Observer(Option<Arc<Observe>>);
+
+type Observe = dyn Fn(&Entry) + Send + Sync;
 
 impl Observer {
     /// Tells `observe` of each call. It must not block.
@@ -183,7 +185,7 @@ impl FakeWebhook {
         let host = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ip => ip,
+            IpAddr::V4(_) | IpAddr::V6(_) => address.ip(),
         };
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }

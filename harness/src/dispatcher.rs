@@ -1,15 +1,26 @@
 //! Admits a request: in-tree plugins and mutating webhooks, a second round, then the validating ones.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt as _};
+use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::attributes::Attributes;
-use crate::caller::Caller;
-use crate::cluster_state::ClusterState;
+use crate::attributes::{Attributes, GroupVersionKind};
+use crate::caller::{Call, CallError, Caller};
+use crate::cluster_state::{ClusterState, ConversionError};
 use crate::config::Webhook;
-use crate::event::Record;
-use crate::plugin::Plugin;
+use crate::event::{CallFailure, CallResult, Called, Event, Mismatch, Part, Pass, Phase, Record, Round};
+use crate::failure;
+use crate::matching::{self, Decision, Invocation};
+use crate::mutation::{PatchError, WorkingCopy};
+use crate::plugin::{self, Plugin};
+use crate::reinvocation;
+use crate::review::ReviewVersion;
+use crate::review::request::{self, Objects};
+use crate::review::response::{self, Response};
 use crate::status::{Status, Unsupported};
 
 /// Admits requests by calling webhooks with a [`Caller`].
@@ -35,6 +46,18 @@ pub struct Chain<'a> {
     pub deadline: Option<Instant>,
 }
 
+impl fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("started", &self.started).finish_non_exhaustive()
+    }
+}
+
+impl Chain<'_> {
+    fn is_out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
 /// Why a request is not admitted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[expect(clippy::exhaustive_enums, reason = "the server answers, or admit cannot")]
@@ -47,6 +70,20 @@ pub enum Refusal {
     Unsupported(#[from] Unsupported),
 }
 
+impl From<Box<Status>> for Refusal {
+    fn from(status: Box<Status>) -> Self {
+        Self::Status(status)
+    }
+}
+
+/// Which call of a request.
+#[derive(Clone, Copy)]
+struct Place {
+    phase: Phase,
+    round: Round,
+    index: usize,
+}
+
 impl<C: Caller> Dispatcher<C> {
     /// A dispatcher whose reviews get random uids.
     pub fn new(caller: C) -> Self {
@@ -57,28 +94,235 @@ impl<C: Caller> Dispatcher<C> {
     ///
     /// # Errors
     /// [`Refusal`] when the request is not admitted; `record` then says how it came to that.
+    ///
+    /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
     pub async fn mutate(
         &self,
         attributes: &mut Attributes,
         chain: &Chain<'_>,
         record: &mut Record,
     ) -> Result<(), Refusal> {
-        let _ = (&self.caller, self.new_uid, attributes, chain, record);
-        Ok(())
+        let started = Instant::now();
+        let outcome = self.mutate_in_rounds(attributes, chain, record).await;
+        timed(record, Part::Phase, Phase::Mutating, started, outcome)
     }
 
     /// The validating phase: all webhooks that match are called at the same time.
     ///
     /// # Errors
     /// [`Refusal`] when the request is not admitted: the one that came first, as upstream; `record` has them all.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
     pub async fn validate(
         &self,
         attributes: &Attributes,
         chain: &Chain<'_>,
         record: &mut Record,
     ) -> Result<(), Refusal> {
-        let _ = (&self.caller, attributes, chain, record);
+        let started = Instant::now();
+        let outcome = match plugin::validate(chain.plugins, attributes, record) {
+            Ok(()) => {
+                let started = Instant::now();
+                let outcome = self.validate_by_webhooks(attributes, chain, record).await;
+                timed(record, Part::Plugin("ValidatingAdmissionWebhook"), Phase::Validating, started, outcome)
+            }
+            Err(status) => Err(Refusal::Status(status)),
+        };
+        timed(record, Part::Phase, Phase::Validating, started, outcome)
+    }
+
+    async fn mutate_in_rounds(
+        &self,
+        attributes: &mut Attributes,
+        chain: &Chain<'_>,
+        record: &mut Record,
+    ) -> Result<(), Refusal> {
+        let mut times_are_fine = true;
+        for round in [Round::First, Round::Second] {
+            if round == Round::Second && !reinvocation::is_second_round_due(record) {
+                break;
+            }
+            plugin::admit(chain.plugins, attributes, record, round)?;
+            let started = Instant::now();
+            let outcome =
+                self.mutate_by_webhooks(attributes, chain, record, round, &mut times_are_fine).await;
+            timed(record, Part::Plugin("MutatingAdmissionWebhook"), Phase::Mutating, started, outcome)?;
+        }
         Ok(())
+    }
+
+    /// One webhook after another; each sees what those before it did.
+    async fn mutate_by_webhooks(
+        &self,
+        attributes: &mut Attributes,
+        chain: &Chain<'_>,
+        record: &mut Record,
+        round: Round,
+        times_are_fine: &mut bool,
+    ) -> Result<(), Refusal> {
+        let phase = Phase::Mutating;
+        let mut copy = WorkingCopy::new(attributes);
+        for (index, webhook) in chain.mutating.iter().enumerate() {
+            let place = Place { phase, round, index };
+            let Some(invocation) = decide(webhook, attributes, chain, place, record)? else { continue };
+            // The decision comes first: in the second round, too, it may refuse the request.
+            if round == Round::Second && !reinvocation::is_due(webhook, record) {
+                record.events.push(skipped(webhook, place, Mismatch::NotReinvoked));
+                continue;
+            }
+            let converted = copy.convert(invocation.kind(), attributes, chain.state);
+            converted.map_err(|error| unconvertible(error, webhook, place, record))?;
+            let old = converted_old(attributes, &invocation, chain.state)
+                .map_err(|error| unconvertible(error, webhook, place, record))?;
+            let objects = Objects { object: attributes.object.as_ref(), old_object: old.as_deref() };
+            let (mut called, response) =
+                self.call(webhook, attributes, &invocation, objects, chain, place).await;
+            drop(old);
+            if let Some(response) = response {
+                let patched =
+                    copy.apply(&webhook.id.name, &response, attributes, times_are_fine, chain.state);
+                called.result = match patched {
+                    Ok(None) => CallResult::Allowed { patch: None, changed: false },
+                    Ok(Some(patched)) => {
+                        CallResult::Allowed { patch: Some(patched.operations), changed: patched.changed }
+                    }
+                    Err(PatchError::Failure(failure)) => failure::result(webhook.failure_policy, failure),
+                    Err(PatchError::Server(status)) => CallResult::ServerError { status, patch: None },
+                };
+                called.took = chain.started.elapsed().saturating_sub(called.started);
+            }
+            let refusal = failure::refusal(&called);
+            let failed_open = matches!(called.result, CallResult::Failed { failed_open: true, .. });
+            record.events.push(Event::Called(Box::new(called)));
+            if let Some(status) = refusal {
+                return Err(Refusal::Status(status));
+            }
+            if failed_open && chain.is_out_of_time() {
+                return Err(Refusal::Status(failure::out_of_time()));
+            }
+        }
+        copy.fold_back(attributes, chain.state).map_err(|error| match error {
+            ConversionError::Refused(text) => Refusal::Status(failure::bare(text)),
+            ConversionError::Unsupported(unsupported) => Refusal::Unsupported(unsupported),
+        })
+    }
+
+    /// Decides about all webhooks, then calls all that match at the same time and waits for all of them.
+    async fn validate_by_webhooks(
+        &self,
+        attributes: &Attributes,
+        chain: &Chain<'_>,
+        record: &mut Record,
+    ) -> Result<(), Refusal> {
+        let (phase, round) = (Phase::Validating, Round::First);
+        let mut due = Vec::new();
+        let mut versions: Vec<Version> = Vec::new();
+        for webhook in chain.validating {
+            let place = Place { phase, round, index: due.len() };
+            let Some(invocation) = decide(webhook, attributes, chain, place, record)? else { continue };
+            let kind = invocation.kind();
+            if *kind != attributes.kind && !versions.iter().any(|version| version.kind == *kind) {
+                let version = Version::new(kind, attributes, chain.state);
+                versions.push(version.map_err(|error| unconvertible(error, webhook, place, record))?);
+            }
+            due.push((webhook, invocation, place));
+        }
+        if due.is_empty() {
+            return Ok(());
+        }
+        if chain.is_out_of_time() {
+            return Err(Refusal::Status(failure::out_of_time()));
+        }
+        let mut calls: FuturesUnordered<_> = due
+            .iter()
+            .map(|(webhook, invocation, place)| {
+                let version = versions.iter().find(|version| version.kind == *invocation.kind());
+                let objects = version.map_or(
+                    Objects {
+                        object: attributes.object.as_ref(),
+                        old_object: attributes.old_object.as_ref(),
+                    },
+                    Version::objects,
+                );
+                self.call(webhook, attributes, invocation, objects, chain, *place)
+            })
+            .collect();
+        let mut first = None;
+        while let Some((called, _)) = calls.next().await {
+            first = first.or_else(|| failure::refusal(&called));
+            record.events.push(Event::Called(Box::new(called)));
+        }
+        first.map_or(Ok(()), |status| Err(Refusal::Status(status)))
+    }
+
+    /// Calls one webhook. The response only if it allows the request.
+    async fn call(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes,
+        invocation: &Invocation,
+        objects: Objects<'_>,
+        chain: &Chain<'_>,
+        place: Place,
+    ) -> (Called, Option<Response>) {
+        let mut called = Called {
+            webhook: webhook.id.clone(),
+            phase: place.phase,
+            round: place.round,
+            index: place.index,
+            failure_policy: webhook.failure_policy,
+            uid: String::new(),
+            review: bytes::Bytes::new(),
+            started: chain.started.elapsed(),
+            took: Duration::ZERO,
+            warnings: Vec::new(),
+            audit_annotations: std::collections::BTreeMap::new(),
+            result: CallResult::Allowed { patch: None, changed: false },
+        };
+        let mut allowed = None;
+        if attributes.dry_run && !webhook.side_effects.allow_dry_run() {
+            let status = failure::dry_run_unsupported(&webhook.id.name);
+            called.result = CallResult::ServerError { status, patch: None };
+        } else {
+            match self.exchange(webhook, attributes, invocation, objects, chain, &mut called).await {
+                Err(failure) => called.result = failure::result(webhook.failure_policy, failure),
+                Ok(mut response) => {
+                    called.warnings = std::mem::take(&mut response.warnings);
+                    called.audit_annotations = std::mem::take(&mut response.audit_annotations);
+                    if response.allowed {
+                        allowed = Some(response);
+                    } else {
+                        called.result =
+                            CallResult::Denied(failure::denied(&webhook.id.name, response.status));
+                    }
+                }
+            }
+        }
+        called.took = chain.started.elapsed().saturating_sub(called.started);
+        (called, allowed)
+    }
+
+    /// Sends the review and reads the reply.
+    async fn exchange(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes,
+        invocation: &Invocation,
+        objects: Objects<'_>,
+        chain: &Chain<'_>,
+        called: &mut Called,
+    ) -> Result<Response, CallFailure> {
+        let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
+        called.uid = (self.new_uid)();
+        called.review = request::encode(version, &called.uid, attributes, invocation, objects)?;
+        let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
+        if timeout.is_zero() {
+            return Err(failure::no_reply(CallError::Transport("context deadline exceeded".to_owned())));
+        }
+        let call = Call { client_config: &webhook.client_config, body: called.review.clone(), timeout };
+        let reply = self.caller.call(call).await.map_err(failure::no_reply)?;
+        response::read(&reply, version, &called.uid, called.phase)
     }
 }
 
@@ -87,3 +331,95 @@ impl<C> fmt::Debug for Dispatcher<C> {
         f.debug_struct("Dispatcher").finish_non_exhaustive()
     }
 }
+
+/// The objects of a validating review in another version than the request's. All webhooks of that version share it.
+struct Version {
+    kind: GroupVersionKind,
+    object: Option<Value>,
+    old_object: Option<Value>,
+}
+
+impl Version {
+    fn new(
+        kind: &GroupVersionKind,
+        attributes: &Attributes,
+        state: &dyn ClusterState,
+    ) -> Result<Self, ConversionError> {
+        let convert =
+            |object: &Option<Value>| object.as_ref().map(|object| state.convert(object, kind)).transpose();
+        let (object, old_object) = (convert(&attributes.object)?, convert(&attributes.old_object)?);
+        Ok(Self { kind: kind.clone(), object, old_object })
+    }
+
+    fn objects(&self) -> Objects<'_> {
+        Objects { object: self.object.as_ref(), old_object: self.old_object.as_ref() }
+    }
+}
+
+fn converted_old<'a>(
+    attributes: &'a Attributes,
+    invocation: &Invocation,
+    state: &dyn ClusterState,
+) -> Result<Option<Cow<'a, Value>>, ConversionError> {
+    let Some(old) = &attributes.old_object else { return Ok(None) };
+    if *invocation.kind() == attributes.kind {
+        return Ok(Some(Cow::Borrowed(old)));
+    }
+    state.convert(old, invocation.kind()).map(|old| Some(Cow::Owned(old)))
+}
+
+/// The invocation if the webhook is called; what else there is to say goes into the record.
+fn decide(
+    webhook: &Webhook,
+    attributes: &Attributes,
+    chain: &Chain<'_>,
+    place: Place,
+    record: &mut Record,
+) -> Result<Option<Invocation>, Refusal> {
+    match matching::decide(webhook, attributes, chain.state) {
+        Decision::Call(invocation) => Ok(Some(invocation)),
+        Decision::Skip(mismatch) => {
+            record.events.push(skipped(webhook, place, mismatch));
+            Ok(None)
+        }
+        Decision::Refuse(status) => Err(refused(webhook, place, status, record)),
+    }
+}
+
+fn skipped(webhook: &Webhook, Place { phase, round, .. }: Place, mismatch: Mismatch) -> Event {
+    Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch }
+}
+
+fn refused(webhook: &Webhook, place: Place, status: Box<Status>, record: &mut Record) -> Refusal {
+    let Place { phase, round, .. } = place;
+    let event = Event::MatchFailed { webhook: webhook.id.clone(), phase, round, status: status.clone() };
+    record.events.push(event);
+    Refusal::Status(status)
+}
+
+/// Upstream wraps the error of a mutating webhook's conversion twice.
+fn unconvertible(error: ConversionError, webhook: &Webhook, place: Place, record: &mut Record) -> Refusal {
+    let text = match error {
+        ConversionError::Refused(text) => text,
+        ConversionError::Unsupported(unsupported) => return Refusal::Unsupported(unsupported),
+    };
+    let status = match place.phase {
+        Phase::Mutating => Status::internal_error(&Status::internal_error(&text).message),
+        Phase::Validating => Status::internal_error(&text),
+    };
+    refused(webhook, place, Box::new(status), record)
+}
+
+fn timed(
+    record: &mut Record,
+    part: Part,
+    phase: Phase,
+    started: Instant,
+    outcome: Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    record.passes.push(Pass { part, phase, took: started.elapsed(), refused: outcome.is_err() });
+    outcome
+}
+
+#[cfg(test)]
+mod tests;

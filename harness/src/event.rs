@@ -16,6 +16,31 @@ use crate::status::Status;
 pub struct Record {
     /// The events, oldest first.
     pub events: Vec<Event>,
+    /// What ran, oldest first: what metrics time beside the calls.
+    pub passes: Vec<Pass>,
+}
+
+/// One run of an admission plugin, or of a whole phase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// What ran.
+    pub part: Part,
+    /// In which phase.
+    pub phase: Phase,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether it refused the request.
+    pub refused: bool,
+}
+
+/// A part of admission that the server times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the server times these two")]
+pub enum Part {
+    /// A plugin, such as `LimitRanger` or `MutatingAdmissionWebhook`.
+    Plugin(&'static str),
+    /// All plugins of the phase, in both rounds.
+    Phase,
 }
 
 /// One thing that happened.

@@ -18,12 +18,26 @@ pub mod client;
 pub mod cluster_state;
 pub mod config;
 pub mod dispatcher;
+pub mod equality;
 pub mod event;
+pub mod failure;
+pub mod matching;
 pub mod metrics;
+pub mod names;
+pub mod patch;
 pub mod plugin;
+pub mod quantity;
+pub mod quoting;
+pub mod reinvocation;
+pub mod review;
 pub mod selector;
+pub mod server;
 pub mod status;
 pub mod warnings;
+
+mod mutation;
+#[cfg(test)]
+mod testing;
 
 /// The Kubernetes version whose behaviour this crate imitates.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -1,17 +1,270 @@
 //! The admission metrics of a server: [`Record`]s, counted.
 
-use crate::event::Record;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
+
+use crate::attributes::Operation;
+use crate::event::{CallResult, Called, Event, Part, Pass, Phase, Record};
+
+/// Upper bounds in seconds.
+const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
+const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+const SUMMARY: &str = "apiserver_admission_step_admission_duration_seconds_summary";
 
 /// The admission metrics of one server, with kube-apiserver's names and labels.
-#[derive(Debug, Default)]
-pub struct Metrics;
+///
+/// Source: apiserver pkg/admission/metrics/metrics.go.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    step: HistogramVec,
+    controller: HistogramVec,
+    webhook: HistogramVec,
+    requests: IntCounterVec,
+    rejections: IntCounterVec,
+    fail_open: IntCounterVec,
+    /// Sum and count by type, operation and rejected: the library has no summaries.
+    summary: Mutex<BTreeMap<[&'static str; 3], (f64, u64)>>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let registry = Registry::new();
+        let metrics = Self {
+            step: histogram(
+                "step_admission_duration_seconds",
+                "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
+                &STEP_BUCKETS,
+                &["type", "operation", "rejected"],
+            ),
+            controller: histogram(
+                "controller_admission_duration_seconds",
+                "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+                &STEP_BUCKETS,
+                &["name", "type", "operation", "rejected"],
+            ),
+            webhook: histogram(
+                "webhook_admission_duration_seconds",
+                "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
+                &WEBHOOK_BUCKETS,
+                &["name", "type", "operation", "rejected"],
+            ),
+            requests: counter(
+                "webhook_request_total",
+                "Admission webhook request total, identified by name and broken out for each admission type (validating or admit) and operation. Additional labels specify whether the request was rejected or not and an HTTP status code. Codes greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
+                &["name", "type", "operation", "code", "rejected"],
+            ),
+            rejections: counter(
+                "webhook_rejection_count",
+                "Admission webhook rejection count, identified by name and broken out for each admission type (validating or admit) and operation. Additional labels specify an error type (calling_webhook_error or apiserver_internal_error if an error occurred; no_error otherwise) and optionally a non-zero rejection code if the webhook rejects the request with an HTTP status code (honored by the apiserver when the code is greater or equal to 400). Codes greater than 600 are truncated to 600, to keep the metrics cardinality bounded.",
+                &["name", "type", "operation", "error_type", "rejection_code"],
+            ),
+            fail_open: counter(
+                "webhook_fail_open_count",
+                "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
+                &["name", "type"],
+            ),
+            summary: Mutex::default(),
+            registry,
+        };
+        let collectors: [Box<dyn prometheus::core::Collector>; 6] = [
+            Box::new(metrics.step.clone()),
+            Box::new(metrics.controller.clone()),
+            Box::new(metrics.webhook.clone()),
+            Box::new(metrics.requests.clone()),
+            Box::new(metrics.rejections.clone()),
+            Box::new(metrics.fail_open.clone()),
+        ];
+        for collector in collectors {
+            registered(metrics.registry.register(collector));
+        }
+        metrics
+    }
+}
 
 impl Metrics {
     /// Counts what happened to one request.
-    pub fn observe(&self, _operation: crate::attributes::Operation, _record: &Record) {}
+    pub fn observe(&self, operation: Operation, record: &Record) {
+        for event in &record.events {
+            match event {
+                Event::Called(called) => self.observe_call(operation, called),
+                Event::Skipped { .. }
+                | Event::PluginChanged { .. }
+                | Event::PluginRefused { .. }
+                | Event::MatchFailed { .. } => {}
+            }
+        }
+        for pass in &record.passes {
+            self.observe_pass(operation, pass);
+        }
+    }
 
     /// The metrics in Prometheus' text format.
     pub fn render(&self) -> String {
-        String::new()
+        let mut text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
+        let summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
+        if !summary.is_empty() {
+            let _ = writeln!(
+                text,
+                "# HELP {SUMMARY} [ALPHA] Admission sub-step latency summary in seconds, broken out for each operation \
+                 and API resource and step type (validate or admit).\n# TYPE {SUMMARY} summary"
+            );
+        }
+        for ([kind, operation, rejected], (sum, count)) in summary.iter() {
+            let labels = format!("operation=\"{operation}\",rejected=\"{rejected}\",type=\"{kind}\"");
+            let _ = writeln!(text, "{SUMMARY}_sum{{{labels}}} {sum}\n{SUMMARY}_count{{{labels}}} {count}");
+        }
+        text
+    }
+
+    fn observe_call(&self, operation: Operation, called: &Called) {
+        let name = called.webhook.name.as_str();
+        let kind = match called.phase {
+            Phase::Mutating => "admit",
+            Phase::Validating => "validating",
+        };
+        let operation = operation.as_str();
+        // What upstream calls its own errors has the code 0.
+        let (code, rejected, error_type) = match &called.result {
+            CallResult::Allowed { .. } => (200, false, None),
+            CallResult::Denied(status) => (status.code, true, Some("no_error")),
+            CallResult::Failed { failure, failed_open: true } => (i32::from(failure.code), false, None),
+            CallResult::Failed { failure, failed_open: false } => {
+                (i32::from(failure.code), true, Some("calling_webhook_error"))
+            }
+            CallResult::ServerError { .. } => (0, true, Some("apiserver_internal_error")),
+        };
+        let code = code.min(600).to_string();
+        let rejected = flag(rejected);
+        if let Some(error_type) = error_type {
+            self.rejections.with_label_values(&[name, kind, operation, error_type, &code]).inc();
+        }
+        if matches!(called.result, CallResult::Failed { failed_open: true, .. }) {
+            self.fail_open.with_label_values(&[name, kind]).inc();
+        }
+        self.requests.with_label_values(&[name, kind, operation, &code, rejected]).inc();
+        self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(called.took.as_secs_f64());
+    }
+
+    fn observe_pass(&self, operation: Operation, pass: &Pass) {
+        let kind = match pass.phase {
+            Phase::Mutating => "admit",
+            Phase::Validating => "validate",
+        };
+        let labels = [kind, operation.as_str(), flag(pass.refused)];
+        let seconds = pass.took.as_secs_f64();
+        match pass.part {
+            Part::Plugin(name) => {
+                self.controller.with_label_values(&[name, labels[0], labels[1], labels[2]]).observe(seconds);
+            }
+            Part::Phase => {
+                self.step.with_label_values(&labels).observe(seconds);
+                let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
+                let (sum, count) = summary.entry(labels).or_default();
+                *sum += seconds;
+                *count += 1;
+            }
+        }
+    }
+}
+
+fn flag(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+fn histogram(name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+    let opts = HistogramOpts::new(format!("apiserver_admission_{name}"), format!("[STABLE] {help}"));
+    registered(HistogramVec::new(opts.buckets(buckets.to_vec()), labels))
+}
+
+fn counter(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    registered(IntCounterVec::new(
+        Opts::new(format!("apiserver_admission_{name}"), format!("[ALPHA] {help}")),
+        labels,
+    ))
+}
+
+fn registered<T>(result: prometheus::Result<T>) -> T {
+    result.unwrap_or_else(|error| unreachable!("the names are constants and differ: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::event::CallFailure;
+    use crate::status::Status;
+    use crate::testing::called;
+
+    #[track_caller]
+    fn check(called: Called, expect: &[&str]) {
+        let metrics = Metrics::default();
+        let record = Record { events: vec![Event::Called(Box::new(called))], ..Record::default() };
+        metrics.observe(Operation::Create, &record);
+        let text = metrics.render();
+        let counts: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#') && !line.contains("_bucket") && !line.contains("_sum"))
+            .collect();
+        assert_eq!(counts, expect);
+    }
+
+    #[test]
+    fn failing_open_is_no_rejection_and_keeps_its_code() {
+        let failure = CallFailure { reason: String::new(), code: 503 };
+        check(
+            called("w.x.y", CallResult::Failed { failure, failed_open: true }),
+            &[
+                r#"apiserver_admission_webhook_admission_duration_seconds_count{name="w.x.y",operation="CREATE",rejected="false",type="admit"} 1"#,
+                r#"apiserver_admission_webhook_fail_open_count{name="w.x.y",type="admit"} 1"#,
+                r#"apiserver_admission_webhook_request_total{code="503",name="w.x.y",operation="CREATE",rejected="false",type="admit"} 1"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn a_denial_counts_with_its_code_up_to_600() {
+        let denied = CallResult::Denied(Box::new(Status { code: 799, ..Status::default() }));
+        check(
+            Called { phase: Phase::Validating, ..called("v.x.y", denied) },
+            &[
+                r#"apiserver_admission_webhook_admission_duration_seconds_count{name="v.x.y",operation="CREATE",rejected="true",type="validating"} 1"#,
+                r#"apiserver_admission_webhook_rejection_count{error_type="no_error",name="v.x.y",operation="CREATE",rejection_code="600",type="validating"} 1"#,
+                r#"apiserver_admission_webhook_request_total{code="600",name="v.x.y",operation="CREATE",rejected="true",type="validating"} 1"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn an_error_of_the_server_has_the_code_0() {
+        check(
+            called("w.x.y", CallResult::ServerError { status: Box::default(), patch: None }),
+            &[
+                r#"apiserver_admission_webhook_admission_duration_seconds_count{name="w.x.y",operation="CREATE",rejected="true",type="admit"} 1"#,
+                r#"apiserver_admission_webhook_rejection_count{error_type="apiserver_internal_error",name="w.x.y",operation="CREATE",rejection_code="0",type="admit"} 1"#,
+                r#"apiserver_admission_webhook_request_total{code="0",name="w.x.y",operation="CREATE",rejected="true",type="admit"} 1"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn plugins_and_phases_are_timed() {
+        let metrics = Metrics::default();
+        let pass =
+            |part| Pass { part, phase: Phase::Validating, took: Duration::from_millis(250), refused: true };
+        let passes = vec![pass(Part::Plugin("ValidatingAdmissionWebhook")), pass(Part::Phase)];
+        metrics.observe(Operation::Delete, &Record { passes, ..Record::default() });
+        let text = metrics.render();
+        for line in [
+            r#"apiserver_admission_controller_admission_duration_seconds_bucket{name="ValidatingAdmissionWebhook",operation="DELETE",rejected="true",type="validate",le="0.5"} 1"#,
+            r#"apiserver_admission_step_admission_duration_seconds_bucket{operation="DELETE",rejected="true",type="validate",le="0.1"} 0"#,
+            r#"apiserver_admission_step_admission_duration_seconds_summary_sum{operation="DELETE",rejected="true",type="validate"} 0.25"#,
+        ] {
+            assert!(text.contains(line), "{line} in\n{text}");
+        }
     }
 }

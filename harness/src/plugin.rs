@@ -1,6 +1,9 @@
 //! What an in-tree admission plugin is to the dispatcher.
 
+use tokio::time::Instant;
+
 use crate::attributes::Attributes;
+use crate::event::{Event, Part, Pass, Phase, Record, Round};
 use crate::status::Status;
 
 /// An in-tree admission plugin, such as `LimitRanger`.
@@ -23,4 +26,66 @@ pub trait Plugin: Send + Sync {
     fn validate(&self, _attributes: &Attributes) -> Result<(), Box<Status>> {
         Ok(())
     }
+}
+
+/// Runs all plugins that may change the object.
+///
+/// Only in the second round it matters who changed it: then webhooks may be due again.
+///
+/// # Errors
+/// The Status that the client gets.
+///
+/// Source: apiserver pkg/admission/{chain,reinvocation}.go.
+pub fn admit(
+    plugins: &[&dyn Plugin],
+    attributes: &mut Attributes,
+    record: &mut Record,
+    round: Round,
+) -> Result<(), Box<Status>> {
+    for plugin in plugins {
+        let before = attributes.object.clone();
+        let started = Instant::now();
+        let outcome = plugin.admit(attributes);
+        if before != attributes.object {
+            record.events.push(Event::PluginChanged { plugin: plugin.name(), round });
+        }
+        finish(*plugin, Phase::Mutating, started, outcome, record)?;
+    }
+    Ok(())
+}
+
+/// Runs all plugins that may refuse the final object.
+///
+/// # Errors
+/// The Status that the client gets.
+///
+/// Source: apiserver pkg/admission/chain.go.
+pub fn validate(
+    plugins: &[&dyn Plugin],
+    attributes: &Attributes,
+    record: &mut Record,
+) -> Result<(), Box<Status>> {
+    for plugin in plugins {
+        let started = Instant::now();
+        let outcome = plugin.validate(attributes);
+        finish(*plugin, Phase::Validating, started, outcome, record)?;
+    }
+    Ok(())
+}
+
+fn finish(
+    plugin: &dyn Plugin,
+    phase: Phase,
+    started: Instant,
+    outcome: Result<(), Box<Status>>,
+    record: &mut Record,
+) -> Result<(), Box<Status>> {
+    let took = started.elapsed();
+    let part = Part::Plugin(plugin.name());
+    record.passes.push(Pass { part, phase, took, refused: outcome.is_err() });
+    if let Err(status) = &outcome {
+        let status = status.clone();
+        record.events.push(Event::PluginRefused { plugin: plugin.name(), phase, status });
+    }
+    outcome
 }

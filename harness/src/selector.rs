@@ -2,8 +2,26 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
+use crate::names;
+
 /// The labels of an object: `metadata.labels`.
 pub type Labels = BTreeMap<String, String>;
+
+/// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
+///
+/// Source: apimachinery pkg/api/meta/meta.go, `Accessor`.
+pub fn labels_of(object: &Value) -> Option<Labels> {
+    let metadata = object.get("metadata")?.as_object()?;
+    let labels = metadata.get("labels").and_then(Value::as_object);
+    Some(labels.map_or_else(Labels::new, |labels| {
+        labels
+            .iter()
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect()
+    }))
+}
 
 /// A parsed label selector; without requirements it matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +43,48 @@ enum Operator {
     DoesNotExist,
 }
 
+/// A label selector that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {what}")]
+pub struct SelectorError {
+    /// The field's path in the selector, such as `matchExpressions[0].operator`; empty for the selector itself.
+    pub field: String,
+    /// What is wrong.
+    pub what: String,
+}
+
 impl Selector {
+    /// Reads a `LabelSelector`: `matchLabels` and `matchExpressions`.
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
+    ///
+    /// # Errors
+    /// [`SelectorError`] names the first field that is wrong.
+    pub fn parse(selector: &Value) -> Result<Self, SelectorError> {
+        let Value::Object(selector) = selector else {
+            return Err(wrong("", "must be an object"));
+        };
+        let mut requirements = Vec::new();
+        for (key, value) in
+            optional(selector.get("matchLabels"), Value::as_object, "matchLabels", "an object")?
+                .into_iter()
+                .flatten()
+        {
+            let field = format!("matchLabels.{key}");
+            let value = value.as_str().ok_or_else(|| wrong(&field, "must be a string"))?;
+            check(&field, names::label_key(key))?;
+            check(&field, names::label_value(value))?;
+            requirements
+                .push(Requirement { key: key.clone(), operator: Operator::In(vec![value.to_owned()]) });
+        }
+        let expressions =
+            optional(selector.get("matchExpressions"), Value::as_array, "matchExpressions", "a list")?;
+        for (index, expression) in expressions.into_iter().flatten().enumerate() {
+            requirements.push(Requirement::parse(expression, &format!("matchExpressions[{index}]"))?);
+        }
+        Ok(Self { requirements })
+    }
+
     /// Whether every requirement holds for `labels`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
@@ -44,5 +103,173 @@ impl Selector {
     /// Whether the selector has no requirements, and so matches everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
+    }
+}
+
+impl Requirement {
+    /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
+    fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
+        let Value::Object(expression) = expression else {
+            return Err(wrong(path, "must be an object"));
+        };
+        let key_path = format!("{path}.key");
+        let key = optional(expression.get("key"), Value::as_str, &key_path, "a string")?
+            .ok_or_else(|| wrong(&key_path, "is required"))?;
+        check(&key_path, names::label_key(key))?;
+        let values_path = format!("{path}.values");
+        let values = optional(expression.get("values"), Value::as_array, &values_path, "a list")?
+            .map_or(&[][..], Vec::as_slice);
+        let mut texts = Vec::with_capacity(values.len());
+        for (index, value) in values.iter().enumerate() {
+            let value_path = format!("{values_path}[{index}]");
+            let text = value.as_str().ok_or_else(|| wrong(&value_path, "must be a string"))?;
+            check(&value_path, names::label_value(text))?;
+            texts.push(text.to_owned());
+        }
+        let operator_path = format!("{path}.operator");
+        let operator = optional(expression.get("operator"), Value::as_str, &operator_path, "a string")?;
+        let operator = match (operator.unwrap_or_default(), texts.is_empty()) {
+            ("In", false) => Operator::In(texts),
+            ("NotIn", false) => Operator::NotIn(texts),
+            ("Exists", true) => Operator::Exists,
+            ("DoesNotExist", true) => Operator::DoesNotExist,
+            ("In" | "NotIn", true) => {
+                return Err(wrong(&values_path, "must be specified when `operator` is 'In' or 'NotIn'"));
+            }
+            ("Exists" | "DoesNotExist", false) => {
+                return Err(wrong(
+                    &values_path,
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                ));
+            }
+            (other, _) => {
+                let what = format!("\"{other}\" is not one of In, NotIn, Exists, DoesNotExist");
+                return Err(wrong(&operator_path, what));
+            }
+        };
+        Ok(Self { key: key.to_owned(), operator })
+    }
+}
+
+/// A field that may be missing or null.
+fn optional<'a, T>(
+    value: Option<&'a Value>,
+    read: impl Fn(&'a Value) -> Option<T>,
+    path: &str,
+    expected: &str,
+) -> Result<Option<T>, SelectorError> {
+    value
+        .filter(|value| !value.is_null())
+        .map(|value| read(value).ok_or_else(|| wrong(path, format!("must be {expected}"))))
+        .transpose()
+}
+
+fn check(path: &str, wrongs: Vec<String>) -> Result<(), SelectorError> {
+    wrongs.into_iter().next().map_or(Ok(()), |what| Err(wrong(path, what)))
+}
+
+fn wrong(field: &str, what: impl Into<String>) -> SelectorError {
+    SelectorError { field: field.to_owned(), what: what.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[track_caller]
+    fn check(selector: &Value, pairs: &[(&str, &str)], expect: bool) {
+        let parsed = Selector::parse(selector).unwrap();
+        assert_eq!(parsed.matches(&labels(pairs)), expect, "{selector} on {pairs:?}");
+    }
+
+    #[track_caller]
+    fn check_wrong(selector: &Value, error: &str) {
+        assert_eq!(Selector::parse(selector).unwrap_err().to_string(), error, "{selector}");
+    }
+
+    #[test]
+    fn an_empty_selector_matches_everything() {
+        check(&json!({}), &[], true);
+        check(&json!({"matchLabels": null, "matchExpressions": []}), &[("a", "b")], true);
+        assert!(Selector::parse(&json!({})).unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let selector = json!({
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [{"key": "b", "operator": "Exists"}],
+        });
+        check(&selector, &[("a", "1"), ("b", "")], true);
+        check(&selector, &[("a", "1")], false);
+        check(&selector, &[("a", "2"), ("b", "")], false);
+    }
+
+    #[test]
+    fn the_negative_operators_match_a_missing_label() {
+        let with = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
+        check(&with("NotIn", json!(["1"])), &[], true);
+        check(&with("NotIn", json!(["1"])), &[("a", "1")], false);
+        check(&with("NotIn", json!(["1"])), &[("a", "2")], true);
+        check(&with("DoesNotExist", json!([])), &[], true);
+        check(&with("DoesNotExist", json!(null)), &[("a", "")], false);
+        check(&with("In", json!(["1", "2"])), &[("a", "2")], true);
+        check(&with("In", json!(["1", "2"])), &[], false);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let expression = |expression: Value| json!({"matchExpressions": [expression]});
+        check_wrong(&json!([]), ": must be an object");
+        check_wrong(&json!({"matchLabels": []}), "matchLabels: must be an object");
+        check_wrong(&json!({"matchLabels": {"a": 1}}), "matchLabels.a: must be a string");
+        check_wrong(&expression(json!({"operator": "In"})), "matchExpressions[0].key: is required");
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "In"})),
+            "matchExpressions[0].values: must be specified when `operator` is 'In' or 'NotIn'",
+        );
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "Exists", "values": ["b"]})),
+            "matchExpressions[0].values: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        );
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "Like"})),
+            "matchExpressions[0].operator: \"Like\" is not one of In, NotIn, Exists, DoesNotExist",
+        );
+    }
+
+    #[test]
+    fn an_object_without_metadata_has_no_labels_at_all() {
+        assert_eq!(labels_of(&json!({"kind": "PodExecOptions"})), None);
+        assert_eq!(labels_of(&json!({"metadata": {}})), Some(Labels::new()));
+        assert_eq!(labels_of(&json!({"metadata": {"labels": {"a": "b"}}})), Some(labels(&[("a", "b")])));
+    }
+
+    proptest! {
+        #[test]
+        fn match_labels_mean_in_with_one_value(key in "[a-z]{1,2}", value in "[a-z]{0,2}", other in "[a-z]{0,2}") {
+            let by_labels = Selector::parse(&json!({"matchLabels": {&key: &value}})).unwrap();
+            let by_expression = Selector::parse(&json!({
+                "matchExpressions": [{"key": &key, "operator": "In", "values": [&value]}],
+            })).unwrap();
+            prop_assert_eq!(&by_labels, &by_expression);
+            prop_assert_eq!(by_labels.matches(&labels(&[(&key, &other)])), value == other);
+        }
+
+        #[test]
+        fn not_in_is_the_opposite_of_in(values in prop::collection::vec("[a-c]", 1..3), label in "[a-c]") {
+            let selector = |operator: &str| Selector::parse(&json!({
+                "matchExpressions": [{"key": "k", "operator": operator, "values": &values}],
+            })).unwrap();
+            let labels = labels(&[("k", &label)]);
+            prop_assert_ne!(selector("In").matches(&labels), selector("NotIn").matches(&labels));
+        }
     }
 }

@@ -1,9 +1,23 @@
 //! Webhook configurations, read into [`Webhook`]s in dispatch order.
 
+mod defaults;
+mod field;
+mod reading;
+mod validation;
+
 use std::fmt;
 use std::time::Duration;
 
+pub use self::defaults::set_defaults;
+pub use self::reading::{in_dispatch_order, webhooks};
+pub use self::validation::validate;
 use crate::selector::Selector;
+
+const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+const MUTATING: &str = "MutatingWebhookConfiguration";
+const VALIDATING: &str = "ValidatingWebhookConfiguration";
+const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
+const DEFAULT_PORT: u16 = 443;
 
 /// One entry of `webhooks` of a configuration: parsed, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +48,7 @@ pub struct Webhook {
 
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookId {
     /// `metadata.name` of the configuration.
@@ -183,12 +197,4 @@ pub enum ConfigError {
     /// admit does not imitate something that the configuration asks for.
     #[error(transparent)]
     Unsupported(#[from] crate::status::Unsupported),
-}
-
-/// The webhooks of one `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration`, in the author's order.
-///
-/// # Errors
-/// [`ConfigError`] names the first field that cannot be read.
-pub fn webhooks(_configuration: &serde_json::Value) -> Result<Vec<Webhook>, ConfigError> {
-    Ok(Vec::new())
 }

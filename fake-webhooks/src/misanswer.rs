@@ -1,0 +1,66 @@
+//! Answers that are no valid reviews.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::answer::{JSON, Question, encoded};
+use crate::{Answer, BadResponse, Reply};
+
+/// Answers to `review` in the way that `bad` says.
+pub(crate) fn misanswer(bad: BadResponse, review: &Value) -> Answer {
+    let spoilt = |what: &str, spoil: fn(&mut Value)| match Question::read(review) {
+        Ok(question) => {
+            let mut answer = question.answered(&json!({"uid": question.uid, "allowed": true}));
+            spoil(&mut answer);
+            Reply::json(&answer, format!("bad response: {what}"))
+        }
+        Err(fault) => Reply::not_a_review(&fault),
+    };
+    Answer::Reply(match bad {
+        BadResponse::Closed => return Answer::Closed { after: Duration::ZERO },
+        BadResponse::Status(code) => {
+            let status = code.http();
+            let text = status.canonical_reason().unwrap_or("no such status").to_owned();
+            Reply::text(status, text, format!("bad response: HTTP status {}", status.as_u16()))
+        }
+        BadResponse::NotJson => {
+            let text = "this is not JSON".to_owned();
+            Reply::text(StatusCode::OK, text, "bad response: not JSON".to_owned())
+        }
+        BadResponse::Empty => {
+            let reply = Reply::text(StatusCode::OK, String::new(), "bad response: empty".to_owned());
+            Reply { content_type: JSON, ..reply }
+        }
+        BadResponse::NoResponse => spoilt("no `response`", |answer| {
+            answer.as_object_mut().map(|fields| fields.remove("response"));
+        }),
+        BadResponse::WrongUid => {
+            spoilt("wrong uid", |answer| answer["response"]["uid"] = json!("not-the-uid-of-the-request"))
+        }
+        BadResponse::WrongKind => spoilt("wrong kind", |answer| answer["kind"] = json!("AdmissionResponse")),
+        BadResponse::WrongVersion => spoilt("wrong version", |answer| {
+            let version = if answer["apiVersion"] == V1 { V1BETA1 } else { V1 };
+            answer["apiVersion"] = json!(version);
+        }),
+        BadResponse::PatchWithoutPatchType => spoilt("patch without patchType", |answer| {
+            let operation = json!({"op": "add", "path": "/metadata/labels", "value": {}});
+            answer["response"]["patch"] = json!(encoded(&[operation]));
+        }),
+        BadResponse::UndecodablePatch => spoilt("undecodable patch", |answer| {
+            answer["response"]["patchType"] = json!("JSONPatch");
+            answer["response"]["patch"] = json!(STANDARD.encode("this is not a JSON Patch"));
+        }),
+        BadResponse::PatchThatDoesNotApply => spoilt("patch that does not apply", |answer| {
+            let operation = json!({"op": "remove", "path": "/no/object/has/this"});
+            answer["response"]["patchType"] = json!("JSONPatch");
+            answer["response"]["patch"] = json!(encoded(&[operation]));
+        }),
+    })
+}
+
+const V1: &str = "admission.k8s.io/v1";
+const V1BETA1: &str = "admission.k8s.io/v1beta1";

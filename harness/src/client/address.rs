@@ -1,0 +1,125 @@
+//! The URL of a call, as the API server puts it together and prints it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::audit::go_duration;
+use crate::config::WebhookTarget;
+
+/// Where a call goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    /// With `?timeout=`, as in error texts.
+    pub(super) url: String,
+}
+
+impl Address {
+    /// # Errors
+    /// A URL that is none: configurations with one are refused at registration.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
+    pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
+        let (origin, path) = match target {
+            WebhookTarget::Service(service) => {
+                let origin = format!("https://{}.{}.svc:{}", service.name, service.namespace, service.port);
+                (origin, service.path.as_bytes().to_vec())
+            }
+            WebhookTarget::Url(url) => {
+                let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
+                Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
+                let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+                (format!("{scheme}://{host}"), percent_decoded(path))
+            }
+        };
+        let seconds = Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
+        Ok(Self { url: format!("{origin}{}?timeout={}", encoded(&cleaned(&path)), go_duration(seconds)) })
+    }
+}
+
+/// `path` without empty, `.` and `..` segments and without a slash at its end.
+///
+/// Source: Go path/path.go, `Clean`.
+fn cleaned(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in path.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    let mut path = b"/".to_vec();
+    path.extend(segments.join(&b'/'));
+    path
+}
+
+fn percent_decoded(path: &str) -> Vec<u8> {
+    let bytes = path.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            decoded.extend(u8::try_from(high * 16 + low));
+            at += 3;
+        } else {
+            decoded.push(byte);
+            at += 1;
+        }
+    }
+    decoded
+}
+
+/// Source: Go net/url/url.go, `shouldEscape` for paths.
+fn encoded(path: &[u8]) -> String {
+    let mut out = String::with_capacity(path.len());
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServiceReference;
+
+    #[track_caller]
+    fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
+        assert_eq!(Address::new(target, timeout), Ok(Address { url: expect.to_owned() }));
+    }
+
+    #[test]
+    fn paths_are_cleaned_and_seconds_are_rounded_up() {
+        for (url, expect) in [
+            ("https://h", "https://h/?timeout=10s"),
+            ("https://h:8443/", "https://h:8443/?timeout=10s"),
+            ("https://H/mutate/", "https://H/mutate?timeout=10s"),
+            ("https://h//a/./b/../c", "https://h/a/c?timeout=10s"),
+            ("https://h/a%2Fb%20c", "https://h/a/b%20c?timeout=10s"),
+            ("https://[::1]:1/a!", "https://[::1]:1/a%21?timeout=10s"),
+        ] {
+            check(&WebhookTarget::Url(url.to_owned()), Duration::from_millis(9_001), expect);
+        }
+    }
+
+    #[test]
+    fn a_service_is_named_with_its_port() {
+        let service = ServiceReference {
+            namespace: "ns".to_owned(),
+            name: "svc".to_owned(),
+            path: String::new(),
+            port: 443,
+        };
+        let target = WebhookTarget::Service(service);
+        check(&target, Duration::from_secs(1), "https://svc.ns.svc:443/?timeout=1s");
+    }
+}

@@ -1,0 +1,161 @@
+//! HTTP clients, one for each `clientConfig` and address, so that connections are used again.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Method, header};
+use reqwest::{RequestBuilder, redirect, retry};
+use url::{Host, Url};
+
+use super::{ServiceResolver, tls};
+use crate::config::{ClientConfig, ServiceReference, WebhookTarget};
+
+/// How many clients are kept.
+const MAX_CLIENTS: usize = 200;
+const IDLE_CONNECTIONS: usize = 25;
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Why there is no client, or no connection.
+#[derive(Debug)]
+pub(super) enum Error {
+    /// No client can be made.
+    Client(String),
+    /// The call failed.
+    Transport(String),
+}
+
+/// Which client: addresses of services may change, those of URLs are found by each connection.
+type Key = (ClientConfig, Vec<SocketAddr>, Versions);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Versions {
+    Http1,
+    Http1And2,
+}
+
+/// The clients, at most [`MAX_CLIENTS`] of them.
+pub(super) struct Connections {
+    services: Arc<dyn ServiceResolver>,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Default)]
+struct Clients {
+    by_key: HashMap<Key, reqwest::Client>,
+    oldest_first: VecDeque<Key>,
+}
+
+/// A client that knows how to reach a service by its name.
+pub(super) struct Client {
+    client: reqwest::Client,
+    /// The authority of the service's URL: what is reached at an address that its name does not have.
+    service: Option<String>,
+}
+
+impl Client {
+    /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
+    /// port goes into the Host header only.
+    pub(super) fn request(&self, method: Method, url: &str) -> RequestBuilder {
+        let request = match &self.service {
+            Some(service) => {
+                let path = &url[("https://".len() + service.len()).min(url.len())..];
+                let name = service.rsplit_once(':').map_or(service.as_str(), |(name, _)| name);
+                self.client.request(method, format!("https://{name}{path}")).header(header::HOST, service)
+            }
+            None => self.client.request(method, url),
+        };
+        request
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+    }
+}
+
+impl Connections {
+    pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
+        Self { services, clients: Mutex::default() }
+    }
+
+    /// The client for a request to `url` on behalf of `config`.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go.
+    pub(super) async fn client(&self, config: &ClientConfig, url: &str) -> Result<Client, Error> {
+        let (service, versions) = match &config.target {
+            WebhookTarget::Service(service) => (Some(service), Versions::Http1),
+            WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
+            WebhookTarget::Url(_) => (None, Versions::Http1),
+        };
+        let authority = service
+            .map(|service| (service, format!("{}.{}.svc:{}", service.name, service.namespace, service.port)));
+        // A redirect may lead away from the service.
+        let service = authority.filter(|(_, authority)| leads_to(url, authority));
+        let addresses = match &service {
+            Some((service, _)) => self.addresses(service).await.map_err(Error::Transport)?,
+            None => Vec::new(),
+        };
+        let key = (config.clone(), addresses, versions);
+        let service = service.map(|(_, authority)| authority);
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.by_key.get(&key) {
+            return Ok(Client { client: client.clone(), service });
+        }
+        let client = build(&key, service.as_deref()).map_err(Error::Client)?;
+        if clients.oldest_first.len() == MAX_CLIENTS
+            && let Some(oldest) = clients.oldest_first.pop_front()
+        {
+            clients.by_key.remove(&oldest);
+        }
+        clients.oldest_first.push_back(key.clone());
+        clients.by_key.insert(key, client.clone());
+        Ok(Client { client, service })
+    }
+
+    async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, String> {
+        let (host, port) = self.services.resolve(service)?;
+        let mut addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), port))
+            .await
+            .map_err(|error| format!("dial tcp: lookup {host}: {error}"))?
+            .collect();
+        addresses.sort_unstable();
+        Ok(addresses)
+    }
+}
+
+fn build((config, addresses, versions): &Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+    let protocols: &[&str] = match versions {
+        Versions::Http1 => &["http/1.1"],
+        Versions::Http1And2 => &["h2", "http/1.1"],
+    };
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls::client_config(&config.ca_bundle, protocols)?)
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .retry(retry::never())
+        .no_proxy()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .pool_idle_timeout(IDLE);
+    if *versions == Versions::Http1 {
+        builder = builder.http1_only();
+    }
+    if let Some(name) = service.and_then(|service| service.rsplit_once(':')).map(|(name, _)| name) {
+        builder = builder.resolve_to_addrs(name, addresses);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn leads_to(url: &str, authority: &str) -> bool {
+    url.strip_prefix("https://")
+        .and_then(|rest| rest.strip_prefix(authority))
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+}
+
+/// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
+fn is_loopback(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => false,
+    })
+}

@@ -1,0 +1,170 @@
+//! Calls webhooks over HTTPS.
+
+mod address;
+mod certificate;
+mod connection;
+mod failure;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, StatusCode, header};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use url::Url;
+
+use crate::caller::{Call, CallError, Caller, Reply};
+use crate::config::ServiceReference;
+use address::Address;
+use connection::Connections;
+use failure::{post_failed, reading_failed};
+
+/// How often a webhook may say "retry after".
+const MAX_RETRIES: usize = 10;
+/// How many requests a chain of redirects may cost.
+const MAX_REDIRECTS: usize = 10;
+/// How large a reply may be. The API server has no bound.
+const MAX_REPLY: usize = 64 * 1024 * 1024;
+
+/// Finds where a service listens.
+pub trait ServiceResolver: Send + Sync {
+    /// Host (a name or an IP) and port to connect to.
+    ///
+    /// # Errors
+    /// The text of kube-apiserver's resolver, such as `service "x" not found`.
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
+}
+
+/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses no proxy.
+pub struct HttpsCaller {
+    connections: Connections,
+}
+
+impl HttpsCaller {
+    /// A caller that finds services by `services`.
+    pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
+        Self { connections: Connections::new(services) }
+    }
+
+    /// One POST, and the requests that its redirects ask for.
+    ///
+    /// Source: Go net/http/client.go, `redirectBehavior` and `defaultCheckRedirect`.
+    async fn request(
+        &self,
+        address: &Address,
+        call: &Call<'_>,
+        deadline: Instant,
+    ) -> Result<reqwest::Response, CallError> {
+        let mut url = address.url.clone();
+        let mut method = Method::POST;
+        for _ in 0..MAX_REDIRECTS {
+            let sending = async {
+                let client = self.connections.client(call.client_config, &url).await?;
+                let mut request = client.request(method.clone(), &url);
+                if method == Method::POST {
+                    request =
+                        request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                }
+                match request.send().await {
+                    Ok(response) => Ok(response),
+                    Err(error) => Err(failure::transport(&error, &url).await),
+                }
+            };
+            let response = match timeout_at(deadline, sending).await {
+                Ok(Ok(response)) => response,
+                Ok(Err(connection::Error::Client(text))) => return Err(CallError::Client(text)),
+                Ok(Err(connection::Error::Transport(text))) => return Err(post_failed(&url, &text)),
+                Err(_elapsed) => return Err(post_failed(&url, "context deadline exceeded")),
+            };
+            method = match response.status().as_u16() {
+                301..=303 => Method::GET,
+                307 | 308 => method,
+                _ => return Ok(response),
+            };
+            let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
+            let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+            url = Url::parse(&url)
+                .and_then(|base| base.join(&location))
+                .map_err(|error| {
+                    let text = format!(
+                        "failed to parse Location header {}: {error}",
+                        crate::quoting::quote(&location)
+                    );
+                    post_failed(&url, &text)
+                })?
+                .into();
+        }
+        Err(post_failed(&url, "stopped after 10 redirects"))
+    }
+}
+
+impl Caller for HttpsCaller {
+    /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let deadline = Instant::now() + call.timeout;
+        let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
+        let mut retries = 0;
+        let response = loop {
+            let response = self.request(&address, &call, deadline).await?;
+            let Some(wait) = retry_after(&response).filter(|_| retries < MAX_RETRIES) else { break response };
+            retries += 1;
+            let next = Instant::now() + wait;
+            if next >= deadline {
+                sleep_until(deadline).await;
+                return Err(post_failed(&address.url, "context deadline exceeded"));
+            }
+            // What is left of the body is read, so that the connection can be used again.
+            let _ = timeout_at(deadline, read(response)).await;
+            sleep_until(next).await;
+        };
+        let status = response.status().as_u16();
+        let content_type = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let body = match timeout_at(deadline, read(response)).await {
+            Ok(body) => body?,
+            Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
+        };
+        Ok(Reply { status, content_type, body })
+    }
+}
+
+/// How long a webhook asks to wait before the same review is sent again: with 429 and 5xx only, in whole seconds.
+///
+/// Source: client-go `rest/with_retry.go`, `checkWait`.
+fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+    let status = response.status();
+    if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
+        return None;
+    }
+    let seconds: i64 = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
+}
+
+async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(body.freeze()),
+            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_REPLY => {
+                return Err(reading_failed(
+                    "the response is larger than 64 MiB, which is all that admit reads",
+                ));
+            }
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Err(error) => return Err(reading_failed(&failure::body(&error))),
+        }
+    }
+}
+
+impl fmt::Debug for HttpsCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpsCaller").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+use std::net::SocketAddr;
+use std::sync::Mutex;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use time::{Duration as Days, OffsetDateTime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use super::*;
+use crate::config::{ClientConfig, WebhookTarget};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}";
+
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+fn authority(common_name: &str) -> Authority {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    let pem = params.self_signed(&key).unwrap().pem();
+    Authority { pem, issuer: Issuer::new(params, key) }
+}
+
+fn leaf(names: &[&str]) -> CertificateParams {
+    CertificateParams::new(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap()
+}
+
+/// Answers the n-th connection with the n-th text, the last one again and again; keeps what it was sent.
+struct Server {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Server {
+    async fn start(authority: &Authority, leaf: CertificateParams, answers: &[&str]) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let certificate = leaf.signed_by(&key, &authority.issuer).unwrap();
+        let config =
+            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_no_client_auth()
+                .with_single_cert(
+                    vec![certificate.der().clone()],
+                    PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+                )
+                .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let answers: Vec<String> =
+            answers.iter().map(|answer| answer.replace("ADDRESS", &address.to_string())).collect();
+        let seen = Arc::clone(&requests);
+        let task = tokio::spawn(async move {
+            let mut number = 0;
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+                let mut request = vec![0; 65536];
+                let mut length = 0;
+                while !is_whole(&request[..length]) {
+                    match stream.read(&mut request[length..]).await {
+                        Ok(0) | Err(_) => break,
+                        Ok(read) => length += read,
+                    }
+                }
+                seen.lock().unwrap().push(String::from_utf8_lossy(&request[..length]).into_owned());
+                let answer = &answers[number.min(answers.len() - 1)];
+                number += 1;
+                let (text, hangs) =
+                    answer.strip_suffix("HANG").map_or((answer.as_str(), false), |text| (text, true));
+                let _ = stream.write_all(text.as_bytes()).await;
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                let _ = stream.shutdown().await;
+            }
+        });
+        Self { address, requests, task }
+    }
+
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request).to_lowercase();
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+    body.len() >= length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+struct At(SocketAddr);
+
+impl ServiceResolver for At {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        match service.name.as_str() {
+            "here" => Ok((self.0.ip().to_string(), self.0.port())),
+            name => Err(format!("service \"{name}\" not found")),
+        }
+    }
+}
+
+async fn call(server: &Server, target: WebhookTarget, ca_bundle: &str) -> Result<Reply, String> {
+    call_for(server, target, ca_bundle, Duration::from_secs(10)).await
+}
+
+async fn call_for(
+    server: &Server,
+    target: WebhookTarget,
+    ca_bundle: &str,
+    timeout: Duration,
+) -> Result<Reply, String> {
+    let client_config = ClientConfig { target, ca_bundle: ca_bundle.as_bytes().to_vec() };
+    let call = Call { client_config: &client_config, body: Bytes::from_static(b"{\"a\":1}\n"), timeout };
+    HttpsCaller::new(Arc::new(At(server.address))).call(call).await.map_err(|error| error.to_string())
+}
+
+fn url(server: &Server, path: &str) -> WebhookTarget {
+    WebhookTarget::Url(format!("https://{}{path}", server.address))
+}
+
+fn service(name: &str) -> WebhookTarget {
+    WebhookTarget::Service(ServiceReference {
+        namespace: "ns".to_owned(),
+        name: name.to_owned(),
+        path: "/mutate/".to_owned(),
+        port: 8443,
+    })
+}
+
+#[tokio::test]
+async fn a_service_keeps_its_name_at_another_address() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["here.ns.svc"]), &[OK]).await;
+    let reply = call(&server, service("here"), &authority.pem).await.unwrap();
+    assert_eq!((reply.status, reply.body.as_ref()), (200, b"{}".as_slice()));
+    let request = server.requests()[0].to_lowercase();
+    assert!(request.starts_with("post /mutate?timeout=10s http/1.1\r\n"), "{request}");
+    for header in [
+        "host: here.ns.svc:8443",
+        "user-agent: kube-apiserver-admission",
+        "accept: application/json, */*",
+        "content-type: application/json",
+        "accept-encoding: gzip",
+        "content-length: 8",
+    ] {
+        assert!(request.contains(&format!("\r\n{header}\r\n")), "{header} in {request}");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_service_is_named() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["here.ns.svc"]), &[OK]).await;
+    let error = call(&server, service("gone"), &authority.pem).await.unwrap_err();
+    assert_eq!(error, r#"Post "https://gone.ns.svc:8443/mutate?timeout=10s": service "gone" not found"#);
+}
+
+#[tokio::test]
+async fn a_refused_connection_reads_as_in_go() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    drop(socket);
+    let target = WebhookTarget::Url(format!("https://{address}/x"));
+    let error = call(&server, target, &authority.pem).await.unwrap_err();
+    let expect =
+        format!("Post \"https://{address}/x?timeout=10s\": dial tcp {address}: connect: connection refused");
+    assert_eq!(error, expect);
+}
+
+#[track_caller]
+fn check_certificate(found: &str, expect: &str) {
+    let prefix = "tls: failed to verify certificate: x509: ";
+    let (_, text) = found.split_once(prefix).unwrap_or_else(|| panic!("{found}"));
+    assert_eq!(text, expect);
+}
+
+#[tokio::test]
+async fn a_bad_certificate_is_described_as_in_go() {
+    let trusted = authority("ca");
+    let other = authority("other");
+    let homonym = authority("ca");
+    let mut expired = leaf(&["127.0.0.1"]);
+    expired.not_before = OffsetDateTime::UNIX_EPOCH;
+    expired.not_after = OffsetDateTime::UNIX_EPOCH + Days::days(1);
+    let mut common_name = CertificateParams::default();
+    common_name.distinguished_name = rcgen::DistinguishedName::new();
+    common_name.distinguished_name.push(DnType::CommonName, "127.0.0.1");
+    let mut client_only = leaf(&["127.0.0.1"]);
+    client_only.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let unknown = "certificate signed by unknown authority";
+    for (authority, leaf, expect) in [
+        (&trusted, leaf(&["10.0.0.1", "::1"]), "certificate is valid for 10.0.0.1, ::1, not 127.0.0.1"),
+        (
+            &trusted,
+            leaf(&["a.b"]),
+            "cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
+        ),
+        (&trusted, common_name, "certificate relies on legacy Common Name field, use SANs instead"),
+        (&trusted, client_only, "certificate specifies an incompatible key usage"),
+        (&other, leaf(&["127.0.0.1"]), unknown),
+        (
+            &homonym,
+            leaf(&["127.0.0.1"]),
+            &format!(
+                "{unknown} (possibly because of \"x509: ECDSA verification failure\" while trying to verify candidate \
+                 authority certificate \"ca\")"
+            ),
+        ),
+    ] {
+        let server = Server::start(authority, leaf, &[OK]).await;
+        check_certificate(&call(&server, url(&server, "/"), &trusted.pem).await.unwrap_err(), expect);
+    }
+    let server = Server::start(&trusted, leaf(&["b.ns.svc", "*.c"]), &[OK]).await;
+    let error = call(&server, service("here"), &trusted.pem).await.unwrap_err();
+    check_certificate(&error, "certificate is valid for b.ns.svc, *.c, not here.ns.svc");
+    let server = Server::start(&trusted, expired, &[OK]).await;
+    let error = call(&server, url(&server, "/"), &trusted.pem).await.unwrap_err();
+    assert!(error.contains("x509: certificate has expired or is not yet valid: current time 2"), "{error}");
+    assert!(error.ends_with("Z is after 1970-01-02T00:00:00Z"), "{error}");
+}
+
+#[tokio::test]
+async fn a_wildcard_is_accepted() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["*.ns.svc"]), &[OK]).await;
+    assert!(call(&server, service("here"), &authority.pem).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_bundle_without_a_certificate_makes_no_client() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
+    let error = call(&server, url(&server, "/"), "nothing").await.unwrap_err();
+    assert_eq!(error, "unable to load root certificates: unable to parse bytes as PEM block");
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_or_hangs_up_is_described_as_in_go() {
+    let authority = authority("ca");
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{";
+    let reading = "unexpected error when reading response body. Please retry. Original error: ";
+    let hanging_head = format!("{head}HANG");
+    for (answer, seconds, expect) in [
+        ("", 10, "Post \"URL?timeout=10s\": EOF".to_owned()),
+        (head, 10, format!("{reading}unexpected EOF")),
+        ("HANG", 1, "Post \"URL?timeout=1s\": context deadline exceeded".to_owned()),
+        (&hanging_head, 1, format!("{reading}context deadline exceeded")),
+    ] {
+        let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[answer]).await;
+        let timeout = Duration::from_secs(seconds);
+        let error = call_for(&server, url(&server, "/x"), &authority.pem, timeout).await.unwrap_err();
+        assert_eq!(error.replace(&format!("https://{}/x", server.address), "URL"), expect);
+    }
+}
+
+#[tokio::test]
+async fn retry_after_is_obeyed_ten_times_with_the_same_body() {
+    let authority = authority("ca");
+    let busy = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[busy]).await;
+    let reply = call(&server, url(&server, "/"), &authority.pem).await.unwrap();
+    assert_eq!(reply.status, 429);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 11);
+    assert!(requests.iter().all(|request| request.ends_with("{\"a\":1}\n")));
+
+    let dated = "HTTP/1.1 503 x\r\nRetry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[dated, OK]).await;
+    assert_eq!(call(&server, url(&server, "/"), &authority.pem).await.unwrap().status, 503);
+
+    let later = "HTTP/1.1 503 x\r\nRetry-After: 5\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[later, OK]).await;
+    let second = Duration::from_secs(1);
+    let error = call_for(&server, url(&server, "/"), &authority.pem, second).await.unwrap_err();
+    assert!(error.ends_with("/?timeout=1s\": context deadline exceeded"), "{error}");
+}
+
+#[tokio::test]
+async fn redirects_are_followed_as_by_go() {
+    let authority = authority("ca");
+    let temporary = "HTTP/1.1 307 x\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[temporary, OK]).await;
+    assert_eq!(call(&server, url(&server, "/"), &authority.pem).await.unwrap().status, 200);
+    let second = &server.requests()[1];
+    assert!(second.starts_with("POST /next HTTP/1.1") && second.ends_with("{\"a\":1}\n"), "{second}");
+
+    let found = "HTTP/1.1 302 x\r\nLocation: https://ADDRESS/get?a=b\r\nContent-Length: 0\r\n\r\n";
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[found, OK]).await;
+    assert_eq!(call(&server, url(&server, "/"), &authority.pem).await.unwrap().status, 200);
+    let second = &server.requests()[1];
+    assert!(second.starts_with("GET /get?a=b HTTP/1.1") && second.ends_with("\r\n\r\n"), "{second}");
+
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[temporary]).await;
+    let error = call(&server, url(&server, "/"), &authority.pem).await.unwrap_err();
+    assert_eq!(error, format!("Post \"https://{}/next\": stopped after 10 redirects", server.address));
+    assert_eq!(server.requests().len(), 10);
+
+    let server = Server::start(&authority, leaf(&["here.ns.svc"]), &[temporary, OK]).await;
+    assert_eq!(call(&server, service("here"), &authority.pem).await.unwrap().status, 200);
+    assert!(server.requests()[1].to_lowercase().contains("\r\nhost: here.ns.svc:8443\r\n"));
+}
+
+#[tokio::test]
+async fn plain_http_on_the_tls_port_is_recognised() {
+    let authority = authority("ca");
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let task = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        let _ = stream.read(&mut [0; 4096]).await;
+    });
+    let target = WebhookTarget::Url(format!("https://{address}/"));
+    let error = call(&server, target, &authority.pem).await.unwrap_err();
+    assert!(error.ends_with("\": http: server gave HTTP response to HTTPS client"), "{error}");
+    task.await.unwrap();
+}

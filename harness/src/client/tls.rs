@@ -1,0 +1,130 @@
+//! Whom a call trusts: the `caBundle`, or the system's roots.
+
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+};
+
+use super::certificate;
+
+/// TLS for calls that trust `ca_bundle` (PEM), or the system's roots if it is empty.
+///
+/// # Errors
+/// What kube-apiserver says about a bundle without a certificate.
+///
+/// Source: client-go transport/transport.go, `rootCertPool`.
+pub(super) fn client_config(ca_bundle: &[u8], protocols: &[&str]) -> Result<ClientConfig, String> {
+    let trusted = if ca_bundle.is_empty() { system_roots() } else { bundle(ca_bundle)? };
+    let provider = Arc::new(ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    let verifier = Verifier { roots, trusted, provider: Arc::clone(&provider) };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Ok(config)
+}
+
+fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
+    let mut complaint = None;
+    for certificate in &certificates {
+        match x509_parser::parse_x509_certificate(certificate) {
+            Ok(_) => return Ok(certificates),
+            Err(error) => complaint = complaint.or(Some(error)),
+        }
+    }
+    Err(match complaint {
+        Some(error) => {
+            format!("unable to load root certificates: failed to parse certificate: x509: {error}")
+        }
+        None => "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
+    })
+}
+
+fn system_roots() -> Vec<CertificateDer<'static>> {
+    rustls_native_certs::load_native_certs().certs
+}
+
+/// Says no where Go says no, in its words and in its order.
+#[derive(Debug)]
+struct Verifier {
+    roots: RootCertStore,
+    trusted: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn chain(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        // Go trusts a certificate that is in the bundle itself; webpki wants it to be signed by one that is.
+        if self.trusted.iter().any(|trusted| trusted == leaf) {
+            return Ok(());
+        }
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        let parsed = ParsedCertificate::try_from(leaf)?;
+        rustls::client::verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            intermediates,
+            now,
+            algorithms,
+        )
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let chain = || self.chain(leaf, intermediates, now);
+        match certificate::complaint(leaf, &self.trusted, server_name, now, chain) {
+            None => Ok(ServerCertVerified::assertion()),
+            Some(complaint) => Err(CertificateError::Other(OtherError(Arc::new(complaint))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,95 @@
+//! The API's defaults, written into a configuration.
+
+use serde_json::{Map, Value, json};
+
+use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING};
+
+/// Writes the defaults of `admissionregistration.k8s.io/v1` into a configuration, as the API server stores it.
+///
+/// `sideEffects` and `admissionReviewVersions` have no defaults. What is not of the expected type is left alone.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
+pub fn set_defaults(configuration: &mut Value) {
+    let mutating = configuration.get("kind").and_then(Value::as_str) == Some(MUTATING);
+    for webhook in objects(configuration.get_mut("webhooks")) {
+        set(webhook, "failurePolicy", || json!("Fail"));
+        set(webhook, "matchPolicy", || json!("Equivalent"));
+        set(webhook, "namespaceSelector", || json!({}));
+        set(webhook, "objectSelector", || json!({}));
+        set(webhook, "timeoutSeconds", || json!(DEFAULT_TIMEOUT_SECONDS));
+        if mutating {
+            set(webhook, "reinvocationPolicy", || json!("Never"));
+        }
+        for rule in objects(webhook.get_mut("rules")) {
+            set(rule, "scope", || json!("*"));
+        }
+        let service = webhook.get_mut("clientConfig").and_then(|client| client.get_mut("service"));
+        if let Some(service) = service.and_then(Value::as_object_mut) {
+            set(service, "port", || json!(DEFAULT_PORT));
+        }
+    }
+}
+
+fn objects(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    list.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+fn set(object: &mut Map<String, Value>, field: &str, default: impl Fn() -> Value) {
+    let value = object.entry(field).or_insert(Value::Null);
+    if value.is_null() {
+        *value = default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: &str, webhook: &Value, expect: &Value) {
+        let mut configuration = json!({"kind": kind, "webhooks": [webhook]});
+        set_defaults(&mut configuration);
+        assert_eq!(configuration, json!({"kind": kind, "webhooks": [expect]}));
+    }
+
+    #[test]
+    fn what_is_missing_or_null_is_filled_in() {
+        check(
+            "MutatingWebhookConfiguration",
+            &json!({"rules": [{}], "clientConfig": {"service": {"port": null}}, "timeoutSeconds": null}),
+            &json!({
+                "failurePolicy": "Fail",
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": {},
+                "objectSelector": {},
+                "timeoutSeconds": 10,
+                "reinvocationPolicy": "Never",
+                "rules": [{"scope": "*"}],
+                "clientConfig": {"service": {"port": 443}},
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_given_stays_and_a_validating_webhook_has_no_reinvocation_policy() {
+        let all = json!({
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Exact",
+            "namespaceSelector": {"matchLabels": {"a": "b"}},
+            "objectSelector": {"matchLabels": {"a": "b"}},
+            "timeoutSeconds": 1,
+            "rules": [{"scope": "Cluster"}],
+            "clientConfig": {"url": "https://h/"},
+        });
+        check("ValidatingWebhookConfiguration", &all, &all);
+    }
+
+    #[test]
+    fn what_is_no_configuration_is_left_alone() {
+        for mut odd in
+            [json!(null), json!({"webhooks": 1}), json!({"webhooks": [1, {"rules": [2], "clientConfig": 3}]})]
+        {
+            set_defaults(&mut odd);
+        }
+    }
+}

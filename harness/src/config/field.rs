@@ -1,0 +1,104 @@
+//! One field of a configuration that is being read, and its path.
+
+use serde_json::Value;
+
+static ABSENT: Value = Value::Null;
+
+/// A field's path and value; null where the field is missing.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'a> {
+    path: String,
+    value: &'a Value,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    pub(super) field: String,
+    pub(super) what: String,
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn root(value: &'a Value) -> Self {
+        Self { path: String::new(), value }
+    }
+
+    pub(super) fn child(&self, name: &str) -> Self {
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
+        Self { path, value: self.value.get(name).unwrap_or(&ABSENT) }
+    }
+
+    pub(super) fn value(&self) -> &'a Value {
+        self.value
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.value.is_null()
+    }
+
+    pub(super) fn wrong(&self, what: impl Into<String>) -> Wrong {
+        Wrong { field: self.path.clone(), what: what.into() }
+    }
+
+    /// The same field, known to be an object.
+    pub(super) fn object(self) -> Result<Self, Wrong> {
+        if self.value.is_object() { Ok(self) } else { Err(self.wrong(self.expected("an object"))) }
+    }
+
+    /// The elements of a list; none where it is missing.
+    pub(super) fn items(&self) -> Result<Vec<Self>, Wrong> {
+        let values = self.optional("a list", Value::as_array)?.map_or(&[][..], Vec::as_slice);
+        let item = |(index, value)| Self { path: format!("{}[{index}]", self.path), value };
+        Ok(values.iter().enumerate().map(item).collect())
+    }
+
+    /// The elements of a list of which there must be one.
+    pub(super) fn some_items(&self) -> Result<Vec<Self>, Wrong> {
+        let items = self.items()?;
+        if items.is_empty() { Err(self.wrong("must have at least one element")) } else { Ok(items) }
+    }
+
+    pub(super) fn text(&self) -> Result<Option<&'a str>, Wrong> {
+        self.optional("a string", Value::as_str)
+    }
+
+    /// A text that is neither missing nor empty.
+    pub(super) fn some_text(&self) -> Result<&'a str, Wrong> {
+        self.text()?.filter(|text| !text.is_empty()).ok_or_else(|| self.wrong("is required"))
+    }
+
+    pub(super) fn integer(&self) -> Result<Option<i64>, Wrong> {
+        self.optional("an integer", Value::as_i64)
+    }
+
+    /// One of a few words, each with its meaning; none where the field is missing.
+    pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Result<Option<T>, Wrong> {
+        let Some(text) = self.text()? else {
+            return Ok(None);
+        };
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
+        found.map(Some).ok_or_else(|| {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.wrong(format!("must be one of {}, found \"{text}\"", known.join(", ")))
+        })
+    }
+
+    fn optional<T>(&self, expected: &str, read: impl Fn(&'a Value) -> Option<T>) -> Result<Option<T>, Wrong> {
+        if self.is_absent() {
+            return Ok(None);
+        }
+        read(self.value).map(Some).ok_or_else(|| self.wrong(self.expected(expected)))
+    }
+
+    fn expected(&self, expected: &str) -> String {
+        let found = match self.value {
+            Value::Null => return "is required".to_owned(),
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Array(_) => "a list",
+            Value::Object(_) => "an object",
+        };
+        format!("must be {expected}, found {found}")
+    }
+}

@@ -1,0 +1,385 @@
+//! Reads the webhooks of a configuration, with the API's defaults where it says nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
+
+use super::field::{Field, Wrong};
+use super::{
+    ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy,
+    ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
+};
+use crate::attributes::GroupVersionKind;
+use crate::selector::Selector;
+use crate::status::Unsupported;
+
+/// Base64 as Go's `encoding/json` reads it: padded, whatever the bits that the padding cuts off.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
+);
+
+/// Whose webhooks these are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Admission {
+    Mutating,
+    Validating,
+}
+
+/// The webhooks of one `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration` of
+/// `admissionregistration.k8s.io/v1`, in the author's order.
+///
+/// Fields that may be left out have the API's defaults. What the API would refuse to store is an error here.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go; the ordinals of equal names: apiserver
+/// `pkg/admission/configuration/mutating_webhook_manager.go`.
+///
+/// # Errors
+/// [`ConfigError`] names the first field that cannot be read.
+pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
+    let root = Field::root(configuration);
+    let name = root.child("metadata").child("name").text().ok().flatten().unwrap_or_default();
+    let in_configuration = |wrong: Wrong| ConfigError::Field {
+        configuration: name.to_owned(),
+        field: wrong.field,
+        what: wrong.what,
+    };
+    let admission = admission(&root).map_err(in_configuration)?;
+    root.child("metadata").child("name").some_text().map_err(in_configuration)?;
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut webhooks = Vec::new();
+    for field in root.child("webhooks").items().map_err(in_configuration)? {
+        let field = field.object().map_err(in_configuration)?;
+        let webhook_name = field.child("name").some_text().map_err(in_configuration)?;
+        if !field.child("matchConditions").items().map_err(in_configuration)?.is_empty() {
+            let what = format!("match conditions (webhook \"{webhook_name}\")");
+            return Err(Unsupported { what }.into());
+        }
+        let earlier = seen.entry(webhook_name).or_default();
+        let id =
+            WebhookId { configuration: name.to_owned(), name: webhook_name.to_owned(), ordinal: *earlier };
+        *earlier += 1;
+        webhooks.push(webhook(&field, id, admission).map_err(in_configuration)?);
+    }
+    Ok(webhooks)
+}
+
+/// The webhooks of all configurations of one kind, in the order in which they are called: by the configurations'
+/// names, compared byte by byte, and in the author's order inside each.
+///
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `MutatingWebhookConfigurationSorter`.
+///
+/// # Errors
+/// The [`ConfigError`] of the first configuration, in that order, that cannot be read.
+pub fn in_dispatch_order<'a>(
+    configurations: impl IntoIterator<Item = &'a Value>,
+) -> Result<Vec<Webhook>, ConfigError> {
+    let mut sorted: Vec<&Value> = configurations.into_iter().collect();
+    sorted.sort_by_key(|configuration| configuration.pointer("/metadata/name").and_then(Value::as_str));
+    let mut all = Vec::new();
+    for configuration in sorted {
+        all.extend(webhooks(configuration)?);
+    }
+    Ok(all)
+}
+
+fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
+    let kind = GroupVersionKind::of(root.value());
+    if kind.api_version() != super::API_VERSION {
+        let what = format!("must be {}, found \"{}\"", super::API_VERSION, kind.api_version());
+        return Err(root.child("apiVersion").wrong(what));
+    }
+    root.child("kind")
+        .word(&[(super::MUTATING, Admission::Mutating), (super::VALIDATING, Admission::Validating)])?
+        .ok_or_else(|| root.child("kind").wrong("is required"))
+}
+
+fn webhook(field: &Field<'_>, id: WebhookId, admission: Admission) -> Result<Webhook, Wrong> {
+    let reinvocation_policy = match admission {
+        Admission::Mutating => field
+            .child("reinvocationPolicy")
+            .word(&[("Never", ReinvocationPolicy::Never), ("IfNeeded", ReinvocationPolicy::IfNeeded)])?,
+        // A validating webhook has no such field: the API server drops it.
+        Admission::Validating => None,
+    };
+    let failure_policy = field
+        .child("failurePolicy")
+        .word(&[("Fail", FailurePolicy::Fail), ("Ignore", FailurePolicy::Ignore)])?;
+    let match_policy = field
+        .child("matchPolicy")
+        .word(&[("Exact", MatchPolicy::Exact), ("Equivalent", MatchPolicy::Equivalent)])?;
+    let side_effects = field.child("sideEffects");
+    let side_effects = side_effects
+        .word(&[("None", SideEffects::None), ("NoneOnDryRun", SideEffects::NoneOnDryRun)])?
+        .ok_or_else(|| side_effects.wrong("is required: None or NoneOnDryRun"))?;
+    let rules = field.child("rules").items()?.into_iter().map(rule).collect::<Result<_, _>>()?;
+    let versions = field.child("admissionReviewVersions").some_items()?;
+    Ok(Webhook {
+        id,
+        reinvocation_policy: reinvocation_policy.unwrap_or_default(),
+        client_config: client_config(&field.child("clientConfig").object()?)?,
+        rules,
+        failure_policy: failure_policy.unwrap_or_default(),
+        match_policy: match_policy.unwrap_or_default(),
+        namespace_selector: selector(&field.child("namespaceSelector"))?,
+        object_selector: selector(&field.child("objectSelector"))?,
+        side_effects,
+        timeout: timeout(&field.child("timeoutSeconds"))?,
+        admission_review_versions: texts(&versions)?,
+    })
+}
+
+fn rule(field: Field<'_>) -> Result<Rule, Wrong> {
+    let field = field.object()?;
+    let operations = field.child("operations").some_items()?;
+    for operation in &operations {
+        operation.word(&[("CREATE", ()), ("UPDATE", ()), ("DELETE", ()), ("CONNECT", ()), ("*", ())])?;
+    }
+    let scope = field.child("scope").word(&[
+        ("*", Scope::All),
+        ("Cluster", Scope::Cluster),
+        ("Namespaced", Scope::Namespaced),
+    ])?;
+    Ok(Rule {
+        operations: texts(&operations)?,
+        api_groups: texts(&field.child("apiGroups").some_items()?)?,
+        api_versions: texts(&field.child("apiVersions").some_items()?)?,
+        resources: texts(&field.child("resources").some_items()?)?,
+        scope: scope.unwrap_or_default(),
+    })
+}
+
+fn client_config(field: &Field<'_>) -> Result<ClientConfig, Wrong> {
+    let url = field.child("url");
+    let service = field.child("service");
+    let target = match (url.is_absent(), service.is_absent()) {
+        (false, true) => WebhookTarget::Url(url.some_text()?.to_owned()),
+        (true, false) => WebhookTarget::Service(service_reference(&service.object()?)?),
+        (true, true) | (false, false) => return Err(field.wrong("exactly one of url or service is required")),
+    };
+    Ok(ClientConfig { target, ca_bundle: ca_bundle(&field.child("caBundle"))? })
+}
+
+fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
+    let port = field.child("port");
+    let number = port.integer()?.unwrap_or(i64::from(DEFAULT_PORT));
+    let port = u16::try_from(number).ok().filter(|port| *port != 0);
+    Ok(ServiceReference {
+        namespace: field.child("namespace").some_text()?.to_owned(),
+        name: field.child("name").some_text()?.to_owned(),
+        path: field.child("path").text()?.unwrap_or_default().to_owned(),
+        port: port.ok_or_else(|| {
+            field.child("port").wrong(format!("must be between 1 and 65535, inclusive, found {number}"))
+        })?,
+    })
+}
+
+fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
+    let text = field.text()?.unwrap_or_default().replace(['\r', '\n'], "");
+    BASE64.decode(text).map_err(|error| field.wrong(format!("must be base64: {error}")))
+}
+
+fn selector(field: &Field<'_>) -> Result<Selector, Wrong> {
+    if field.is_absent() {
+        return Ok(Selector::default());
+    }
+    Selector::parse(field.value()).map_err(|error| {
+        let mut wrong = field.wrong(error.what);
+        if !error.field.is_empty() {
+            wrong.field = format!("{}.{}", wrong.field, error.field);
+        }
+        wrong
+    })
+}
+
+fn timeout(field: &Field<'_>) -> Result<Duration, Wrong> {
+    let seconds = field.integer()?.unwrap_or(DEFAULT_TIMEOUT_SECONDS);
+    u64::try_from(seconds)
+        .ok()
+        .filter(|seconds| (1..=30).contains(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| field.wrong(format!("must be between 1 and 30 seconds, found {seconds}")))
+}
+
+fn texts(fields: &[Field<'_>]) -> Result<Vec<String>, Wrong> {
+    let text = |field: &Field<'_>| {
+        let text = field.text()?.ok_or_else(|| field.wrong("must be a string, found null"))?;
+        Ok(text.to_owned())
+    };
+    fields.iter().map(text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn configuration(kind: &str, webhooks: &Value) -> Value {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "c"}, "webhooks": webhooks})
+    }
+
+    /// A webhook with the fields that the API demands, and `more`.
+    fn entry(more: &Value) -> Value {
+        let mut entry = json!({
+            "name": "w.example.com",
+            "clientConfig": {"url": "https://127.0.0.1/"},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        });
+        for (key, value) in more.as_object().unwrap() {
+            entry[key] = value.clone();
+        }
+        entry
+    }
+
+    fn read(more: &Value) -> Result<Webhook, ConfigError> {
+        let mut webhooks = webhooks(&configuration("MutatingWebhookConfiguration", &json!([entry(more)])))?;
+        Ok(webhooks.remove(0))
+    }
+
+    #[track_caller]
+    fn check_wrong(more: &Value, error: &str) {
+        assert_eq!(read(more).unwrap_err().to_string(), format!("c: {error}"), "{more}");
+    }
+
+    #[test]
+    fn what_is_left_out_has_the_apis_defaults() {
+        let webhook = read(&json!({"rules": [{
+            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+        }]}))
+        .unwrap();
+        assert_eq!(webhook.failure_policy, FailurePolicy::Fail);
+        assert_eq!(webhook.match_policy, MatchPolicy::Equivalent);
+        assert_eq!(webhook.reinvocation_policy, ReinvocationPolicy::Never);
+        assert_eq!(webhook.timeout, Duration::from_secs(10));
+        assert_eq!(webhook.rules[0].scope, Scope::All);
+        assert!(webhook.namespace_selector.is_empty());
+        assert!(webhook.object_selector.is_empty());
+    }
+
+    #[test]
+    fn a_service_is_reached_at_443_unless_it_says_otherwise() {
+        let service = |service: Value| {
+            let webhook = read(&json!({"clientConfig": {"service": service}})).unwrap();
+            match webhook.client_config.target {
+                WebhookTarget::Service(service) => service,
+                WebhookTarget::Url(url) => panic!("{url}"),
+            }
+        };
+        assert_eq!(service(json!({"namespace": "n", "name": "s"})).port, 443);
+        let all = service(json!({"namespace": "n", "name": "s", "path": "/p", "port": 8443}));
+        assert_eq!((all.path.as_str(), all.port), ("/p", 8443));
+    }
+
+    #[test]
+    fn a_ca_bundle_is_base64_that_may_be_wrapped() {
+        let webhook = read(&json!({"clientConfig": {"url": "https://h/", "caBundle": "UEV\nN"}})).unwrap();
+        assert_eq!(webhook.client_config.ca_bundle, b"PEM");
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_read_is_named() {
+        check_wrong(&json!({"name": null}), "webhooks[0].name: is required");
+        check_wrong(
+            &json!({"sideEffects": null}),
+            "webhooks[0].sideEffects: is required: None or NoneOnDryRun",
+        );
+        check_wrong(
+            &json!({"sideEffects": "Some"}),
+            "webhooks[0].sideEffects: must be one of None, NoneOnDryRun, found \"Some\"",
+        );
+        check_wrong(
+            &json!({"admissionReviewVersions": []}),
+            "webhooks[0].admissionReviewVersions: must have at least one element",
+        );
+        check_wrong(&json!({"clientConfig": null}), "webhooks[0].clientConfig: is required");
+        check_wrong(
+            &json!({"clientConfig": {}}),
+            "webhooks[0].clientConfig: exactly one of url or service is required",
+        );
+        check_wrong(
+            &json!({"clientConfig": {"service": {"namespace": "n", "name": "s", "port": 0}}}),
+            "webhooks[0].clientConfig.service.port: must be between 1 and 65535, inclusive, found 0",
+        );
+        check_wrong(
+            &json!({"timeoutSeconds": 31}),
+            "webhooks[0].timeoutSeconds: must be between 1 and 30 seconds, found 31",
+        );
+        check_wrong(
+            &json!({"timeoutSeconds": "5"}),
+            "webhooks[0].timeoutSeconds: must be an integer, found a string",
+        );
+        check_wrong(
+            &json!({"rules": [{"operations": ["CREATE", "PATCH"]}]}),
+            "webhooks[0].rules[0].operations[1]: must be one of CREATE, UPDATE, DELETE, CONNECT, *, found \"PATCH\"",
+        );
+        check_wrong(
+            &json!({"rules": [{"operations": ["*"]}]}),
+            "webhooks[0].rules[0].apiGroups: must have at least one element",
+        );
+        check_wrong(
+            &json!({"objectSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}),
+            "webhooks[0].objectSelector.matchExpressions[0].operator: \"Like\" is not one of In, NotIn, Exists, \
+             DoesNotExist",
+        );
+        check_wrong(&json!({"namespaceSelector": 1}), "webhooks[0].namespaceSelector: must be an object");
+    }
+
+    #[test]
+    fn match_conditions_are_said_to_be_unsupported() {
+        assert_eq!(
+            read(&json!({"matchConditions": [{"name": "a", "expression": "true"}]})).unwrap_err().to_string(),
+            "unsupported: match conditions (webhook \"w.example.com\")"
+        );
+        assert!(read(&json!({"matchConditions": []})).is_ok());
+    }
+
+    #[test]
+    fn a_validating_webhook_is_never_reinvoked_whatever_it_says() {
+        let entries = json!([entry(&json!({"reinvocationPolicy": "IfNeeded"}))]);
+        let read = webhooks(&configuration("ValidatingWebhookConfiguration", &entries)).unwrap();
+        assert_eq!(read[0].reinvocation_policy, ReinvocationPolicy::Never);
+        let read = webhooks(&configuration("MutatingWebhookConfiguration", &entries)).unwrap();
+        assert_eq!(read[0].reinvocation_policy, ReinvocationPolicy::IfNeeded);
+    }
+
+    #[test]
+    fn only_v1_configurations_are_read() {
+        let mut other = configuration("MutatingWebhookConfiguration", &json!([]));
+        other["apiVersion"] = json!("admissionregistration.k8s.io/v1beta1");
+        assert_eq!(
+            webhooks(&other).unwrap_err().to_string(),
+            "c: apiVersion: must be admissionregistration.k8s.io/v1, found \"admissionregistration.k8s.io/v1beta1\""
+        );
+        assert_eq!(
+            webhooks(&configuration("ValidatingAdmissionPolicy", &json!([]))).unwrap_err().to_string(),
+            "c: kind: must be one of MutatingWebhookConfiguration, ValidatingWebhookConfiguration, found \
+             \"ValidatingAdmissionPolicy\""
+        );
+    }
+
+    #[test]
+    fn configurations_are_called_by_name_and_their_webhooks_in_the_authors_order() {
+        let named = |name: &str, webhooks: &[&str]| {
+            let entries: Vec<Value> = webhooks.iter().map(|name| entry(&json!({"name": name}))).collect();
+            let mut configuration = configuration("MutatingWebhookConfiguration", &json!(entries));
+            configuration["metadata"]["name"] = json!(name);
+            configuration
+        };
+        let configurations =
+            [named("b", &["z.x.y", "a.x.y", "z.x.y"]), named("a-b", &["q.x.y"]), named("a.b", &[])];
+        let ids: Vec<String> = in_dispatch_order(&configurations)
+            .unwrap()
+            .iter()
+            .map(|webhook| webhook.id.to_string())
+            .collect();
+        assert_eq!(ids, ["a-b/q.x.y/0", "b/z.x.y/0", "b/a.x.y/0", "b/z.x.y/1"]);
+    }
+}

@@ -1,0 +1,136 @@
+//! Which mutating webhooks run a second time: a question to the [`Record`].
+
+use crate::config::{ReinvocationPolicy, Webhook};
+use crate::event::{CallResult, Event, Phase, Record, Round};
+
+/// Whether the mutating chain runs a second time: a webhook changed the object in the first round. What in-tree plugins
+/// change does not count.
+///
+/// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
+pub fn is_second_round_due(record: &Record) -> bool {
+    record.events.iter().any(|event| changed_by_webhook(event, |round| round == Round::First))
+}
+
+/// Whether `webhook`, which matches in the second round, is called: it asked for it, was called before, and something
+/// changed the object after that.
+///
+/// A call that failed open counts as called. A webhook's own change does not count against itself.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
+pub fn is_due(webhook: &Webhook, record: &Record) -> bool {
+    webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded
+        && record.events.iter().position(|event| is_call_of(event, webhook)).is_some_and(|first| {
+            record.events[first + 1..].iter().any(|later| {
+                changed_by_webhook(later, |_| true)
+                    || matches!(later, Event::PluginChanged { round: Round::Second, .. })
+            })
+        })
+}
+
+fn is_call_of(event: &Event, webhook: &Webhook) -> bool {
+    matches!(event, Event::Called(called) if called.phase == Phase::Mutating && called.webhook == webhook.id)
+}
+
+fn changed_by_webhook(event: &Event, in_round: impl Fn(Round) -> bool) -> bool {
+    matches!(
+        event,
+        Event::Called(called)
+            if matches!(called.result, CallResult::Allowed { changed: true, .. }) && in_round(called.round)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{called, webhook};
+
+    /// What a webhook does in the two rounds.
+    #[derive(Clone, Debug)]
+    struct Behaviour {
+        policy: ReinvocationPolicy,
+        matches: [bool; 2],
+        changes: [bool; 2],
+    }
+
+    fn behaviour() -> impl Strategy<Value = Behaviour> {
+        (any::<bool>(), any::<[bool; 2]>(), any::<[bool; 2]>()).prop_map(|(if_needed, matches, changes)| {
+            let policy = if if_needed { ReinvocationPolicy::IfNeeded } else { ReinvocationPolicy::Never };
+            Behaviour { policy, matches, changes }
+        })
+    }
+
+    /// Upstream's two sets, played by hand: who may be reinvoked, and who is scheduled.
+    fn calls_by_sets(webhooks: &[Behaviour], plugin_changes: bool) -> Vec<(usize, usize)> {
+        let (mut candidates, mut scheduled) = (BTreeSet::new(), BTreeSet::new());
+        let (mut calls, mut again) = (Vec::new(), false);
+        for round in 0..2 {
+            if round == 1 && !again {
+                break;
+            }
+            if round == 1 && plugin_changes {
+                scheduled.append(&mut candidates);
+            }
+            for (index, webhook) in webhooks.iter().enumerate() {
+                if !webhook.matches[round] || (round == 1 && !scheduled.contains(&index)) {
+                    continue;
+                }
+                calls.push((round, index));
+                if webhook.changes[round] {
+                    scheduled.append(&mut candidates);
+                    again = true;
+                }
+                if webhook.policy == ReinvocationPolicy::IfNeeded {
+                    candidates.insert(index);
+                }
+            }
+        }
+        calls
+    }
+
+    fn calls_by_record(webhooks: &[Behaviour], plugin_changes: bool) -> Vec<(usize, usize)> {
+        let mut record = Record::default();
+        let mut calls = Vec::new();
+        for round in [Round::First, Round::Second] {
+            if round == Round::Second {
+                if !is_second_round_due(&record) {
+                    break;
+                }
+                if plugin_changes {
+                    record.events.push(Event::PluginChanged { plugin: "LimitRanger", round });
+                }
+            }
+            for (index, behaviour) in webhooks.iter().enumerate() {
+                let mut webhook = webhook(&format!("w{index}.example.com"));
+                webhook.reinvocation_policy = behaviour.policy;
+                let matches = behaviour.matches[round.number()];
+                if !matches || (round == Round::Second && !is_due(&webhook, &record)) {
+                    continue;
+                }
+                calls.push((round.number(), index));
+                let changed = behaviour.changes[round.number()];
+                let mut called = called(&webhook.id.name, CallResult::Allowed { patch: None, changed });
+                called.round = round;
+                record.events.push(Event::Called(Box::new(called)));
+            }
+        }
+        calls
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4096))]
+        #[test]
+        fn the_question_to_the_record_gives_upstreams_calls(
+            webhooks in prop::collection::vec(behaviour(), 0..6),
+            plugin_changes: bool,
+        ) {
+            prop_assert_eq!(
+                calls_by_record(&webhooks, plugin_changes),
+                calls_by_sets(&webhooks, plugin_changes)
+            );
+        }
+    }
+}

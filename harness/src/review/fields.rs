@@ -1,0 +1,218 @@
+//! Fields of a JSON document as Go's decoder puts them into a struct: absent and `null` leave the zero value, a wrong
+//! type is an error that names the Go type.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::base64;
+use super::decode::DecodeError;
+use crate::status::{Status, StatusCause, StatusDetails};
+
+/// A JSON object that is being read into a Go struct.
+#[derive(Clone)]
+pub(super) struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    /// The struct's name in Go, without its package.
+    go_struct: &'static str,
+    /// The path from the document's root, with a dot at its end unless it is empty.
+    path: String,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn root(object: &'a Map<String, Value>, go_struct: &'static str) -> Self {
+        Self { object, go_struct, path: String::new() }
+    }
+
+    pub(super) fn object(
+        &self,
+        field: &str,
+        go_type: &str,
+        go_struct: &'static str,
+    ) -> Result<Option<Self>, DecodeError> {
+        match self.present(field) {
+            None => Ok(None),
+            Some(Value::Object(object)) => {
+                Ok(Some(Self { object, go_struct, path: format!("{}{field}.", self.path) }))
+            }
+            Some(other) => Err(self.wrong(field, other, go_type)),
+        }
+    }
+
+    pub(super) fn string(&self, field: &str, go_type: &str) -> Result<Option<String>, DecodeError> {
+        match self.present(field) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(self.wrong(field, other, go_type)),
+        }
+    }
+
+    pub(super) fn boolean(&self, field: &str) -> Result<bool, DecodeError> {
+        match self.present(field) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(*value),
+            Some(other) => Err(self.wrong(field, other, "bool")),
+        }
+    }
+
+    fn int32(&self, field: &str) -> Result<i32, DecodeError> {
+        match self.present(field) {
+            None => Ok(0),
+            Some(Value::Number(number)) => number
+                .as_i64()
+                .and_then(|number| i32::try_from(number).ok())
+                .ok_or_else(|| self.wrong_text(field, &format!("number {number}"), "int32")),
+            Some(other) => Err(self.wrong(field, other, "int32")),
+        }
+    }
+
+    pub(super) fn strings(&self, field: &str) -> Result<Vec<String>, DecodeError> {
+        match self.present(field) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| match item {
+                    Value::Null => Ok(String::new()),
+                    Value::String(text) => Ok(text.clone()),
+                    other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                        Err(self.wrong(field, other, "string"))
+                    }
+                })
+                .collect(),
+            Some(other) => Err(self.wrong(field, other, "[]string")),
+        }
+    }
+
+    pub(super) fn string_map(&self, field: &str) -> Result<BTreeMap<String, String>, DecodeError> {
+        match self.present(field) {
+            None => Ok(BTreeMap::new()),
+            Some(Value::Object(entries)) => entries
+                .iter()
+                .map(|(key, value)| match value {
+                    Value::Null => Ok((key.clone(), String::new())),
+                    Value::String(text) => Ok((key.clone(), text.clone())),
+                    other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                        Err(self.wrong(field, other, "string"))
+                    }
+                })
+                .collect(),
+            Some(other) => Err(self.wrong(field, other, "map[string]string")),
+        }
+    }
+
+    /// Bytes: base64, or an array of small numbers, as Go takes both for a `[]byte`.
+    pub(super) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
+        match self.present(field) {
+            None => Ok(Vec::new()),
+            Some(Value::String(text)) => base64::decode(text)
+                .map_err(|at| DecodeError::new(format!("illegal base64 data at input byte {at}"))),
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| match item {
+                    Value::Null => Ok(0),
+                    Value::Number(number) => number
+                        .as_u64()
+                        .and_then(|number| u8::try_from(number).ok())
+                        .ok_or_else(|| self.wrong_text(field, &format!("number {number}"), "uint8")),
+                    other @ (Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+                        Err(self.wrong(field, other, "uint8"))
+                    }
+                })
+                .collect(),
+            Some(other) => Err(self.wrong(field, other, "[]uint8")),
+        }
+    }
+
+    fn present(&self, field: &str) -> Option<&'a Value> {
+        self.object.get(field).filter(|value| !value.is_null())
+    }
+
+    fn wrong(&self, field: &str, value: &Value, go_type: &str) -> DecodeError {
+        self.wrong_text(field, json_type(value), go_type)
+    }
+
+    fn wrong_text(&self, field: &str, value: &str, go_type: &str) -> DecodeError {
+        let Self { go_struct, path, .. } = self;
+        DecodeError::new(format!(
+            "json: cannot unmarshal {value} into Go struct field {go_struct}.{path}{field} of type {go_type}"
+        ))
+    }
+}
+
+/// The Status in `fields`.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `Status`.
+pub(super) fn status(fields: &Fields<'_>) -> Result<Status, DecodeError> {
+    let text =
+        |fields: &Fields<'_>, field, go_type| fields.string(field, go_type).map(Option::unwrap_or_default);
+    let details = fields
+        .object("details", "v1.StatusDetails", "StatusDetails")?
+        .map(|details| {
+            Ok(StatusDetails {
+                name: text(&details, "name", "string")?,
+                group: text(&details, "group", "string")?,
+                kind: text(&details, "kind", "string")?,
+                uid: text(&details, "uid", "types.UID")?,
+                causes: causes(&details)?,
+                retry_after_seconds: details.int32("retryAfterSeconds")?,
+            })
+        })
+        .transpose()?;
+    let mut metadata = Map::new();
+    if let Some(list) = fields.object("metadata", "v1.ListMeta", "ListMeta")? {
+        for field in ["selfLink", "resourceVersion", "continue"] {
+            if let Some(value) = list.string(field, "string")?.filter(|value| !value.is_empty()) {
+                metadata.insert(field.to_owned(), Value::String(value));
+            }
+        }
+    }
+    Ok(Status {
+        kind: text(fields, "kind", "string")?,
+        api_version: text(fields, "apiVersion", "string")?,
+        metadata: Value::Object(metadata),
+        status: text(fields, "status", "string")?,
+        message: text(fields, "message", "string")?,
+        reason: text(fields, "reason", "v1.StatusReason")?,
+        details,
+        code: fields.int32("code")?,
+    })
+}
+
+fn causes(details: &Fields<'_>) -> Result<Vec<StatusCause>, DecodeError> {
+    let items = match details.present("causes") {
+        None => return Ok(Vec::new()),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(details.wrong("causes", other, "[]v1.StatusCause")),
+    };
+    items
+        .iter()
+        .map(|item| match item {
+            Value::Null => Ok(StatusCause::default()),
+            Value::Object(object) => {
+                let cause =
+                    Fields { object, go_struct: "StatusCause", path: format!("{}causes.", details.path) };
+                let text = |field, go_type| cause.string(field, go_type).map(Option::unwrap_or_default);
+                Ok(StatusCause {
+                    reason: text("reason", "v1.CauseType")?,
+                    message: text("message", "string")?,
+                    field: text("field", "string")?,
+                })
+            }
+            other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+                Err(details.wrong("causes", other, "v1.StatusCause"))
+            }
+        })
+        .collect()
+}
+
+/// What Go calls the type of a JSON value.
+pub(super) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -1,0 +1,139 @@
+//! How the server asks the dispatcher.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::time::Instant;
+
+use super::plugins::{LimitRanger, NamespaceLifecycle};
+use super::state::State;
+use super::storage::ObjectReader;
+use crate::attributes::Attributes;
+use crate::client::{HttpsCaller, ServiceResolver};
+use crate::config::{self, Webhook};
+use crate::dispatcher::{Chain, Dispatcher, Refusal};
+use crate::event::Record;
+use crate::metrics::Metrics;
+use crate::plugin::Plugin;
+use crate::status::Status;
+
+pub(super) const GROUP: &str = "admissionregistration.k8s.io";
+pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
+pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
+
+/// The dispatcher with what it admits requests by.
+pub(super) struct Admission {
+    dispatcher: Dispatcher<HttpsCaller>,
+    plugins: Vec<Box<dyn Plugin>>,
+    state: Arc<State>,
+    webhooks: RwLock<Arc<Webhooks>>,
+    pub(super) metrics: Metrics,
+}
+
+/// The webhooks of all configurations, in dispatch order.
+#[derive(Debug, Default)]
+struct Webhooks {
+    mutating: Vec<Webhook>,
+    validating: Vec<Webhook>,
+}
+
+/// One request on its way through admission.
+#[derive(Debug)]
+pub(super) struct Passage<'a> {
+    pub(super) admission: &'a Admission,
+    pub(super) started: Instant,
+    pub(super) deadline: Instant,
+    /// What happened.
+    pub(super) record: Record,
+}
+
+impl Admission {
+    pub(super) fn new(state: &Arc<State>, services: Arc<dyn ServiceResolver>) -> Self {
+        let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
+        Self {
+            dispatcher: Dispatcher::new(HttpsCaller::new(services)),
+            plugins: vec![
+                Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),
+                Box::new(LimitRanger::new(objects)),
+            ],
+            state: Arc::clone(state),
+            webhooks: RwLock::default(),
+            metrics: Metrics::default(),
+        }
+    }
+
+    /// Takes over the stored configurations.
+    ///
+    /// # Errors
+    /// The Status of the first configuration that cannot be read; the webhooks stay as they were.
+    pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
+        let of = |resource: &str| {
+            let configurations = self.state.storage.list(GROUP, resource, "");
+            config::in_dispatch_order(configurations.iter().map(|configuration| &**configuration))
+        };
+        let internal = |error: config::ConfigError| Box::new(Status::internal_error(&error.to_string()));
+        let webhooks = Webhooks {
+            mutating: of(MUTATING).map_err(internal)?,
+            validating: of(VALIDATING).map_err(internal)?,
+        };
+        *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(webhooks);
+        Ok(())
+    }
+
+    fn webhooks(&self) -> Arc<Webhooks> {
+        Arc::clone(&self.webhooks.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Passage<'_> {
+    /// The mutating phase.
+    ///
+    /// # Errors
+    /// What the client gets.
+    pub(super) async fn mutate(&mut self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+        let webhooks = self.admission.webhooks();
+        let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
+        let chain = self.chain(&webhooks, &plugins);
+        let done = self.admission.dispatcher.mutate(attributes, &chain, &mut self.record).await;
+        done.map_err(refused)
+    }
+
+    /// The validating phase.
+    ///
+    /// # Errors
+    /// What the client gets.
+    pub(super) async fn validate(&mut self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let webhooks = self.admission.webhooks();
+        let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
+        let chain = self.chain(&webhooks, &plugins);
+        let done = self.admission.dispatcher.validate(attributes, &chain, &mut self.record).await;
+        done.map_err(refused)
+    }
+
+    fn chain<'c>(&self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>
+    where
+        Self: 'c,
+    {
+        Chain {
+            mutating: &webhooks.mutating,
+            validating: &webhooks.validating,
+            plugins,
+            state: &*self.admission.state,
+            started: self.started,
+            deadline: Some(self.deadline),
+        }
+    }
+}
+
+fn refused(refusal: Refusal) -> Box<Status> {
+    match refusal {
+        Refusal::Status(status) => status,
+        Refusal::Unsupported(unsupported) => Box::new(Status::unsupported(&unsupported)),
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}

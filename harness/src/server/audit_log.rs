@@ -1,0 +1,325 @@
+//! What the audit log says of a request: one `audit.k8s.io/v1` Event of the stage `ResponseComplete`, level Request.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use http::HeaderMap;
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::authentication::Identity;
+use crate::status::Status;
+
+/// A request that has been answered.
+///
+/// A request that did not authenticate has no such event.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered<'a> {
+    /// What [`audit_id`] says of the request.
+    pub(crate) audit_id: &'a str,
+    /// Path and query.
+    pub(crate) request_uri: &'a str,
+    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a path that is no
+    /// resource, the method in lower case.
+    pub(crate) verb: &'a str,
+    /// Who made it.
+    pub(crate) identity: &'a Identity,
+    /// What [`source_ips`] says of the request.
+    pub(crate) source_ips: &'a [IpAddr],
+    /// The `User-Agent`; may be empty.
+    pub(crate) user_agent: &'a str,
+    /// Which object it was about; none for a path that is no resource.
+    pub(crate) object: Option<ObjectReference<'a>>,
+    /// The HTTP status code.
+    pub(crate) code: u16,
+    /// The Status that was answered, of a failure or of a deletion; none where the answer was something else.
+    pub(crate) status: Option<&'a Status>,
+    /// The body as it was read: an object with its defaults, a patch, or delete options.
+    pub(crate) request_object: Option<&'a Value>,
+    /// When it came.
+    pub(crate) received: Timestamp,
+    /// When it was answered.
+    pub(crate) completed: Timestamp,
+    /// How far it got.
+    pub(crate) authorization: Authorization,
+    /// The annotations of admission.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// `objectRef`; empty members are left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ObjectReference<'a> {
+    /// The resource.
+    pub(crate) resource: &'a str,
+    /// The namespace; of a Namespace, its own name.
+    pub(crate) namespace: &'a str,
+    /// The name, which a creation takes from the body.
+    pub(crate) name: &'a str,
+    /// The API group.
+    pub(crate) group: &'a str,
+    /// The API version.
+    pub(crate) version: &'a str,
+    /// The subresource.
+    pub(crate) subresource: &'a str,
+}
+
+/// Whether a request got as far as the authorizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Authorization {
+    /// It did, and was allowed, as everything is here.
+    Allowed,
+    /// It was answered before.
+    NotAsked,
+}
+
+/// The event.
+///
+/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`, and pkg/audit/request.go.
+pub(crate) fn event(answered: &Answered<'_>) -> Value {
+    let mut event = json!({
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Request",
+        "stage": "ResponseComplete",
+        "auditID": answered.audit_id,
+        "requestURI": answered.request_uri,
+        "verb": answered.verb,
+        "user": answered.identity.user,
+        "responseStatus": response_status(answered),
+        "requestReceivedTimestamp": micro_time(answered.received),
+        "stageTimestamp": micro_time(answered.completed),
+    });
+    if let Some(user) = &answered.identity.impersonated {
+        event["impersonatedUser"] = json!(user);
+    }
+    if !answered.source_ips.is_empty() {
+        event["sourceIPs"] = json!(answered.source_ips);
+    }
+    if !answered.user_agent.is_empty() {
+        event["userAgent"] = json!(truncated(answered.user_agent));
+    }
+    if let Some(object) = &answered.object {
+        event["objectRef"] = object_reference(object);
+    }
+    if let Some(object) = answered.request_object {
+        event["requestObject"] = object.clone();
+    }
+    let mut annotations = answered.annotations.clone();
+    if answered.authorization == Authorization::Allowed {
+        annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
+        annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
+    }
+    if !annotations.is_empty() {
+        event["annotations"] = json!(annotations);
+    }
+    event
+}
+
+/// The `Audit-ID` that the client chose, or a new one. The response has it too.
+///
+/// Source: apiserver pkg/endpoints/filters/audit_init.go.
+pub(crate) fn audit_id(headers: &HeaderMap) -> String {
+    let chosen = headers.get("audit-id").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if chosen.is_empty() { uuid::Uuid::new_v4().to_string() } else { chosen.to_owned() }
+}
+
+/// Where the request comes from: what proxies say, and the peer last; none for a request without a socket.
+///
+/// Source: apimachinery pkg/util/net/http.go, `SourceIPs`.
+pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut addresses: Vec<IpAddr> =
+        text("x-forwarded-for").split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    if let Ok(address) = text("x-real-ip").parse()
+        && !addresses.contains(&address)
+    {
+        addresses.push(address);
+    }
+    if let Some(peer) = peer
+        && addresses.last() != Some(&peer)
+    {
+        addresses.push(peer);
+    }
+    addresses
+}
+
+/// A success that is no Status is told by its code alone.
+fn response_status(answered: &Answered<'_>) -> Value {
+    let mut status =
+        answered.status.and_then(|status| serde_json::to_value(status).ok()).unwrap_or_else(|| json!({}));
+    if let Some(members) = status.as_object_mut() {
+        members.remove("kind");
+        members.remove("apiVersion");
+        members.insert("metadata".to_owned(), json!({}));
+        members.insert("code".to_owned(), json!(answered.code));
+    }
+    status
+}
+
+fn object_reference(object: &ObjectReference<'_>) -> Value {
+    let members = [
+        ("resource", object.resource),
+        ("namespace", object.namespace),
+        ("name", object.name),
+        ("apiGroup", object.group),
+        ("apiVersion", object.version),
+        ("subresource", object.subresource),
+    ];
+    let present = members.into_iter().filter(|(_, text)| !text.is_empty());
+    Value::Object(present.map(|(name, text)| (name.to_owned(), json!(text))).collect::<Map<_, _>>())
+}
+
+/// Source: apimachinery pkg/apis/meta/v1/micro_time.go, `RFC3339Micro`.
+fn micro_time(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+/// Source: apiserver pkg/audit/request.go, `maybeTruncateUserAgent`.
+fn truncated(user_agent: &str) -> String {
+    const MOST: usize = 1024;
+    if user_agent.len() <= MOST {
+        return user_agent.to_owned();
+    }
+    let end = (0..=MOST).rev().find(|end| user_agent.is_char_boundary(*end)).unwrap_or_default();
+    format!("{}...TRUNCATED", &user_agent[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::UserInfo;
+
+    fn user(name: &str, uid: &str) -> UserInfo {
+        UserInfo {
+            username: name.to_owned(),
+            uid: uid.to_owned(),
+            groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+            ..UserInfo::default()
+        }
+    }
+
+    fn identity() -> Identity {
+        Identity { user: user("admin", "admin-uid"), impersonated: None }
+    }
+
+    fn answered(identity: &Identity) -> Answered<'_> {
+        Answered {
+            audit_id: "7e262b57-4061-4eb4-ad36-7e528dd0b9f4",
+            request_uri: "/version",
+            verb: "get",
+            identity,
+            source_ips: &[IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)],
+            user_agent: "Python-urllib/3.11",
+            object: None,
+            code: 200,
+            status: None,
+            request_object: None,
+            received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
+            completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
+            authorization: Authorization::Allowed,
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_creation_by_an_impersonated_user_is_told_as_the_server_tells_it() {
+        let identity = Identity { impersonated: Some(user("bob", "")), ..identity() };
+        let object =
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": {"a": "b"}});
+        let told = event(&Answered {
+            request_uri: "/api/v1/namespaces/ns/configmaps",
+            verb: "create",
+            object: Some(ObjectReference {
+                resource: "configmaps",
+                namespace: "ns",
+                name: "x",
+                version: "v1",
+                ..ObjectReference::default()
+            }),
+            code: 201,
+            request_object: Some(&object),
+            ..answered(&identity)
+        });
+        let server = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request",
+            "auditID":"7e262b57-4061-4eb4-ad36-7e528dd0b9f4","stage":"ResponseComplete",
+            "requestURI":"/api/v1/namespaces/ns/configmaps","verb":"create",
+            "user":{"username":"admin","uid":"admin-uid","groups":["system:masters","system:authenticated"]},
+            "impersonatedUser":{"username":"bob","groups":["system:masters","system:authenticated"]},
+            "sourceIPs":["127.0.0.1"],"userAgent":"Python-urllib/3.11",
+            "objectRef":{"resource":"configmaps","namespace":"ns","name":"x","apiVersion":"v1"},
+            "responseStatus":{"metadata":{},"code":201},
+            "requestObject":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"a":"b"}},
+            "requestReceivedTimestamp":"2026-11-21T04:27:03.348602Z","stageTimestamp":"2026-11-21T04:27:03.350000Z",
+            "annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""}}"#;
+        assert_eq!(told, serde_json::from_str::<Value>(server).unwrap());
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_status() {
+        let status = Status::not_found("apps", "deployments", "d");
+        let identity = identity();
+        let told = event(&Answered {
+            object: Some(ObjectReference {
+                resource: "deployments",
+                namespace: "ns",
+                name: "d",
+                group: "apps",
+                version: "v1",
+                subresource: "scale",
+            }),
+            code: 404,
+            status: Some(&status),
+            ..answered(&identity)
+        });
+        let server = r#"{"metadata":{},"status":"Failure","message":"deployments.apps \"d\" not found",
+            "reason":"NotFound","details":{"name":"d","group":"apps","kind":"deployments"},"code":404}"#;
+        assert_eq!(told["responseStatus"], serde_json::from_str::<Value>(server).unwrap());
+        let server = r#"{"resource":"deployments","namespace":"ns","name":"d","apiGroup":"apps","apiVersion":"v1",
+            "subresource":"scale"}"#;
+        assert_eq!(told["objectRef"], serde_json::from_str::<Value>(server).unwrap());
+    }
+
+    #[test]
+    fn what_there_is_not_is_left_out() {
+        let identity = identity();
+        let told = event(&Answered {
+            source_ips: &[],
+            user_agent: "",
+            authorization: Authorization::NotAsked,
+            ..answered(&identity)
+        });
+        for field in
+            ["objectRef", "requestObject", "impersonatedUser", "annotations", "sourceIPs", "userAgent"]
+        {
+            assert_eq!(told.get(field), None, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_long_user_agent_is_cut() {
+        let identity = identity();
+        let long = format!("{}é", "x".repeat(1023));
+        let told = event(&Answered { user_agent: &long, ..answered(&identity) });
+        assert_eq!(told["userAgent"], format!("{}...TRUNCATED", "x".repeat(1023)));
+    }
+
+    #[test]
+    fn the_client_may_choose_the_audit_id() {
+        let mut headers = HeaderMap::new();
+        assert_ne!(audit_id(&headers), audit_id(&headers));
+        headers.insert("audit-id", "mine".parse().unwrap());
+        assert_eq!(audit_id(&headers), "mine");
+    }
+
+    #[test]
+    fn the_peer_stands_behind_what_proxies_say() {
+        let mut headers = HeaderMap::new();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(source_ips(&headers, None).is_empty());
+        assert_eq!(source_ips(&headers, Some(address("::1"))), [address("::1")]);
+        headers.insert("x-forwarded-for", "1.1.1.1, nonsense,2.2.2.2".parse().unwrap());
+        headers.insert("x-real-ip", "1.1.1.1".parse().unwrap());
+        assert_eq!(source_ips(&headers, Some(address("::1"))), ["1.1.1.1", "2.2.2.2", "::1"].map(address));
+        assert_eq!(source_ips(&headers, Some(address("2.2.2.2"))), ["1.1.1.1", "2.2.2.2"].map(address));
+    }
+}

@@ -1,0 +1,172 @@
+//! The object in a request's body.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use serde_json::Value;
+
+use super::discovery::Resource;
+use super::metadata;
+use crate::attributes::GroupVersionKind;
+use crate::status::Status;
+
+/// The most bytes that a body may have.
+///
+/// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
+pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Yaml,
+}
+
+/// The media type of the body; JSON if the request does not say.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+fn encoding(headers: &HeaderMap, custom: bool) -> Result<Encoding, Box<Status>> {
+    match media_type(headers) {
+        "" | "application/json" => Ok(Encoding::Json),
+        "application/yaml" => Ok(Encoding::Yaml),
+        _ => {
+            let protobuf = if custom { "" } else { ", application/vnd.kubernetes.protobuf" };
+            let message = format!(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json, application/yaml{protobuf}"
+            );
+            Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
+        }
+    }
+}
+
+/// The body as any document; none if it is empty.
+///
+/// # Errors
+/// 400 if it cannot be read, 415 if it is of another media type.
+pub(super) fn document(headers: &HeaderMap, body: &Bytes) -> Result<Option<Value>, Box<Status>> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let read = match encoding(headers, false)? {
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+    };
+    read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
+}
+
+/// The body as an object of `kind`, with `apiVersion` and `kind` filled in.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
+///
+/// # Errors
+/// 400 if it cannot be read or is something else, 415 if it is of another media type.
+pub(super) fn object(
+    headers: &HeaderMap,
+    body: &Bytes,
+    resource: &Resource,
+    kind: &GroupVersionKind,
+) -> Result<Value, Box<Status>> {
+    let custom = resource.custom.is_some();
+    let encoding = encoding(headers, custom)?;
+    let bad = |message: String| Box::new(Status::bad_request(message));
+    let read: Result<Value, String> = match encoding {
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+    };
+    let object = match read {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(_) => {
+            return Err(bad(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
+                 error: json: cannot unmarshal into Go value of type struct ({})",
+                kind.kind,
+                hex_start(body)
+            )));
+        }
+        Err(error) => {
+            return Err(bad(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
+                 error: {error} ({})",
+                kind.kind,
+                hex_start(body)
+            )));
+        }
+    };
+    typed(object, kind, custom)
+}
+
+/// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
+///
+/// # Errors
+/// 400 if it is of another kind.
+pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) -> Result<Value, Box<Status>> {
+    let bad = |message: String| Box::new(Status::bad_request(message));
+    let found = GroupVersionKind::of(&object);
+    if custom && found.kind.is_empty() {
+        let text = serde_json::to_string(&object).unwrap_or_default();
+        return Err(bad(format!("Object 'Kind' is missing in '{text}'")));
+    }
+    let claimed = GroupVersionKind {
+        group: if found.version.is_empty() { kind.group.clone() } else { found.group },
+        version: if found.version.is_empty() { kind.version.clone() } else { found.version },
+        kind: if found.kind.is_empty() { kind.kind.clone() } else { found.kind },
+    };
+    if claimed != *kind {
+        let why = if claimed.kind == kind.kind {
+            format!(
+                "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                claimed.kind,
+                claimed.api_version()
+            )
+        } else {
+            let package = |gvk: &GroupVersionKind| if gvk.group.is_empty() { "core".to_owned() } else { gvk.group.clone() };
+            format!(
+                "converting ({}.{}) to ({}.{}): unknown conversion",
+                claimed.version,
+                claimed.kind,
+                package(kind),
+                kind.kind
+            )
+        };
+        return Err(bad(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {why}",
+            claimed.kind, claimed.version, kind.kind
+        )));
+    }
+    metadata::check_types(&object, kind)?;
+    if !custom {
+        remove_nulls(&mut object);
+    }
+    if let Some(members) = object.as_object_mut() {
+        members.insert("apiVersion".to_owned(), kind.api_version().into());
+        members.insert("kind".to_owned(), kind.kind.clone().into());
+    }
+    metadata::without_empty_members(&mut object);
+    Ok(object)
+}
+
+/// Takes out what is null: a Go struct does not know it from what is missing.
+fn remove_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(remove_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The beginning of a body as kube-apiserver shows it.
+fn hex_start(body: &Bytes) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in body.iter().take(1024) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

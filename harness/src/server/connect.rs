@@ -1,0 +1,110 @@
+//! Subresources that are admitted and then do something that has no object: connections, evictions, tokens.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::request::ObjectRequest;
+use super::{body, create, options};
+use crate::attributes::Operation;
+use crate::cluster_state::ClusterState as _;
+use crate::status::{Status, Unsupported};
+
+fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
+    let target = &request.target;
+    let gvr = &target.resource.gvr;
+    let stored = request.server.state.storage.at(&create::key(request, &target.name));
+    stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
+}
+
+/// CONNECT: admission sees the options from the query; the connection itself is not imitated.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`.
+pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let kind = request.target.kind().clone();
+    let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
+    let flag = |name: &str| match request.query.first(name) {
+        Some("" | "true" | "1" | "t" | "T" | "TRUE" | "True") => true,
+        Some(_) | None => false,
+    };
+    for name in ["stdin", "stdout", "stderr", "tty"] {
+        if matches!(kind.kind.as_str(), "PodExecOptions" | "PodAttachOptions") && flag(name) {
+            object[name] = true.into();
+        }
+    }
+    for name in ["container", "path"] {
+        if let Some(value) = request.query.first(name).filter(|value| !value.is_empty()) {
+            object[name] = value.into();
+        }
+    }
+    match kind.kind.as_str() {
+        "PodExecOptions" => object["command"] = json!(request.query.all("command")),
+        "PodPortForwardOptions" => {
+            let ports: Vec<i32> =
+                request.query.all("ports").iter().filter_map(|port| port.parse().ok()).collect();
+            if !ports.is_empty() {
+                object["ports"] = json!(ports);
+            }
+        }
+        _ => {}
+    }
+    let mut attributes = request.attributes(Operation::Connect, &kind);
+    attributes.object = Some(object);
+    request.passage.mutate(&mut attributes).await?;
+    request.passage.validate(&attributes).await?;
+    existing(request)?;
+    let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
+    Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
+}
+
+/// POST to a subresource: `pods/eviction`, `pods/binding`, `serviceaccounts/token` and others.
+pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let kind = request.target.kind().clone();
+    let options = options::of_write("CreateOptions", &request.query)?;
+    let mut object = body::object(&request.headers, &request.body, &resource, &kind)?;
+    create::fill_in_namespace(&mut object, request)?;
+    request.server.state.set_defaults(&mut object);
+    let stored = existing(request)?;
+    let mut attributes = request.attributes(Operation::Create, &kind);
+    attributes.object = Some(object);
+    attributes.options = Some(options.document);
+    attributes.dry_run = options.dry_run;
+    request.passage.mutate(&mut attributes).await?;
+    request.passage.validate(&attributes).await?;
+    let key = create::key(request, &request.target.name);
+    let storage = &request.server.state.storage;
+    let success = || {
+        let status =
+            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+        Ok(Answer::Object(StatusCode::CREATED, Arc::new(status)))
+    };
+    let conflict = || {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
+    };
+    match request.target.subresource.as_str() {
+        // The deletion that an eviction causes is not admitted again.
+        "eviction" if options.dry_run => success(),
+        "eviction" => {
+            storage.remove(&key, &stored).ok().ok_or_else(conflict)?;
+            success()
+        }
+        "binding" if options.dry_run => success(),
+        "binding" => {
+            let node = attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();
+            let mut bound = (*stored).clone();
+            if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
+                spec.insert("nodeName".to_owned(), node);
+            }
+            storage.replace(&key, Some(&stored), bound).ok().ok_or_else(conflict)?;
+            success()
+        }
+        other => {
+            let what = format!("creating {}/{other}", resource.gvr.resource);
+            Err(Box::new(Status::unsupported(&Unsupported { what })))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! JSON text as the server writes it into annotations: members in the order of the Go structs.
+
+use serde_json::Value;
+
+/// A total order that agrees with every struct that ends up in an annotation of a `HorizontalPodAutoscaler`.
+const ORDER: &[&str] = &[
+    // A metric and its sources.
+    "type",
+    "status",
+    "lastTransitionTime",
+    "reason",
+    "message",
+    "observedGeneration",
+    "object",
+    "pods",
+    "resource",
+    "containerResource",
+    "external",
+    "kind",
+    "name",
+    "apiVersion",
+    "target",
+    "metricName",
+    "metricSelector",
+    "targetValue",
+    "currentValue",
+    "targetAverageUtilization",
+    "currentAverageUtilization",
+    "targetAverageValue",
+    "currentAverageValue",
+    "selector",
+    "averageValue",
+    "container",
+    // A label selector.
+    "matchLabels",
+    "matchExpressions",
+    "key",
+    "operator",
+    "values",
+    // A behaviour, whose internal type has no names for JSON.
+    "ScaleUp",
+    "ScaleDown",
+    "StabilizationWindowSeconds",
+    "SelectPolicy",
+    "Policies",
+    "Tolerance",
+    "Type",
+    "Value",
+    "PeriodSeconds",
+];
+
+/// The text of `value`.
+///
+/// Source: Go's encoding/json, `Marshal`: `<`, `>`, `&`, U+2028 and U+2029 are escaped, maps are sorted.
+pub(super) fn text(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, Keys::OfStruct, &mut text);
+    text
+}
+
+#[derive(Clone, Copy)]
+enum Keys {
+    OfStruct,
+    OfMap,
+}
+
+fn write(value: &Value, keys: Keys, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
+            if let Keys::OfStruct = keys {
+                sorted
+                    .sort_by_key(|(name, _)| ORDER.iter().position(|key| key == name).unwrap_or(ORDER.len()));
+            }
+            text.push('{');
+            for (index, (name, member)) in sorted.into_iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_string(name, text);
+                text.push(':');
+                let keys = if name == "matchLabels" { Keys::OfMap } else { Keys::OfStruct };
+                write(member, keys, text);
+            }
+            text.push('}');
+        }
+        Value::Array(entries) => {
+            text.push('[');
+            for (index, entry) in entries.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write(entry, Keys::OfStruct, text);
+            }
+            text.push(']');
+        }
+        Value::String(string) => write_string(string, text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+    }
+}
+
+fn write_string(string: &str, text: &mut String) {
+    for character in Value::String(string.to_owned()).to_string().chars() {
+        match character {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            '\u{2028}' => text.push_str("\\u2028"),
+            '\u{2029}' => text.push_str("\\u2029"),
+            other => text.push(other),
+        }
+    }
+}

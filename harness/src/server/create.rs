@@ -1,0 +1,144 @@
+//! Creates objects.
+
+use http::StatusCode;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::request::ObjectRequest;
+use super::storage::Key;
+use super::{body, connect, metadata, options, strategy};
+use crate::attributes::{GroupVersionKind, Operation};
+use crate::cluster_state::{ClusterState as _, ConversionError};
+use crate::status::Status;
+
+/// How often another name is tried if the generated one is taken.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
+const NAME_ATTEMPTS: usize = 8;
+
+/// Creates an object, in kube-apiserver's order: decoding and defaults, mutating admission, the resource's strategy,
+/// validation, validating admission, storage.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
+pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if !request.target.subresource.is_empty() {
+        return connect::create_subresource(request).await;
+    }
+    let resource = std::sync::Arc::clone(&request.target.resource);
+    let options = options::of_write("CreateOptions", &request.query)?;
+    let mut object = body::object(&request.headers, &request.body, &resource, &resource.kind)?;
+    fill_in_namespace(&mut object, request)?;
+    request.server.state.set_defaults(&mut object);
+    metadata::wipe(&mut object);
+
+    let mut attributes = request.attributes(Operation::Create, &resource.kind);
+    metadata::text(&object, "name").clone_into(&mut attributes.name);
+    if resource.gvr.group_resource() == "namespaces" {
+        attributes.namespace.clone_from(&attributes.name);
+    }
+    attributes.object = Some(object);
+    attributes.options = Some(options.document);
+    attributes.dry_run = options.dry_run;
+    request.passage.mutate(&mut attributes).await?;
+    let Some(mutated) = attributes.object.take() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+
+    let generate = metadata::text(&mutated, "generateName").to_owned();
+    let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
+    let attempts = if generate.is_empty() { 1 } else { NAME_ATTEMPTS };
+    let mut last = None;
+    for _ in 0..attempts {
+        let mut object = mutated.clone();
+        if !generate.is_empty() {
+            metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
+        }
+        strategy::prepare_for_create(&mut object, &resource);
+        strategy::validate(&object, &resource)?;
+        let name = metadata::text(&object, "name").to_owned();
+        attributes.object = Some(object);
+        if attributes.name.is_empty() {
+            attributes.name.clone_from(&name);
+        }
+        request.passage.validate(&attributes).await?;
+        let Some(object) = attributes.object.take() else {
+            return Err(Box::new(Status::internal_error("admission left no object")));
+        };
+        if !generate.is_empty() {
+            attributes.name.clear();
+        }
+        if !metadata::text(&object, "resourceVersion").is_empty() {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Box::new(Status::failure(500, "", message)));
+        }
+        match store(request, &name, object, options.dry_run) {
+            Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
+            done => return done,
+        }
+    }
+    Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
+}
+
+fn store(
+    request: &ObjectRequest<'_>,
+    name: &str,
+    object: Value,
+    dry_run: bool,
+) -> Result<Answer, Box<Status>> {
+    let resource = &request.target.resource;
+    let state = &request.server.state;
+    let key = key(request, name);
+    let taken = || Box::new(Status::already_exists(&resource.gvr.group, &resource.gvr.resource, name));
+    if state.storage.at(&key).is_some() {
+        return Err(taken());
+    }
+    if dry_run {
+        return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
+    }
+    let stored = state.storage.insert(&key, to_storage(request, object)?).ok().ok_or_else(taken)?;
+    request.server.has_changed(resource)?;
+    let answer = state.in_version_of(&stored, resource).map_err(conversion_failed)?;
+    Ok(Answer::Object(StatusCode::CREATED, answer))
+}
+
+/// An object in the version in which it is stored.
+pub(super) fn to_storage(request: &ObjectRequest<'_>, object: Value) -> Result<Value, Box<Status>> {
+    let kind = request.resources.storage_kind(&request.target.resource);
+    if GroupVersionKind::of(&object) == kind {
+        return Ok(object);
+    }
+    request.server.state.convert(&object, &kind).map_err(conversion_failed)
+}
+
+/// Where the object of the request's resource and namespace with this name is stored.
+pub(super) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
+    let resource = &request.target.resource;
+    Key {
+        group: resource.storage_group().to_owned(),
+        resource: resource.gvr.resource.clone(),
+        namespace: request.target.namespace.clone(),
+        name: name.to_owned(),
+    }
+}
+
+pub(super) fn conversion_failed(error: ConversionError) -> Box<Status> {
+    match error {
+        ConversionError::Refused(message) => Box::new(Status::failure(500, "", message)),
+        ConversionError::Unsupported(unsupported) => Box::new(Status::unsupported(&unsupported)),
+    }
+}
+
+/// Source: apiserver pkg/registry/rest/meta.go, `EnsureObjectNamespaceMatchesRequestNamespace`.
+pub(super) fn fill_in_namespace(object: &mut Value, request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let expected = &request.target.namespace;
+    let found = metadata::text(object, "namespace");
+    if expected.is_empty() {
+        metadata::remove(object, "namespace");
+    } else if found.is_empty() {
+        metadata::set(object, "namespace", expected.clone().into());
+    } else if found != expected {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    Ok(())
+}

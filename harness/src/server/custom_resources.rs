@@ -1,0 +1,184 @@
+//! Resources from `CustomResourceDefinition`s.
+
+use serde_json::{Value, json};
+
+use super::discovery::{Resource, Subresource};
+use super::metadata;
+use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::status::{FieldError, Status, Unsupported};
+
+pub(super) const GROUP: &str = "apiextensions.k8s.io";
+pub(super) const RESOURCE: &str = "customresourcedefinitions";
+
+/// What only a custom resource has.
+#[derive(Clone, Debug)]
+pub(super) struct Custom {
+    /// The version in which the objects are stored.
+    pub(super) storage_version: String,
+    /// `subresources.scale`.
+    pub(super) scale: Option<ScalePaths>,
+}
+
+/// Where a custom resource keeps what a `Scale` shows: JSON pointers.
+#[derive(Clone, Debug)]
+pub(super) struct ScalePaths {
+    pub(super) spec_replicas: String,
+    pub(super) status_replicas: String,
+    pub(super) label_selector: Option<String>,
+}
+
+/// The resources that a definition serves, one for each served version, in the order of `spec.versions`.
+pub(super) fn resources(definition: &Value) -> Vec<Resource> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let texts = |pointer: &str| -> Vec<String> {
+        let items = definition.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let (group, plural, kind) = (text("/spec/group"), text("/spec/names/plural"), text("/spec/names/kind"));
+    let is_true = |version: &&Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
+    let storage_version = versions()
+        .find(|version| is_true(version, "storage"))
+        .and_then(|version| version.get("name")?.as_str())
+        .unwrap_or_default();
+    let served = versions().filter(|version| is_true(version, "served"));
+    served
+        .map(|version| {
+            let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+            let gvk = GroupVersionKind::new(group.clone(), name, kind.clone());
+            let scale = version.pointer("/subresources/scale").map(scale_paths);
+            let mut subresources = Vec::new();
+            let get_and_change = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+            if version.pointer("/subresources/status").is_some_and(|status| !status.is_null()) {
+                let status = Subresource { name: "status".to_owned(), kind: gvk.clone(), verbs: get_and_change() };
+                subresources.push(status);
+            }
+            if scale.is_some() {
+                subresources.push(Subresource {
+                    name: "scale".to_owned(),
+                    kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
+                    verbs: get_and_change(),
+                });
+            }
+            let singular = text("/spec/names/singular");
+            let list_kind = text("/spec/names/listKind");
+            Resource {
+                gvr: GroupVersionResource::new(group.clone(), name, plural.clone()),
+                kind: gvk,
+                list_kind: if list_kind.is_empty() { format!("{kind}List") } else { list_kind },
+                namespaced: text("/spec/scope") == "Namespaced",
+                singular: if singular.is_empty() { kind.to_lowercase() } else { singular },
+                short_names: texts("/spec/names/shortNames"),
+                categories: texts("/spec/names/categories"),
+                verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                subresources,
+                custom: Some(Custom { storage_version: storage_version.to_owned(), scale }),
+            }
+        })
+        .collect()
+}
+
+fn scale_paths(scale: &Value) -> ScalePaths {
+    let pointer = |field: &str| {
+        scale.get(field).and_then(Value::as_str).map(|path| path.replace('.', "/"))
+    };
+    ScalePaths {
+        spec_replicas: pointer("specReplicasPath").unwrap_or_default(),
+        status_replicas: pointer("statusReplicasPath").unwrap_or_default(),
+        label_selector: pointer("labelSelectorPath"),
+    }
+}
+
+/// Fills in the names that a definition may leave out.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
+pub(super) fn set_defaults(definition: &mut Value) {
+    let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
+    names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
+}
+
+/// What is wrong with a definition, as far as the server depends on it.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
+///
+/// # Errors
+/// 422, or 501 for conversion by a webhook.
+pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
+    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/conversion/strategy") == "Webhook" {
+        let what = "conversion of custom resources by a webhook (spec.conversion.strategy: Webhook)".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    let mut errors = Vec::new();
+    let required = ["spec.group", "spec.scope", "spec.names.plural", "spec.names.kind"];
+    for field in required {
+        if text(&format!("/{}", field.replace('.', "/"))).is_empty() {
+            errors.push(FieldError {
+                reason: "FieldValueRequired",
+                field: field.to_owned(),
+                detail: "Required value".to_owned(),
+            });
+        }
+    }
+    let name = metadata::text(definition, "name");
+    let expected = format!("{}.{}", text("/spec/names/plural"), text("/spec/group"));
+    if errors.is_empty() && name != expected {
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "metadata.name".to_owned(),
+            detail: format!("Invalid value: {}: must be spec.names.plural+\".\"+spec.group", Value::from(name)),
+        });
+    }
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let stored = versions.filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
+    if stored != 1 {
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "spec.versions".to_owned(),
+            detail: format!(
+                "Invalid value: {}: must have exactly one version marked as storage version",
+                definition.pointer("/spec/versions").unwrap_or(&Value::Null)
+            ),
+        });
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::invalid(GROUP, "CustomResourceDefinition", name, &errors)))
+}
+
+/// `status` as the server's own controllers write it: the names are accepted and the resource is served.
+///
+/// Source: apiextensions-apiserver pkg/controller/status/naming_controller.go and
+/// pkg/controller/establish/establishing_controller.go.
+pub(super) fn establish(definition: &mut Value) {
+    let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let stored: Vec<Value> = versions
+        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .filter_map(|version| version.get("name").cloned())
+        .collect();
+    let time = metadata::text(definition, "creationTimestamp").to_owned();
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": time,
+        })
+    };
+    let status = json!({
+        "acceptedNames": names,
+        "conditions": [
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ],
+        "storedVersions": stored,
+    });
+    if let Some(members) = definition.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}

@@ -1,0 +1,126 @@
+//! Defaults of the kinds outside the core, apps, autoscaling and batch groups.
+
+use serde_json::{Value, json};
+
+use super::fields::{each, ensure, fill, has, is_empty, text, with};
+
+/// A `CustomResourceDefinition`.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
+pub(super) fn custom_resource_definition(object: &mut Value) {
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    if let Some(names) = ensure(spec, "names") {
+        let kind = text(names, "kind").to_owned();
+        if !kind.is_empty() {
+            fill(names, "singular", kind.to_lowercase());
+            fill(names, "listKind", format!("{kind}List"));
+        }
+    }
+    if let Some(conversion) = ensure(spec, "conversion") {
+        fill(conversion, "strategy", "None");
+        with(conversion, "webhook", |webhook| {
+            with(webhook, "clientConfig", |client| {
+                with(client, "service", |service| fill(service, "port", 443));
+            });
+        });
+    }
+    let stored: Vec<Value> = spec
+        .get("versions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|version| version.get("storage") == Some(&Value::Bool(true)))
+        .filter_map(|version| version.get("name").cloned())
+        .collect();
+    if let Some(status) = ensure(object, "status") {
+        for field in ["conditions", "storedVersions"] {
+            if !has(status, field) {
+                status[field] = Value::Null;
+            }
+        }
+        if is_empty(status, "storedVersions") && !stored.is_empty() {
+            status["storedVersions"] = Value::Array(stored);
+        }
+        if let Some(names) = ensure(status, "acceptedNames") {
+            for field in ["kind", "plural"] {
+                fill(names, field, "");
+            }
+        }
+    }
+}
+
+/// A Lease.
+pub(super) fn lease(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+}
+
+/// An Ingress.
+pub(super) fn ingress(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+    if let Some(status) = ensure(object, "status") {
+        ensure(status, "loadBalancer");
+    }
+}
+
+/// A `NetworkPolicy`.
+///
+/// Source: kubernetes pkg/apis/networking/v1/defaults.go.
+pub(super) fn network_policy(object: &mut Value) {
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    ensure(spec, "podSelector");
+    if is_empty(spec, "policyTypes") {
+        let types = if is_empty(spec, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
+        spec["policyTypes"] = types;
+    }
+    for rules in ["ingress", "egress"] {
+        each(spec, rules, |rule| each(rule, "ports", |port| fill(port, "protocol", "TCP")));
+    }
+}
+
+/// A `PodDisruptionBudget`.
+pub(super) fn pod_disruption_budget(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+    if let Some(status) = ensure(object, "status") {
+        for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            fill(status, field, 0);
+        }
+    }
+}
+
+/// A `RoleBinding` or a `ClusterRoleBinding`.
+///
+/// Source: kubernetes pkg/apis/rbac/v1/defaults.go.
+pub(super) fn role_binding(object: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    ensure(object, "metadata");
+    if let Some(role) = ensure(object, "roleRef") {
+        fill(role, "apiGroup", GROUP);
+    }
+    each(object, "subjects", |subject| {
+        if matches!(text(subject, "kind"), "User" | "Group") {
+            fill(subject, "apiGroup", GROUP);
+        }
+    });
+}
+
+/// A `PriorityClass`.
+///
+/// Source: kubernetes pkg/apis/scheduling/v1/defaults.go.
+pub(super) fn priority_class(object: &mut Value) {
+    ensure(object, "metadata");
+    fill(object, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+/// A `StorageClass`.
+///
+/// Source: kubernetes pkg/apis/storage/v1/defaults.go.
+pub(super) fn storage_class(object: &mut Value) {
+    ensure(object, "metadata");
+    fill(object, "reclaimPolicy", "Delete");
+    fill(object, "volumeBindingMode", "Immediate");
+}

@@ -1,0 +1,128 @@
+//! Defaults of volumes, and of image pull policies.
+
+use serde_json::{Value, json};
+
+use super::core;
+use super::fields::{each, ensure, fill, is_empty, with};
+use super::quantities;
+
+/// One of `spec.volumes` of a Pod.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Volume`, and the `+default` marks of api core/v1/types.go.
+pub(super) fn volume(volume: &mut Value) {
+    let sources = volume.as_object().map_or(0, |members| {
+        members.iter().filter(|(field, value)| *field != "name" && !value.is_null()).count()
+    });
+    if sources == 0 {
+        fill(volume, "emptyDir", json!({}));
+    }
+    for field in ["secret", "configMap", "downwardAPI", "projected"] {
+        with(volume, field, |source| fill(source, "defaultMode", 0o644));
+    }
+    with(volume, "downwardAPI", downward_items);
+    with(volume, "projected", |projected| each(projected, "sources", projection));
+    with(volume, "emptyDir", |source| quantities::canonical_field(source, "sizeLimit"));
+    with(volume, "image", |source| {
+        let policy = pull_policy(super::fields::text(source, "reference"));
+        fill(source, "pullPolicy", policy);
+    });
+    with(volume, "ephemeral", |source| {
+        with(source, "volumeClaimTemplate", |template| {
+            ensure(template, "metadata");
+            if let Some(spec) = ensure(template, "spec") {
+                core::claim_spec(spec);
+            }
+        });
+    });
+    persistent_source(volume);
+}
+
+/// The sources that a Pod's volume and a PersistentVolume have alike.
+pub(super) fn persistent_source(owner: &mut Value) {
+    with(owner, "hostPath", |source| {
+        if is_empty(source, "type") {
+            fill(source, "type", "");
+        }
+    });
+    with(owner, "rbd", |source| {
+        fill(source, "pool", "rbd");
+        fill(source, "user", "admin");
+        fill(source, "keyring", "/etc/ceph/keyring");
+    });
+    with(owner, "iscsi", |source| fill(source, "iscsiInterface", "default"));
+    with(owner, "azureDisk", |source| {
+        fill(source, "cachingMode", "ReadWrite");
+        fill(source, "fsType", "ext4");
+        fill(source, "readOnly", false);
+        fill(source, "kind", "Shared");
+    });
+    with(owner, "scaleIO", |source| {
+        fill(source, "storageMode", "ThinProvisioned");
+        fill(source, "fsType", "xfs");
+    });
+}
+
+/// `fieldRef.apiVersion` of `owner`.
+pub(super) fn field_reference(owner: &mut Value) {
+    with(owner, "fieldRef", |reference| fill(reference, "apiVersion", "v1"));
+}
+
+/// `Always` for the tag `latest`, which is also the tag of an image without tag and digest; otherwise `IfNotPresent`,
+/// also for what is no image name.
+///
+/// Source: kubernetes pkg/util/parsers/parsers.go, `ParseImageName`.
+pub(super) fn pull_policy(image: &str) -> &'static str {
+    let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let tag = match (last.split_once(':'), digest) {
+        (Some((_, tag)), _) => tag,
+        (None, None) if is_image_name(name) => "latest",
+        (None, _) => "",
+    };
+    if tag == "latest" { "Always" } else { "IfNotPresent" }
+}
+
+/// Whether the part of an image's name after its registry is made of the letters that it may have.
+fn is_image_name(name: &str) -> bool {
+    let path = match name.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" => rest,
+        Some(_) | None => name,
+    };
+    !path.is_empty()
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-/".contains(&byte))
+}
+
+fn downward_items(source: &mut Value) {
+    each(source, "items", |item| {
+        field_reference(item);
+        with(item, "resourceFieldRef", |reference| quantities::canonical_field(reference, "divisor"));
+    });
+}
+
+fn projection(projection: &mut Value) {
+    with(projection, "serviceAccountToken", |token| fill(token, "expirationSeconds", 3600));
+    with(projection, "downwardAPI", downward_items);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_latest_is_always_pulled() {
+        for (image, policy) in [
+            ("busybox", "Always"),
+            ("busybox:latest", "Always"),
+            ("localhost:5000/a/b", "Always"),
+            ("busybox:1", "IfNotPresent"),
+            ("localhost:5000/a/b:1", "IfNotPresent"),
+            ("busybox@sha256:00", "IfNotPresent"),
+            ("Not An Image", "IfNotPresent"),
+            ("", "IfNotPresent"),
+        ] {
+            assert_eq!(pull_policy(image), policy, "{image}");
+        }
+    }
+}

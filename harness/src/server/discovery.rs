@@ -1,0 +1,330 @@
+//! Which resources the server has, and the documents that tell clients.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::custom_resources::Custom;
+use crate::attributes::{GroupVersionKind, GroupVersionResource};
+
+/// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
+const BUILT_IN: &str = include_str!("discovery.json");
+
+/// One version of one resource.
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    pub(super) gvr: GroupVersionResource,
+    pub(super) kind: GroupVersionKind,
+    pub(super) list_kind: String,
+    pub(super) namespaced: bool,
+    pub(super) singular: String,
+    pub(super) short_names: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) verbs: Vec<String>,
+    pub(super) subresources: Vec<Subresource>,
+    /// What only a custom resource has; none for a resource of the server itself.
+    pub(super) custom: Option<Custom>,
+}
+
+/// One subresource of a [`Resource`].
+#[derive(Clone, Debug)]
+pub(super) struct Subresource {
+    pub(super) name: String,
+    pub(super) kind: GroupVersionKind,
+    pub(super) verbs: Vec<String>,
+}
+
+impl Resource {
+    pub(super) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    pub(super) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// The group under which the objects are stored: Events have one place for both their groups.
+    pub(super) fn storage_group(&self) -> &str {
+        storage_group(&self.gvr.group, &self.gvr.resource)
+    }
+}
+
+fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
+    if group == "events.k8s.io" && resource == "events" { "" } else { group }
+}
+
+/// All resources of the server at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    /// In the order in which they were installed.
+    all: Vec<Arc<Resource>>,
+    by_path: HashMap<GroupVersionResource, Arc<Resource>>,
+}
+
+#[derive(Deserialize)]
+struct GroupEntry {
+    group: String,
+    versions: Vec<VersionEntry>,
+}
+
+#[derive(Deserialize)]
+struct VersionEntry {
+    version: String,
+    resources: Vec<ResourceEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceEntry {
+    resource: String,
+    response_kind: GroupVersionKind,
+    scope: String,
+    singular_resource: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    verbs: Vec<String>,
+    #[serde(default)]
+    subresources: Vec<SubresourceEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SubresourceEntry {
+    subresource: String,
+    response_kind: GroupVersionKind,
+    verbs: Vec<String>,
+}
+
+static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
+    let groups: Vec<GroupEntry> = match serde_json::from_str(BUILT_IN) {
+        Ok(groups) => groups,
+        Err(error) => unreachable!("discovery.json is part of the program: {error}"),
+    };
+    groups.into_iter().flat_map(of_group).map(Arc::new).collect()
+});
+
+fn of_group(group: GroupEntry) -> Vec<Resource> {
+    let mut resources = Vec::new();
+    for version in group.versions {
+        // The documents leave out the group and the version where they are those of the resource.
+        let full = |kind: GroupVersionKind| {
+            if kind.group.is_empty() && kind.version.is_empty() {
+                GroupVersionKind::new(group.group.clone(), version.version.clone(), kind.kind)
+            } else {
+                kind
+            }
+        };
+        for entry in version.resources {
+            let subresources = entry.subresources.into_iter().map(|subresource| Subresource {
+                name: subresource.subresource,
+                kind: full(subresource.response_kind),
+                verbs: subresource.verbs,
+            });
+            resources.push(Resource {
+                gvr: GroupVersionResource::new(group.group.clone(), version.version.clone(), entry.resource),
+                list_kind: format!("{}List", entry.response_kind.kind),
+                subresources: subresources.collect(),
+                kind: full(entry.response_kind),
+                namespaced: entry.scope == "Namespaced",
+                singular: entry.singular_resource,
+                short_names: entry.short_names,
+                categories: entry.categories,
+                verbs: entry.verbs,
+                custom: None,
+            });
+        }
+    }
+    resources
+}
+
+impl Resources {
+    /// The server's own resources, then the `custom` ones.
+    pub(super) fn with(custom: impl IntoIterator<Item = Resource>) -> Self {
+        let mut all = BUILT_IN_RESOURCES.clone();
+        all.extend(custom.into_iter().map(Arc::new));
+        let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
+        Self { all, by_path }
+    }
+
+    pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
+        self.by_path.get(gvr)
+    }
+
+    pub(super) fn has_group(&self, group: &str) -> bool {
+        self.all.iter().any(|resource| resource.gvr.group == group)
+    }
+
+    /// The resources that lead to the same stored objects, in the order in which they were installed.
+    pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
+        let place = storage_group(&gvr.group, &gvr.resource);
+        let same = |other: &&Arc<Resource>| {
+            other.gvr.resource == gvr.resource && other.storage_group() == place
+        };
+        self.all.iter().filter(same).collect()
+    }
+
+    /// The kind in which the objects of `resource` are stored.
+    pub(super) fn storage_kind(&self, resource: &Resource) -> GroupVersionKind {
+        if let Some(custom) = &resource.custom {
+            return GroupVersionKind { version: custom.storage_version.clone(), ..resource.kind.clone() };
+        }
+        let first = self.equivalent(&resource.gvr).first().map(|first| first.kind.clone());
+        first.unwrap_or_else(|| resource.kind.clone())
+    }
+
+    /// The resource whose objects are of `kind`.
+    pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
+        self.all.iter().find(|resource| resource.kind == *kind)
+    }
+
+    pub(super) fn all(&self) -> &[Arc<Resource>] {
+        &self.all
+    }
+
+    /// The named groups with their versions, in order; the core group is not one of them.
+    fn groups(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+        for resource in self.all.iter().filter(|resource| !resource.gvr.group.is_empty()) {
+            let (group, version) = (resource.gvr.group.as_str(), resource.gvr.version.as_str());
+            match groups.iter_mut().find(|(name, _)| *name == group) {
+                Some((_, versions)) if versions.contains(&version) => {}
+                Some((_, versions)) => versions.push(version),
+                None => groups.push((group, vec![version])),
+            }
+        }
+        groups
+    }
+
+    /// `/apis`: an `APIGroupList`.
+    pub(super) fn group_list(&self) -> Value {
+        let groups: Vec<Value> =
+            self.groups().into_iter().map(|(name, versions)| group_document(name, &versions)).collect();
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    }
+
+    /// `/apis/GROUP`: an `APIGroup`.
+    pub(super) fn group(&self, group: &str) -> Option<Value> {
+        let (name, versions) = self.groups().into_iter().find(|(name, _)| *name == group)?;
+        let mut document = group_document(name, &versions);
+        document["kind"] = "APIGroup".into();
+        document["apiVersion"] = "v1".into();
+        Some(document)
+    }
+
+    /// `/api/v1` and `/apis/GROUP/VERSION`: an `APIResourceList`.
+    pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
+        let of_version = |resource: &&Arc<Resource>| resource.gvr.group == group && resource.gvr.version == version;
+        let mut resources = Vec::new();
+        for resource in self.all.iter().filter(of_version) {
+            let mut entry = json!({
+                "name": resource.gvr.resource,
+                "singularName": resource.singular,
+                "namespaced": resource.namespaced,
+                "kind": resource.kind.kind,
+                "verbs": resource.verbs,
+            });
+            if !resource.short_names.is_empty() {
+                entry["shortNames"] = json!(resource.short_names);
+            }
+            if !resource.categories.is_empty() {
+                entry["categories"] = json!(resource.categories);
+            }
+            resources.push(entry);
+            for subresource in &resource.subresources {
+                let mut entry = json!({
+                    "name": format!("{}/{}", resource.gvr.resource, subresource.name),
+                    "singularName": "",
+                    "namespaced": resource.namespaced,
+                    "kind": subresource.kind.kind,
+                    "verbs": subresource.verbs,
+                });
+                if subresource.kind.group != group || subresource.kind.version != version {
+                    entry["group"] = json!(subresource.kind.group);
+                    entry["version"] = json!(subresource.kind.version);
+                }
+                resources.push(entry);
+            }
+        }
+        if resources.is_empty() {
+            return None;
+        }
+        let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+        }))
+    }
+
+    /// `/api` in the aggregated form.
+    pub(super) fn aggregated_core(&self) -> Value {
+        aggregated(vec![self.aggregated_group("", &["v1"])])
+    }
+
+    /// `/apis` in the aggregated form.
+    pub(super) fn aggregated_groups(&self) -> Value {
+        let groups = self.groups();
+        aggregated(groups.iter().map(|(name, versions)| self.aggregated_group(name, versions)).collect())
+    }
+
+    fn aggregated_group(&self, group: &str, versions: &[&str]) -> Value {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|version| {
+                let resources: Vec<Value> = self
+                    .all
+                    .iter()
+                    .filter(|resource| resource.gvr.group == group && resource.gvr.version == *version)
+                    .map(|resource| aggregated_resource(resource))
+                    .collect();
+                json!({"version": version, "resources": resources, "freshness": "Current"})
+            })
+            .collect();
+        let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+        json!({"metadata": metadata, "versions": versions})
+    }
+}
+
+fn group_document(name: &str, versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({"name": name, "preferredVersion": versions.first(), "versions": versions})
+}
+
+fn aggregated(items: Vec<Value>) -> Value {
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let subresources: Vec<Value> = resource
+        .subresources
+        .iter()
+        .map(|subresource| {
+            json!({
+                "subresource": subresource.name,
+                "responseKind": subresource.kind,
+                "verbs": subresource.verbs,
+            })
+        })
+        .collect();
+    let mut entry = json!({
+        "resource": resource.gvr.resource,
+        "responseKind": resource.kind,
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.verbs,
+    });
+    for (field, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !values.is_empty() {
+            entry[field] = json!(values);
+        }
+    }
+    if !subresources.is_empty() {
+        entry["subresources"] = json!(subresources);
+    }
+    entry
+}

@@ -1,0 +1,222 @@
+//! `metadata` of an object: what the server writes into it, and what it refuses.
+
+use serde_json::{Map, Value, json};
+
+use super::discovery::Resource;
+use crate::attributes::GroupVersionKind;
+use crate::names;
+use crate::status::{FieldError, Status};
+
+/// The most bytes that all annotations together may have.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// `metadata.FIELD` as text; empty if it is missing.
+pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Sets `metadata.FIELD`.
+pub(super) fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(metadata) = metadata_mut(object) {
+        metadata.insert(field.to_owned(), value);
+    }
+}
+
+pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
+    metadata_mut(object)?.remove(field)
+}
+
+fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({}));
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut()
+}
+
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+}
+
+pub(super) fn is_deleting(object: &Value) -> bool {
+    !text(object, "deletionTimestamp").is_empty()
+}
+
+/// The time as the API writes it: UTC, whole seconds.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Takes out what a client must not say, and what the API leaves out when it is empty.
+///
+/// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.
+pub(super) fn wipe(object: &mut Value) {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        remove(object, field);
+    }
+}
+
+/// Takes empty members out of the metadata, as its JSON form has none.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
+pub(super) fn without_empty_members(object: &mut Value) {
+    if let Some(metadata) = metadata_mut(object) {
+        metadata.retain(|_, value| match value {
+            Value::Null => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            Value::Number(number) => number.as_i64() != Some(0),
+            Value::Bool(_) => true,
+        });
+    }
+}
+
+/// A 400 if a member of the metadata has the wrong JSON type.
+///
+/// # Errors
+/// The Status that the client gets.
+pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
+    let Some(metadata) = object.get("metadata") else { return Ok(()) };
+    let wrong = |field: &str, go_type: &str, value: &Value| {
+        let found = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        Box::new(Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal {found} into Go struct field \
+             {}.metadata{field} of type {go_type}",
+            kind.kind, kind.version, kind.kind, kind.kind
+        )))
+    };
+    let metadata = match metadata {
+        Value::Object(metadata) => metadata,
+        Value::Null => return Ok(()),
+        other => return Err(wrong("", "v1.ObjectMeta", other)),
+    };
+    for (field, value) in metadata {
+        let expected = match field.as_str() {
+            "name" | "generateName" | "namespace" | "resourceVersion" | "uid" => "string",
+            "labels" | "annotations" => "map[string]string",
+            "finalizers" => "[]string",
+            _ => continue,
+        };
+        let is_text = |value: &Value| value.is_string() || value.is_null();
+        let fits = match value {
+            Value::Null => true,
+            Value::String(_) => expected == "string",
+            Value::Object(members) => expected.starts_with("map") && members.values().all(is_text),
+            Value::Array(items) => expected.starts_with("[]") && items.iter().all(is_text),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        if !fits {
+            return Err(wrong(&format!(".{field}"), expected, value));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the metadata of a new object.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
+pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut invalid = |field: String, value: &str, what: String| {
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field,
+            detail: format!("Invalid value: {}: {what}", Value::from(value)),
+        });
+    };
+    let name = text(object, "name");
+    for what in name_errors(name, resource) {
+        invalid("metadata.name".to_owned(), name, what);
+    }
+    let members = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).into_iter().flatten()
+    };
+    for (key, value) in members("labels") {
+        for what in names::label_key(key) {
+            invalid("metadata.labels".to_owned(), key, what);
+        }
+        let value = value.as_str().unwrap_or_default();
+        for what in names::label_value(value) {
+            invalid("metadata.labels".to_owned(), value, what);
+        }
+    }
+    let mut annotations_size = 0;
+    for (key, value) in members("annotations") {
+        for what in names::label_key(&key.to_lowercase()) {
+            invalid("metadata.annotations".to_owned(), key, what);
+        }
+        annotations_size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    for finalizer in finalizers.filter_map(Value::as_str) {
+        for what in names::label_key(finalizer) {
+            invalid("metadata.finalizers".to_owned(), finalizer, what);
+        }
+    }
+    if annotations_size > ANNOTATIONS_LIMIT {
+        errors.push(FieldError {
+            reason: "FieldValueTooLong",
+            field: "metadata.annotations".to_owned(),
+            detail: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
+        });
+    }
+    if name.is_empty() {
+        errors.insert(
+            0,
+            FieldError {
+                reason: "FieldValueRequired",
+                field: "metadata.name".to_owned(),
+                detail: "Required value: name or generateName is required".to_owned(),
+            },
+        );
+    }
+    errors
+}
+
+fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
+    if name.is_empty() {
+        return Vec::new();
+    }
+    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`.
+        ("", "namespaces") if name.contains('.') => vec!["must not contain dots".to_owned()],
+        ("", "namespaces") => names::dns1123_label(name),
+        ("", "services") => names::dns1035_label(name),
+        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`.
+        ("rbac.authorization.k8s.io", _) => match name {
+            "." | ".." => vec![format!("may not be '{name}'")],
+            _ => ["/", "%"]
+                .iter()
+                .filter(|part| name.contains(**part))
+                .map(|part| format!("may not contain '{part}'"))
+                .collect(),
+        },
+        _ => names::dns1123_subdomain(name),
+    }
+}
+
+/// What an update may not change, once the server has filled in what the client left out.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
+pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"] {
+        let value = text(new, field);
+        if value != text(old, field) {
+            errors.push(FieldError {
+                reason: "FieldValueInvalid",
+                field: format!("metadata.{field}"),
+                detail: format!("Invalid value: {}: field is immutable", Value::from(value)),
+            });
+        }
+    }
+    errors
+}

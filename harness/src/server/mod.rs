@@ -1,0 +1,173 @@
+//! The Kubernetes REST API around the dispatcher, in memory.
+//!
+//! No admission rule lives here: the server decodes, stores and answers, and asks the
+//! [dispatcher](crate::dispatcher) in between.
+
+mod admission;
+mod answer;
+mod audit_log;
+mod authentication;
+mod body;
+mod connect;
+mod conversion;
+mod create;
+mod custom_resources;
+mod defaulting;
+mod delete;
+mod discovery;
+mod metadata;
+mod options;
+mod plugins;
+mod read;
+mod request;
+mod route;
+mod scale;
+mod state;
+mod storage;
+mod strategy;
+mod update;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use serde_json::{Value, json};
+
+pub use self::authentication::Authentication;
+use self::admission::Admission;
+use self::discovery::Resource;
+use self::state::{Services, State};
+use self::storage::{Key, ObjectReader as _, Storage};
+use crate::status::Status;
+
+/// The namespaces that a server has from the start.
+const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// Which service.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ServiceName {
+    /// The service's namespace.
+    pub namespace: String,
+    /// The service's name.
+    pub name: String,
+}
+
+/// Gets one `audit.k8s.io/v1` Event for each request, at stage `ResponseComplete` and level `Request`.
+pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
+
+/// What an [`ApiServer`] is told beside its requests.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Where services listen, by name: host (a name or an IP) and port, whatever port the webhook asks for. Looked at
+    /// before the stored Services.
+    pub services: BTreeMap<ServiceName, (String, u16)>,
+    /// Gets the audit events.
+    pub audit: Option<AuditSink>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("services", &self.services).finish_non_exhaustive()
+    }
+}
+
+/// An API server with its objects in memory. Clones are the same server.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    server: Arc<Server>,
+}
+
+#[derive(Debug)]
+struct Server {
+    state: Arc<State>,
+    admission: Admission,
+    options: Options,
+}
+
+impl ApiServer {
+    /// A server with the namespaces that a cluster has from the start.
+    pub fn new(options: Options) -> Self {
+        let storage = Arc::new(Storage::default());
+        for name in FIRST_NAMESPACES {
+            let mut namespace = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {
+                    "name": name,
+                    "uid": uuid::Uuid::new_v4().to_string(),
+                    "creationTimestamp": metadata::now(),
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            defaulting::set_defaults(&mut namespace);
+            if storage.insert(&namespace_key(name), namespace).is_err() {
+                unreachable!("the storage is new and the names differ");
+            }
+        }
+        let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
+        let state = Arc::new(State::new(storage));
+        let admission = Admission::new(&state, Arc::new(services));
+        Self { server: Arc::new(Server { state, admission, options }) }
+    }
+
+    /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.
+    pub fn router(&self, authentication: Authentication) -> Router {
+        let authenticate =
+            axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
+        Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+}
+
+impl Server {
+    /// Takes over what was written, where the server itself depends on it.
+    fn has_changed(&self, resource: &Resource) -> Result<(), Box<Status>> {
+        match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => self.admission.reload_webhooks(),
+            (custom_resources::GROUP, custom_resources::RESOURCE) => {
+                self.state.reload_resources();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes the objects of a namespace that is being deleted, and the namespace itself once none is left.
+    fn empty_namespace(&self, name: &str) -> Result<(), Box<Status>> {
+        let storage = &self.state.storage;
+        let Some(namespace) = storage.get("", "namespaces", "", name) else { return Ok(()) };
+        if storage.empty_namespace(name) && !metadata::has_finalizers(&namespace) {
+            let key = namespace_key(name);
+            if storage.remove(&key, &namespace).is_err() {
+                let why = "the object has been modified; please apply your changes to the latest version and try again";
+                return Err(Box::new(Status::conflict("", "namespaces", name, why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the namespace of an object that is gone, if it was waiting for that.
+    fn finish_namespace(&self, gone: &Key) {
+        let storage = &self.state.storage;
+        let namespace = storage.get("", "namespaces", "", &gone.namespace);
+        if let Some(namespace) = namespace
+            && metadata::is_deleting(&namespace)
+            && storage.empty_namespace(&gone.namespace)
+            && !metadata::has_finalizers(&namespace)
+        {
+            // Somebody who is faster does the same.
+            let _ = storage.remove(&namespace_key(&gone.namespace), &namespace);
+        }
+    }
+}
+
+fn namespace_key(name: &str) -> Key {
+    Key {
+        group: String::new(),
+        resource: "namespaces".to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    }
+}

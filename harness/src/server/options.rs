@@ -1,0 +1,126 @@
+//! `CreateOptions`, `UpdateOptions` and `DeleteOptions`: from the query and the body.
+
+use serde_json::{Map, Value, json};
+
+use super::request::Query;
+use crate::status::{FieldError, Status};
+
+const GROUP: &str = "meta.k8s.io";
+
+/// The options of a request.
+#[derive(Clone, Debug)]
+pub(super) struct RequestOptions {
+    /// As in `request.options` of a review.
+    pub(super) document: Value,
+    pub(super) dry_run: bool,
+}
+
+/// The options of a create, an update or a patch: `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+///
+/// A patch shows `UpdateOptions` to admission. Source: apiserver pkg/endpoints/handlers/patch.go,
+/// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
+///
+/// # Errors
+/// 422 for a value that the API does not know.
+pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<Status>> {
+    let shown = if kind == "PatchOptions" { "UpdateOptions" } else { kind };
+    let mut document = json!({"kind": shown, "apiVersion": "meta.k8s.io/v1"});
+    let mut errors = Vec::new();
+    let dry_run = dry_run(query.all("dryRun"), &mut errors);
+    if !query.all("dryRun").is_empty() {
+        document["dryRun"] = json!(query.all("dryRun"));
+    }
+    for field in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
+            document[field] = value.into();
+        }
+    }
+    let validation = query.first("fieldValidation").unwrap_or_default();
+    if !["", "Ignore", "Strict", "Warn"].contains(&validation) {
+        errors.push(not_supported(
+            "fieldValidation",
+            &Value::from(validation).to_string(),
+            "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+        ));
+    }
+    if errors.is_empty() {
+        Ok(RequestOptions { document, dry_run })
+    } else {
+        Err(Box::new(Status::invalid(GROUP, kind, "", &errors)))
+    }
+}
+
+/// The options of a delete: the body, or the query if there is no body.
+///
+/// Source: apiserver pkg/endpoints/handlers/delete.go.
+///
+/// # Errors
+/// 400 for a body that is something else, 422 for a value that the API does not know.
+pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
+    let mut members = match body {
+        Some(Value::Object(members)) => members,
+        Some(_) | None => of_delete_query(query),
+    };
+    let kind = members.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions").to_owned();
+    if kind != "DeleteOptions" {
+        let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("v1");
+        return Err(Box::new(Status::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ))));
+    }
+    members.insert("kind".to_owned(), kind.into());
+    members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    members.retain(|_, value| !value.is_null());
+    let mut errors = Vec::new();
+    let wanted: Vec<String> = members
+        .get("dryRun")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|value| value.as_str().unwrap_or_default().to_owned())
+        .collect();
+    let dry_run = dry_run(&wanted, &mut errors);
+    if let Some(policy) = members.get("propagationPolicy").and_then(Value::as_str)
+        && !["Foreground", "Background", "Orphan"].contains(&policy)
+    {
+        errors.push(not_supported(
+            "propagationPolicy",
+            &Value::from(policy).to_string(),
+            "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+        ));
+    }
+    if errors.is_empty() {
+        Ok(RequestOptions { document: Value::Object(members), dry_run })
+    } else {
+        Err(Box::new(Status::invalid(GROUP, "DeleteOptions", "", &errors)))
+    }
+}
+
+fn of_delete_query(query: &Query) -> Map<String, Value> {
+    let mut members = Map::new();
+    if !query.all("dryRun").is_empty() {
+        members.insert("dryRun".to_owned(), json!(query.all("dryRun")));
+    }
+    if let Some(policy) = query.first("propagationPolicy") {
+        members.insert("propagationPolicy".to_owned(), policy.into());
+    }
+    if let Some(seconds) = query.first("gracePeriodSeconds").and_then(|seconds| seconds.parse::<i64>().ok()) {
+        members.insert("gracePeriodSeconds".to_owned(), seconds.into());
+    }
+    members
+}
+
+fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|value| value != "All") {
+        errors.push(not_supported("dryRun", &json!(values).to_string(), "supported values: \"All\""));
+    }
+    !values.is_empty()
+}
+
+fn not_supported(field: &str, value: &str, supported: &str) -> FieldError {
+    FieldError {
+        reason: "FieldValueNotSupported",
+        field: field.to_owned(),
+        detail: format!("Unsupported value: {value}: {supported}"),
+    }
+}

@@ -1,0 +1,93 @@
+//! The in-tree admission plugins that the server imitates.
+//!
+//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `Priority`,
+//! `DefaultTolerationSeconds`, `TaintNodesByCondition`, `DefaultStorageClass`, `StorageObjectInUseProtection`,
+//! `RuntimeClass`, `ResourceQuota`, `DefaultIngressClass`, the certificate plugins and the CEL policies.
+
+mod limit_ranger;
+mod namespace_lifecycle;
+
+pub(crate) use self::limit_ranger::LimitRanger;
+pub(crate) use self::namespace_lifecycle::NamespaceLifecycle;
+
+use serde_json::Value;
+
+use crate::attributes::Attributes;
+use crate::status::Status;
+
+/// 403 about the object of the request, which may not have its final name yet.
+///
+/// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
+fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
+    let object_name = || {
+        let metadata = attributes.object.as_ref()?.get("metadata")?;
+        ["name", "generateName"]
+            .iter()
+            .filter_map(|field| metadata.get(field).and_then(Value::as_str))
+            .find(|name| !name.is_empty())
+    };
+    let name = if attributes.name.is_empty() { object_name().unwrap_or("Unknown") } else { &attributes.name };
+    Box::new(Status::forbidden(&attributes.resource.group, &attributes.resource.resource, name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+    use crate::server::storage::ObjectReader;
+
+    /// A few stored objects by their resource's name.
+    pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);
+
+    impl ObjectReader for Stored {
+        fn get(&self, _group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+            self.list("", resource, namespace).into_iter().find(|object| object["metadata"]["name"] == name)
+        }
+
+        fn list(&self, _group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
+            let in_namespace = |object: &Value| {
+                namespace.is_empty() || object["metadata"]["namespace"].as_str() == Some(namespace)
+            };
+            let of_resource =
+                self.0.iter().filter(|(stored, object)| *stored == resource && in_namespace(object));
+            of_resource.map(|(_, object)| Arc::new(object.clone())).collect()
+        }
+    }
+
+    /// A request for an object of the core group in the namespace `ns`.
+    pub(super) fn request(operation: Operation, resource: &str, kind: &str, object: Value) -> Attributes {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Attributes {
+            operation,
+            resource: GroupVersionResource::new("", "v1", resource),
+            subresource: String::new(),
+            kind: GroupVersionKind::new("", "v1", kind),
+            namespace: "ns".to_owned(),
+            name,
+            object: Some(object),
+            old_object: None,
+            options: None,
+            dry_run: false,
+            user: UserInfo::default(),
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_object_as_far_as_it_has_a_name() {
+        for (metadata, name) in [
+            (json!({"name": "x"}), "x"),
+            (json!({"name": "", "generateName": "x-"}), "x-"),
+            (json!({}), "Unknown"),
+        ] {
+            let mut attributes =
+                request(Operation::Create, "configmaps", "ConfigMap", json!({"metadata": metadata}));
+            attributes.name.clear();
+            let status = forbidden(&attributes, "no");
+            assert_eq!(status.message, format!("configmaps \"{name}\" is forbidden: no"));
+        }
+    }
+}

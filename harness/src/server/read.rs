@@ -1,0 +1,147 @@
+//! Reads objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::answer::{Answer, List};
+use super::request::ObjectRequest;
+use super::storage::ObjectReader as _;
+use super::{create, metadata, scale};
+use crate::selector::{Selector, labels_of};
+use crate::status::{Status, Unsupported};
+
+/// GET of one object.
+pub(super) fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let target = &request.target;
+    let resource = &target.resource;
+    let state = &request.server.state;
+    let Some(stored) = state.storage.at(&create::key(request, &target.name)) else {
+        return Err(Box::new(Status::not_found(&resource.gvr.group, &resource.gvr.resource, &target.name)));
+    };
+    let object = state.in_version_of(&stored, resource).map_err(create::conversion_failed)?;
+    match target.subresource.as_str() {
+        "" | "status" => Ok(Answer::ok(object)),
+        "scale" => Ok(Answer::ok(Arc::new(scale::of(&object, resource)))),
+        other => {
+            let what = format!("reading {}/{other}", resource.gvr.resource);
+            Err(Box::new(Status::unsupported(&Unsupported { what })))
+        }
+    }
+}
+
+/// GET of a collection.
+pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if request.query.first("watch").is_some_and(|watch| watch != "false" && watch != "0") {
+        return Err(Box::new(Status::unsupported(&Unsupported { what: "watches".to_owned() })));
+    }
+    let resource = &request.target.resource;
+    Ok(Answer::List(List {
+        api_version: resource.kind.api_version(),
+        kind: resource.list_kind.clone(),
+        resource_version: request.server.state.storage.resource_version().to_string(),
+        items: selected(request)?,
+        typed_items: resource.custom.is_some(),
+    }))
+}
+
+/// The objects that the path and the selectors of the query pick, in the version of the path.
+pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<Vec<Arc<Value>>, Box<Status>> {
+    let target = &request.target;
+    let resource = &target.resource;
+    let labels = label_selector(request.query.first("labelSelector").unwrap_or_default())?;
+    let fields = field_selector(request.query.first("fieldSelector").unwrap_or_default())?;
+    let state = &request.server.state;
+    let stored = state.storage.list(resource.storage_group(), &resource.gvr.resource, &target.namespace);
+    stored
+        .iter()
+        .filter(|object| labels.is_empty() || labels.matches(&labels_of(object).unwrap_or_default()))
+        .filter(|object| fields.iter().all(|field| field.matches(object)))
+        .map(|object| state.in_version_of(object, resource).map_err(create::conversion_failed))
+        .collect()
+}
+
+/// One requirement of a field selector: on the name or the namespace.
+struct FieldRequirement {
+    field: String,
+    equal: bool,
+    value: String,
+}
+
+impl FieldRequirement {
+    fn matches(&self, object: &Value) -> bool {
+        (metadata::text(object, &self.field) == self.value) == self.equal
+    }
+}
+
+/// Source: apimachinery pkg/fields/selector.go; the fields that every resource has.
+fn field_selector(text: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
+    let mut requirements = Vec::new();
+    for term in text.split(',').filter(|term| !term.is_empty()) {
+        let split = ["!=", "==", "="].iter().find_map(|operator| Some((term.split_once(operator)?, *operator)));
+        let Some(((path, value), operator)) = split else {
+            let message = format!("invalid selector: '{text}'; can't understand '{term}'");
+            return Err(Box::new(Status::bad_request(message)));
+        };
+        let Some(field) = path.strip_prefix("metadata.").filter(|field| ["name", "namespace"].contains(field)) else {
+            return Err(Box::new(Status::bad_request(format!(
+                "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                Value::from(path)
+            ))));
+        };
+        requirements.push(FieldRequirement {
+            field: field.to_owned(),
+            equal: operator != "!=",
+            value: value.to_owned(),
+        });
+    }
+    Ok(requirements)
+}
+
+/// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+///
+/// Source: apimachinery pkg/labels/selector.go, `Parse`.
+fn label_selector(text: &str) -> Result<Selector, Box<Status>> {
+    let mut expressions = Vec::new();
+    let mut expression = |key: &str, operator: &str, values: Vec<&str>| {
+        expressions.push(serde_json::json!({"key": key.trim(), "operator": operator, "values": values}));
+    };
+    for term in terms(text) {
+        let set = |word: &str| {
+            let (key, rest) = term.split_once(word)?;
+            let values = rest.trim().strip_prefix('(')?.strip_suffix(')')?;
+            Some((key, values.split(',').map(str::trim).collect::<Vec<_>>()))
+        };
+        if let Some((key, values)) = set(" notin ").or_else(|| set(" notin")) {
+            expression(key, "NotIn", values);
+        } else if let Some((key, values)) = set(" in ").or_else(|| set(" in")) {
+            expression(key, "In", values);
+        } else if let Some((key, value)) = term.split_once("!=") {
+            expression(key, "NotIn", vec![value.trim()]);
+        } else if let Some((key, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
+            expression(key, "In", vec![value.trim()]);
+        } else if let Some(key) = term.strip_prefix('!') {
+            expression(key, "DoesNotExist", vec![]);
+        } else {
+            expression(term, "Exists", vec![]);
+        }
+    }
+    Selector::parse(&serde_json::json!({"matchExpressions": expressions}))
+        .map_err(|error| Box::new(Status::bad_request(format!("unable to parse requirement: {error}"))))
+}
+
+/// Splits at the commas that are not in parentheses.
+fn terms(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .map(str::trim)
+    .filter(|term| !term.is_empty())
+    .collect()
+}

@@ -1,0 +1,138 @@
+//! The server as the dispatcher sees it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::Value;
+
+use super::ServiceName;
+use super::custom_resources;
+use super::conversion::{self, Converter};
+use super::defaulting;
+use super::discovery::{Resource, Resources};
+use super::storage::{ObjectReader, Storage};
+use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::client::ServiceResolver;
+use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::config::ServiceReference;
+use crate::selector::{Labels, labels_of};
+
+/// Stored objects and served resources.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) storage: Arc<Storage>,
+    resources: RwLock<Arc<Resources>>,
+}
+
+impl State {
+    pub(super) fn new(storage: Arc<Storage>) -> Self {
+        Self { storage, resources: RwLock::new(Arc::new(Resources::with([]))) }
+    }
+
+    /// The resources as they are served now.
+    pub(super) fn resources(&self) -> Arc<Resources> {
+        Arc::clone(&self.resources.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Serves what the stored definitions of custom resources say.
+    pub(super) fn reload_resources(&self) {
+        let definitions = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        let custom = definitions.iter().flat_map(|definition| custom_resources::resources(definition));
+        let resources = Arc::new(Resources::with(custom));
+        *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
+    }
+
+    /// A stored object in the version of `resource`.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when the versions differ and cannot be converted.
+    pub(super) fn in_version_of(
+        &self,
+        stored: &Arc<Value>,
+        resource: &Resource,
+    ) -> Result<Arc<Value>, ConversionError> {
+        if GroupVersionKind::of(stored) == resource.kind {
+            return Ok(Arc::clone(stored));
+        }
+        self.convert(stored, &resource.kind).map(Arc::new)
+    }
+}
+
+impl ClusterState for State {
+    fn namespace_labels(&self, name: &str) -> Option<Labels> {
+        let namespace = self.storage.get("", "namespaces", "", name)?;
+        Some(labels_of(&namespace).unwrap_or_default())
+    }
+
+    fn equivalent_resources(&self, resource: &GroupVersionResource, subresource: &str) -> Vec<EquivalentResource> {
+        let resources = self.resources();
+        let equivalent = resources.equivalent(resource).into_iter().map(|equivalent| EquivalentResource {
+            resource: equivalent.gvr.clone(),
+            kind: if subresource.is_empty() {
+                Some(equivalent.kind.clone())
+            } else {
+                equivalent.subresource(subresource).map(|subresource| subresource.kind.clone())
+            },
+        });
+        equivalent.collect()
+    }
+
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        let from = GroupVersionKind::of(object);
+        let converter = if self.is_built_in(&from) { Converter::Scheme } else { Converter::CustomResource };
+        conversion::convert(object, kind, converter)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        defaulting::set_defaults(object);
+        let kind = GroupVersionKind::of(object);
+        if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
+            custom_resources::set_defaults(object);
+        }
+    }
+
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        let resources = self.resources();
+        let of_subresource =
+            || resources.all().iter().any(|r| r.subresources.iter().any(|subresource| subresource.kind == *kind));
+        match resources.of_kind(kind) {
+            Some(resource) => resource.custom.is_none(),
+            None => of_subresource(),
+        }
+    }
+}
+
+/// Finds services by the map of the options, then among the stored Services.
+#[derive(Debug)]
+pub(super) struct Services {
+    pub(super) known: BTreeMap<ServiceName, (String, u16)>,
+    pub(super) storage: Arc<Storage>,
+}
+
+/// Source: kube-aggregator pkg/apiserver/resolvers.go and apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
+impl ServiceResolver for Services {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
+        if let Some((host, port)) = self.known.get(&name) {
+            return Ok((host.clone(), *port));
+        }
+        let Some(stored) = self.storage.get("", "services", &service.namespace, &service.name) else {
+            return Err(format!("service \"{}\" not found", service.name));
+        };
+        let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let cluster_ip = text("/spec/clusterIP");
+        match text("/spec/type") {
+            "ExternalName" => return Ok((text("/spec/externalName").to_owned(), service.port)),
+            "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {}
+            other => return Err(format!("unsupported service type \"{other}\"")),
+        }
+        if cluster_ip.is_empty() || cluster_ip == "None" {
+            return Err(format!("cannot route to service with ClusterIP \"{cluster_ip}\""));
+        }
+        let mut ports = stored.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        if ports.any(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(service.port))) {
+            return Ok((cluster_ip.to_owned(), service.port));
+        }
+        Err(format!("no service port {} found for service \"{}\"", service.port, service.name))
+    }
+}

@@ -1,0 +1,265 @@
+//! What a resource's strategy does to an object before it is stored: names, times, status, generation.
+
+use serde_json::{Value, json};
+
+use super::admission;
+use super::custom_resources;
+use super::defaulting;
+use super::discovery::Resource;
+use super::metadata;
+use crate::config::{self, ConfigError};
+use crate::status::Status;
+
+/// The letters of generated names: no vowels, so that no words come to be.
+///
+/// Source: apimachinery pkg/util/rand/rand.go.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX: usize = 5;
+/// Source: apiserver pkg/storage/names/generate.go.
+const LONGEST_BASE: usize = 63 - SUFFIX;
+
+/// The resources whose strategy counts `metadata.generation`.
+///
+/// Source: kubernetes pkg/registry, `PrepareForCreate` of each strategy.
+const COUNTED: [&str; 25] = [
+    "pods",
+    "replicationcontrollers",
+    "podtemplates",
+    "deployments.apps",
+    "replicasets.apps",
+    "daemonsets.apps",
+    "statefulsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "poddisruptionbudgets.policy",
+    "ingresses.networking.k8s.io",
+    "ingressclasses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "endpointslices.discovery.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "priorityclasses.scheduling.k8s.io",
+    "csidrivers.storage.k8s.io",
+];
+
+/// A name from `generateName`.
+pub(super) fn generated_name(base: &str) -> String {
+    let mut end = base.len().min(LONGEST_BASE);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    let random = uuid::Uuid::new_v4();
+    // The first bytes of a random UUID are random throughout.
+    let suffix = random.as_bytes().iter().take(SUFFIX).map(|byte| {
+        let letter = ALPHABET.get(usize::from(*byte) % ALPHABET.len()).copied().unwrap_or(b'b');
+        char::from(letter)
+    });
+    base.get(..end).unwrap_or_default().chars().chain(suffix).collect()
+}
+
+fn counts_generation(resource: &Resource) -> bool {
+    resource.custom.is_some() || COUNTED.contains(&resource.gvr.group_resource().as_str())
+}
+
+/// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`.
+pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
+    metadata::remove(object, "deletionTimestamp");
+    metadata::remove(object, "deletionGracePeriodSeconds");
+    metadata::set(object, "uid", uuid::Uuid::new_v4().to_string().into());
+    metadata::set(object, "creationTimestamp", metadata::now().into());
+    if counts_generation(resource) {
+        metadata::set(object, "generation", 1.into());
+    }
+    // The kubelet writes a Node's status with its create.
+    let keeps_status = resource.gvr.group_resource() == "nodes";
+    if resource.has_status() && !keeps_status {
+        reset_status(object);
+    }
+    match resource.gvr.group_resource().as_str() {
+        "namespaces" => {
+            let name = metadata::text(object, "name").to_owned();
+            if let Some(spec) = object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
+            {
+                let finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+                let missing = !finalizers.iter().any(|finalizer| finalizer == "kubernetes");
+                let all: Vec<Value> =
+                    finalizers.into_iter().chain(missing.then(|| "kubernetes".into())).collect();
+                *spec = json!({"finalizers": all});
+            }
+            set_status(object, json!({"phase": "Active"}));
+            set_label(object, "kubernetes.io/metadata.name", &name);
+        }
+        "pods" => {
+            let quality = quality_of_service(object);
+            set_status(object, json!({"phase": "Pending", "qosClass": quality}));
+        }
+        "persistentvolumeclaims" | "persistentvolumes" => set_status(object, json!({"phase": "Pending"})),
+        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::establish(object),
+        _ => {}
+    }
+}
+
+fn set_status(object: &mut Value, status: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}
+
+/// Takes the status away; a default may put an empty one in its place.
+fn reset_status(object: &mut Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.remove("status");
+    }
+    defaulting::set_defaults(object);
+}
+
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
+fn set_label(object: &mut Value, key: &str, value: &str) {
+    let mut labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    if let Some(members) = labels.as_object_mut() {
+        members.insert(key.to_owned(), value.into());
+    }
+    metadata::set(object, "labels", labels);
+}
+
+/// Source: kubernetes pkg/apis/core/v1/helper/qos/qos.go.
+fn quality_of_service(pod: &Value) -> &'static str {
+    let mut any = false;
+    let mut all_limited = true;
+    for pointer in ["/spec/containers", "/spec/initContainers"] {
+        for container in pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten() {
+            let amount = |kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}"));
+            for name in ["cpu", "memory"] {
+                let (request, limit) = (amount("requests", name), amount("limits", name));
+                any |= request.is_some() || limit.is_some();
+                all_limited &= limit.is_some() && request.is_none_or(|request| Some(request) == limit);
+            }
+        }
+    }
+    match (any, all_limited) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+/// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`, and the resources' `PrepareForUpdate`.
+pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let keep = field == "uid" && !metadata::text(object, "uid").is_empty();
+        if keep {
+            continue;
+        }
+        match old.pointer(&format!("/metadata/{field}")) {
+            Some(value) => metadata::set(object, field, value.clone()),
+            None => {
+                metadata::remove(object, field);
+            }
+        }
+    }
+    if resource.gvr.group_resource() == "namespaces" {
+        let name = metadata::text(object, "name").to_owned();
+        set_label(object, "kubernetes.io/metadata.name", &name);
+    }
+    if subresource == "status" {
+        keep_all_but_status(object, old, resource);
+    } else if resource.has_status() {
+        keep(object, old, "status");
+        if resource.gvr.group_resource() == "namespaces" {
+            keep(object, old, "spec");
+        }
+    }
+    if counts_generation(resource) {
+        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        let generation = if same_intent(object, old) { generation } else { generation + 1 };
+        metadata::set(object, "generation", generation.into());
+    }
+}
+
+/// What `/status` may not change.
+fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
+    let fields: Vec<String> = object
+        .as_object()
+        .into_iter()
+        .chain(old.as_object())
+        .flat_map(|members| members.keys().cloned())
+        .filter(|field| !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()))
+        .collect();
+    for field in fields {
+        keep(object, old, &field);
+    }
+    if resource.custom.is_some() {
+        // Of the metadata nothing but the managed fields may change.
+        let resource_version = object.pointer("/metadata/resourceVersion").cloned();
+        keep(object, old, "metadata");
+        if let Some(resource_version) = resource_version {
+            metadata::set(object, "resourceVersion", resource_version);
+        }
+    }
+}
+
+fn keep(object: &mut Value, old: &Value, field: &str) {
+    let Some(members) = object.as_object_mut() else { return };
+    match old.get(field) {
+        Some(value) => members.insert(field.to_owned(), value.clone()),
+        None => members.remove(field),
+    };
+}
+
+/// Whether two objects differ at most in metadata and status.
+fn same_intent(object: &Value, old: &Value) -> bool {
+    let intent = |object: &Value| {
+        let mut members = object.as_object().cloned().unwrap_or_default();
+        members.remove("metadata");
+        members.remove("status");
+        members
+    };
+    intent(object) == intent(old)
+}
+
+/// Whether an update may leave out the resource version.
+///
+/// Source: `AllowUnconditionalUpdate` of each strategy; seen on kube-apiserver for webhook configurations.
+pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
+    let never = [admission::GROUP, custom_resources::GROUP, "apiregistration.k8s.io", "coordination.k8s.io"];
+    resource.custom.is_none() && !never.contains(&resource.gvr.group.as_str())
+}
+
+/// What the server itself has to understand: metadata, webhook configurations and definitions of custom resources.
+///
+/// # Errors
+/// 422 for what is wrong, 501 for what is not imitated.
+pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<Status>> {
+    let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
+    let is_configuration =
+        group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural);
+    let errors =
+        if is_configuration { config::validate(object) } else { metadata::validate(object, resource) };
+    if !errors.is_empty() {
+        let name = metadata::text(object, "name");
+        return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
+    }
+    if is_configuration {
+        return validate_configuration(object);
+    }
+    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
+        return custom_resources::validate(object);
+    }
+    Ok(())
+}
+
+/// Whether the dispatcher can take the configuration over.
+fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
+    match config::webhooks(configuration) {
+        Ok(_) => Ok(()),
+        Err(ConfigError::Unsupported(unsupported)) => Err(Box::new(Status::unsupported(&unsupported))),
+        Err(error @ ConfigError::Field { .. }) => Err(Box::new(Status::bad_request(error.to_string()))),
+    }
+}

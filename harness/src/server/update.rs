@@ -1,0 +1,318 @@
+//! Updates and patches objects.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::discovery::Resource;
+use super::options::RequestOptions;
+use super::request::ObjectRequest;
+use super::{body, create, metadata, options, scale, strategy};
+use crate::attributes::{GroupVersionKind, Operation};
+use crate::cluster_state::ClusterState as _;
+use crate::patch::{ApplyError, Patch};
+use crate::status::{FieldError, Status, StatusDetails};
+
+/// What an update makes of the stored object.
+enum Change {
+    /// A whole object, as in a PUT.
+    Replace(Value),
+    /// A merge patch: RFC 7386.
+    Merge(Value),
+    /// A JSON patch: RFC 6902.
+    Operations(Patch),
+}
+
+const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+/// How often a write is tried again when somebody else was faster.
+const ATTEMPTS: usize = 5;
+
+/// PUT.
+pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = options::of_write("UpdateOptions", &request.query)?;
+    let kind = request.target.kind().clone();
+    let mut object = body::object(&request.headers, &request.body, &request.target.resource, &kind)?;
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
+    request.server.state.set_defaults(&mut object);
+    write(request, &Change::Replace(object), &options).await
+}
+
+/// PATCH.
+pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = options::of_write("PatchOptions", &request.query)?;
+    let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
+    let change = match body::media_type(&request.headers) {
+        "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
+            Ok(patch @ Value::Object(_)) => Change::Merge(patch),
+            Ok(_) | Err(_) => return Err(invalid()),
+        },
+        "application/json-patch+json" => {
+            let patch = Patch::decode(&request.body);
+            let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
+                Ok(_) => Box::new(Status::bad_request(error.to_string())),
+                Err(_) => invalid(),
+            })?;
+            if patch.operations().len() > MOST_OPERATIONS {
+                return Err(Box::new(too_many(patch.operations().len())));
+            }
+            Change::Operations(patch)
+        }
+        other => {
+            let supported = "admit applies application/json-patch+json and application/merge-patch+json";
+            let message = match other {
+                "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
+                    format!("415: Unsupported Media Type: {other}: {supported}")
+                }
+                _ => "415: Unsupported Media Type".to_owned(),
+            };
+            return Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)));
+        }
+    };
+    write(request, &change, &options).await
+}
+
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
+fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
+    let found = metadata::text(object, "name");
+    let message = if found.is_empty() {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    } else if found == name {
+        return Ok(());
+    } else {
+        format!("the name of the object ({found}) does not match the name on the URL ({name})")
+    };
+    Err(Box::new(Status::bad_request(message)))
+}
+
+/// Admits and stores a change; again from the start when somebody else was faster.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
+async fn write(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    options: &RequestOptions,
+) -> Result<Answer, Box<Status>> {
+    let gvr = request.target.resource.gvr.clone();
+    for _ in 0..ATTEMPTS {
+        if let Some(answer) = attempt(request, change, options).await? {
+            return Ok(answer);
+        }
+    }
+    Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &request.target.name, MODIFIED)))
+}
+
+async fn attempt(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    options: &RequestOptions,
+) -> Result<Option<Answer>, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let name = request.target.name.clone();
+    let key = create::key(request, &name);
+    let state = &request.server.state;
+    let Some(stored) = state.storage.at(&key) else {
+        return Err(Box::new(Status::not_found(&resource.gvr.group, &resource.gvr.resource, &name)));
+    };
+    let old = state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?;
+    let is_scale = request.target.subresource == "scale";
+    // Admission sees the Scale; what is stored is the object that it scales.
+    let shown_old = if is_scale { Arc::new(scale::of(&old, &resource)) } else { Arc::clone(&old) };
+    let kind = request.target.kind().clone();
+    let new = match change {
+        Change::Replace(object) => object.clone(),
+        Change::Merge(patch) => {
+            let mut object = (*shown_old).clone();
+            merge(&mut object, patch);
+            patched(request, object, &kind)?
+        }
+        Change::Operations(patch) => {
+            let object = patch.apply(&shown_old).map_err(|error| does_not_apply(&error))?;
+            patched(request, object, &kind)?
+        }
+    };
+    let wanted_uid = metadata::text(&new, "uid");
+    let uid = metadata::text(&old, "uid");
+    if matches!(change, Change::Replace(_)) && !wanted_uid.is_empty() && wanted_uid != uid {
+        return Err(Box::new(Status::conflict(
+            &gvr_group(&resource),
+            &resource.gvr.resource,
+            &name,
+            &wrong_uid(&resource, &key.namespace, &name, wanted_uid, uid),
+        )));
+    }
+
+    let mut attributes = request.attributes(Operation::Update, &kind);
+    attributes.object = Some(new);
+    attributes.old_object = Some((*shown_old).clone());
+    attributes.options = Some(options.document.clone());
+    attributes.dry_run = options.dry_run;
+    request.passage.mutate(&mut attributes).await?;
+    let Some(mut new) = attributes.object.take() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+
+    check_resource_version(&new, &old, &resource, is_scale)?;
+    if is_scale {
+        scale::validate(&new)?;
+        for field in ["uid", "creationTimestamp"] {
+            if let Some(value) = old.pointer(&format!("/metadata/{field}")) {
+                metadata::set(&mut new, field, value.clone());
+            }
+        }
+    } else {
+        strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
+        let errors = metadata::validate_update(&new, &old);
+        if !errors.is_empty() {
+            let kind = &resource.kind;
+            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
+        }
+        strategy::validate(&new, &resource)?;
+    }
+    attributes.object = Some(new);
+    request.passage.validate(&attributes).await?;
+    let Some(new) = attributes.object.take() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+    let new = if is_scale { scale::apply(&new, &old, &resource) } else { new };
+    store(request, &stored, new, &old, options.dry_run)
+}
+
+/// Stores the object; none if somebody else was faster.
+fn store(
+    request: &ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    mut new: Value,
+    old: &Arc<Value>,
+    dry_run: bool,
+) -> Result<Option<Answer>, Box<Status>> {
+    let resource = &request.target.resource;
+    let state = &request.server.state;
+    let key = create::key(request, &request.target.name);
+    let is_scale = request.target.subresource == "scale";
+    let shown = |object: Arc<Value>| {
+        Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object }))
+    };
+    metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
+    metadata::without_empty_members(&mut new);
+    // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
+    let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
+    if dry_run || (new == **old && !goes) {
+        return Ok(shown(Arc::new(new)));
+    }
+    if goes {
+        if state.storage.remove(&key, stored).is_err() {
+            return Ok(None);
+        }
+        request.server.has_changed(resource)?;
+        request.server.finish_namespace(&key);
+        return Ok(shown(Arc::new(new)));
+    }
+    let new = create::to_storage(request, new)?;
+    match state.storage.replace(&key, Some(stored), new) {
+        Ok(stored) => {
+            request.server.has_changed(resource)?;
+            Ok(shown(state.in_version_of(&stored, resource).map_err(create::conversion_failed)?))
+        }
+        Err(super::storage::Raced) => Ok(None),
+    }
+}
+
+fn patched(
+    request: &ObjectRequest<'_>,
+    object: Value,
+    kind: &GroupVersionKind,
+) -> Result<Value, Box<Status>> {
+    let custom = request.target.resource.custom.is_some();
+    let mut object = body::typed(object, kind, custom)?;
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
+    request.server.state.set_defaults(&mut object);
+    Ok(object)
+}
+
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+const MOST_OPERATIONS: usize = 10_000;
+
+fn too_many(operations: usize) -> Status {
+    let message =
+        format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {operations}");
+    Status::failure(413, "RequestEntityTooLarge", message)
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
+fn does_not_apply(error: &ApplyError) -> Box<Status> {
+    let message = match error {
+        ApplyError::DoesNotApply(_) => "the server rejected our request due to an error in our request".to_owned(),
+        other => other.to_string(),
+    };
+    let mut status = Status::failure(422, "Invalid", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Some(members) = target.as_object_mut() else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            members.remove(key);
+        } else {
+            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+        }
+    }
+}
+
+fn check_resource_version(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    is_scale: bool,
+) -> Result<(), Box<Status>> {
+    let (group, name) = (&resource.gvr.group, metadata::text(old, "name"));
+    let wanted = metadata::text(new, "resourceVersion");
+    if wanted.is_empty() || wanted == "0" {
+        if is_scale || strategy::allows_unconditional_update(resource) {
+            return Ok(());
+        }
+        let error = FieldError {
+            reason: "FieldValueInvalid",
+            field: "metadata.resourceVersion".to_owned(),
+            detail: "Invalid value: 0: must be specified for an update".to_owned(),
+        };
+        return Err(Box::new(Status::invalid(group, &resource.gvr.resource, name, &[error])));
+    }
+    if wanted.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(wanted));
+        return Err(Box::new(Status::failure(500, "", message)));
+    }
+    if wanted == metadata::text(old, "resourceVersion") {
+        return Ok(());
+    }
+    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
+}
+
+fn gvr_group(resource: &Resource) -> String {
+    resource.gvr.group.clone()
+}
+
+/// Source: apiserver pkg/storage/errors.go, `StorageError`, and pkg/storage/interfaces.go, `Preconditions.Check`.
+fn wrong_uid(resource: &Resource, namespace: &str, name: &str, wanted: &str, found: &str) -> String {
+    let gvr = &resource.gvr;
+    let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
+    let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    format!(
+        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{namespace}{name}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+        gvr.resource
+    )
+}

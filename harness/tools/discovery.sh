@@ -1,0 +1,23 @@
+#!/bin/sh
+# Writes src/server/discovery.json from a running kube-apiserver of the imitated version: the aggregated discovery
+# documents of /api and /apis, without what only that server knows (resource versions, freshness).
+#
+#   tools/discovery.sh https://127.0.0.1:6443 TOKEN
+#
+# kube-apiserver alone (no controllers, no custom resources) gives the whole list. Needs curl and jq.
+set -eu
+server=$1
+token=$2
+cd "$(dirname "$0")/.."
+document() {
+    curl --silent --show-error --fail --insecure --header "Authorization: Bearer $token" \
+        --header 'Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList' "$server$1"
+}
+document /api >/tmp/discovery-api.$$
+document /apis >/tmp/discovery-apis.$$
+jq --slurp --sort-keys --compact-output '
+    map(.items) | add
+    | map({group: (.metadata.name // ""), versions: [.versions[] | {version, resources: [.resources[]? | del(..|.freshness?)]}]})
+    ' /tmp/discovery-api.$$ /tmp/discovery-apis.$$ |
+    sed 's/{"resource":/\n&/g' >src/server/discovery.json
+rm /tmp/discovery-api.$$ /tmp/discovery-apis.$$

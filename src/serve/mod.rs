@@ -1,0 +1,126 @@
+//! `admit serve`.
+
+mod audit_file;
+mod kubeconfig;
+mod listener;
+mod tls;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness::attributes::UserInfo;
+use harness::server::{ApiServer, Authentication, Options};
+use tokio::signal::unix::{SignalKind, signal};
+
+use self::audit_file::AuditFile;
+use self::kubeconfig::Kubeconfig;
+use self::listener::Listener;
+use crate::service_map::{self, ServiceMapping};
+use crate::{ExitCode, Failure};
+
+/// Serves an API server that calls webhooks as kube-apiserver does.
+///
+/// Objects are in memory and gone when the command ends. Only the bearer of the token in the kubeconfig gets in.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// Allow `--listen` an address that other machines reach
+    #[arg(long)]
+    allow_remote: bool,
+    /// Write a kubeconfig to this file, readable by you alone
+    #[arg(long, value_name = "FILE")]
+    kubeconfig_out: PathBuf,
+    /// Append one audit.k8s.io/v1 Event a line to this file, at level Request
+    #[arg(long, value_name = "FILE")]
+    audit_log: Option<PathBuf>,
+    /// Reach a service that a clientConfig names at this address; may be given several times
+    #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
+    service: Vec<ServiceMapping>,
+}
+
+impl Serve {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        if !self.listen.ip().is_loopback() && !self.allow_remote {
+            let message = format!(
+                "--listen {}: other machines reach that address; add --allow-remote if they are meant to",
+                self.listen
+            );
+            return Err(Failure::usage(message));
+        }
+        // From here on a signal ends the command cleanly, also before the first request.
+        let stopped = stop_signal()?;
+        let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
+        let socket = listener::bind(self.listen)?;
+        let credentials = tls::Credentials::new(socket.address())?;
+        let kubeconfig = Kubeconfig {
+            server: tls::client_url(socket.address()),
+            certificate_authority: credentials.certificate_authority_pem().to_owned(),
+            token: tls::random_token()?,
+        };
+        kubeconfig.write(&self.kubeconfig_out)?;
+        let options = Options {
+            services: service_map::by_service(self.service),
+            audit: audit.map(AuditFile::into_sink),
+            ..Options::default()
+        };
+        let authentication =
+            Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };
+        let router = ApiServer::new(options).router(authentication);
+        let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;
+
+        anstream::println!("admit serve: {}", kubeconfig.server);
+        anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
+        stopped.await;
+        listener.stop().await;
+        Ok(ExitCode::Ok)
+    }
+}
+
+/// Resolves when the command is asked to end.
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))
+    };
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.
+fn administrator() -> UserInfo {
+    UserInfo {
+        username: "admin".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..UserInfo::default()
+    }
+}
+
+/// `text` so that a shell reads one word.
+fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_one_word() {
+        for (text, word) in [("/a/b.yaml", "/a/b.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(shell_word(text), word);
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! `admit serve` from outside: its process, its socket, and what a client sees of it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use fake_webhooks::{Behaviour, Deny, Fake, FakeWebhook};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const DENIAL: &str = r#"admission webhook "deny.example.com" denied the request: not today"#;
+
+/// A running `admit serve`; dropped means killed.
+struct Server {
+    process: Child,
+    folder: tempfile::TempDir,
+    lines: Vec<String>,
+}
+
+impl Server {
+    /// Starts it and waits until it says that it is there.
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut process = serve(&folder.path().join("kubeconfig"))
+            .arg("--audit-log")
+            .arg(folder.path().join("audit.log"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        let lines: Vec<String> = output.lines().take(2).map(Result::unwrap).collect();
+        Self { process, folder, lines }
+    }
+
+    fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    fn url(&self) -> &str {
+        self.lines[0].strip_prefix("admit serve: ").unwrap()
+    }
+
+    async fn client(&self) -> kube::Client {
+        self.client_with(|_| {}).await
+    }
+
+    async fn client_with(&self, change: impl FnOnce(&mut kube::Config)) -> kube::Client {
+        // Another test may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let kubeconfig = Kubeconfig::read_from(self.kubeconfig()).unwrap();
+        let options = KubeConfigOptions::default();
+        let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+        change(&mut config);
+        kube::Client::try_from(config).unwrap()
+    }
+
+    fn audit_events(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.folder.path().join("audit.log")).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn signal(mut self, name: &str) -> ExitStatus {
+        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        self.process.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn serve(kubeconfig: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.arg("serve").arg("--kubeconfig-out").arg(kubeconfig);
+    command
+}
+
+/// Runs a server that does not start.
+#[track_caller]
+fn check_refusal(arguments: &[&str], code: i32, message: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let output = serve(&kubeconfig).args(arguments).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains(message), "{text}");
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(!kubeconfig.exists(), "half written");
+}
+
+fn object<T: DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+fn configuration(fake: &FakeWebhook) -> Value {
+    use base64::Engine as _;
+
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "deny"},
+        "webhooks": [{
+            "name": "deny.example.com",
+            "clientConfig": {
+                "url": fake.url(),
+                "caBundle": base64::engine::general_purpose::STANDARD.encode(fake.ca_bundle()),
+            },
+            "rules": [{
+                "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            }],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "denied"}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+async fn denying() -> FakeWebhook {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let deny = Deny { message: Some("not today".to_owned()), ..Deny::default() };
+    FakeWebhook::start(Fake { behaviour: Behaviour::Deny(deny), ..Fake::default() }).await.unwrap()
+}
+
+#[test]
+fn it_says_where_it_listens_and_how_to_use_it() {
+    let server = Server::start();
+    assert!(server.url().starts_with("https://127.0.0.1:"), "{:?}", server.lines);
+    assert_eq!(server.lines[1], format!("export KUBECONFIG={}", server.kubeconfig().display()));
+    for file in [server.kubeconfig(), server.folder.path().join("audit.log")] {
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn it_ends_cleanly_on_both_signals() {
+    for signal in ["-INT", "-TERM"] {
+        let server = Server::start();
+        // A client that stays connected does not hold it up.
+        let address = server.url().strip_prefix("https://").unwrap().to_owned();
+        let mut idle = std::net::TcpStream::connect(address).unwrap();
+        idle.write_all(&[0x16]).unwrap();
+        assert!(server.signal(signal).success(), "{signal}");
+        let mut rest = Vec::new();
+        // Closed or reset: either ends the connection.
+        let _ = idle.read_to_end(&mut rest);
+    }
+}
+
+#[test]
+fn an_occupied_port_is_named_with_what_to_do() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let message = format!("error: cannot listen on {address}: Address already in use");
+    check_refusal(&["--listen", &address], 3, &message);
+    check_refusal(&["--listen", &address], 3, "; choose another port, or 0 for a free one");
+}
+
+#[test]
+fn other_machines_are_kept_out_unless_they_are_meant() {
+    check_refusal(&["--listen", "0.0.0.0:0"], 2, "add --allow-remote if they are meant to");
+}
+
+#[test]
+fn wrong_arguments_say_what_was_expected() {
+    check_refusal(&["--service", "hook=localhost:1"], 2, "expected namespace/name=host:port");
+    check_refusal(&["--listen", "localhost"], 2, "invalid value 'localhost' for '--listen <ADDRESS:PORT>'");
+    check_refusal(&["--audit-log", "/nowhere/audit.log"], 3, "cannot write the audit log /nowhere/audit.log");
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_written_is_named() {
+    let output = serve(Path::new("/nowhere/kubeconfig")).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.starts_with("error: cannot write the kubeconfig /nowhere/kubeconfig: No such file"),
+        "{text}"
+    );
+    assert_eq!(output.status.code(), Some(3));
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_the_token() {
+    let server = Server::start();
+    for token in [None, Some("wrong".to_owned())] {
+        let client = server.client_with(|config| config.auth_info.token = token.map(Into::into)).await;
+        let error = Api::<Namespace>::all(client).list(&kube::api::ListParams::default()).await.unwrap_err();
+        let kube::Error::Api(status) = error else { panic!("{error}") };
+        assert_eq!(
+            (status.code, status.reason.as_str(), status.message.as_str()),
+            (401, "Unauthorized", "Unauthorized")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_configuration_takes_effect_and_the_audit_log_tells_of_it() {
+    let server = Server::start();
+    let fake = denying().await;
+    let client = server.client().await;
+    let create = PostParams::default();
+    for name in ["denied", "open"] {
+        let namespace = object(json!({"metadata": {"name": name}}));
+        Api::<Namespace>::all(client.clone()).create(&create, &namespace).await.unwrap();
+    }
+    Api::<ValidatingWebhookConfiguration>::all(client.clone())
+        .create(&create, &object(configuration(&fake)))
+        .await
+        .unwrap();
+
+    let config_map: ConfigMap = object(json!({"metadata": {"name": "x"}, "data": {"a": "b"}}));
+    Api::<ConfigMap>::namespaced(client.clone(), "open").create(&create, &config_map).await.unwrap();
+    let error =
+        Api::<ConfigMap>::namespaced(client, "denied").create(&create, &config_map).await.unwrap_err();
+    let kube::Error::Api(status) = error else { panic!("{error}") };
+    assert_eq!((status.code, status.message.as_str()), (403, DENIAL));
+    assert_eq!(fake.journal().len(), 1);
+
+    let events = server.audit_events();
+    let of_config_maps: Vec<&Value> =
+        events.iter().filter(|event| event["objectRef"]["resource"] == "configmaps").collect();
+    let told: Vec<Value> = of_config_maps
+        .iter()
+        .map(|event| {
+            json!([
+                event["verb"],
+                event["objectRef"]["namespace"],
+                event["responseStatus"]["code"],
+                event["stage"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            json!(["create", "open", 201, "ResponseComplete"]),
+            json!(["create", "denied", 403, "ResponseComplete"])
+        ]
+    );
+    assert_eq!(of_config_maps[1]["sourceIPs"], json!(["127.0.0.1"]));
+    assert_eq!(of_config_maps[1]["requestObject"]["data"], json!({"a": "b"}));
+    assert_eq!(of_config_maps[1]["annotations"]["authorization.k8s.io/decision"], "allow");
+}
+
+/// kubectl from KUBEBUILDER_ASSETS or from PATH.
+fn kubectl() -> Option<PathBuf> {
+    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+    let path = std::env::var_os("PATH");
+    let folders = path.iter().flat_map(std::env::split_paths);
+    assets.into_iter().chain(folders).map(|folder| folder.join("kubectl")).find(|file| file.is_file())
+}
+
+fn run_kubectl(kubectl: &Path, server: &Server, arguments: &[&str], input: &Value) -> Output {
+    let mut process = Command::new(kubectl)
+        .args(arguments)
+        .env("KUBECONFIG", server.kubeconfig())
+        // What kubectl learns of the server it keeps under its home.
+        .env("HOME", server.folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    process.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    process.wait_with_output().unwrap()
+}
+
+#[tokio::test]
+async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
+    let Some(kubectl) = kubectl() else {
+        println!("skipped: kubectl is neither in KUBEBUILDER_ASSETS nor on PATH");
+        return;
+    };
+    let server = Server::start();
+    let fake = denying().await;
+    let apply =
+        |object: Value| run_kubectl(&kubectl, &server, &["create", "--validate=false", "-f", "-"], &object);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "denied"}});
+    let config_map = |namespace: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": namespace}, "data": {"a": "b"},
+        })
+    };
+    for (object, shown) in [
+        (namespace, "namespace/denied created\n"),
+        (configuration(&fake), "validatingwebhookconfiguration.admissionregistration.k8s.io/deny created\n"),
+        (config_map("default"), "configmap/x created\n"),
+    ] {
+        let output = apply(object);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), shown);
+    }
+    let output = apply(config_map("denied"));
+    let shown = format!("Error from server: error when creating \"STDIN\": {DENIAL}\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), shown);
+    assert_eq!(output.status.code(), Some(1));
+}
