@@ -34,6 +34,7 @@ pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failur
         client,
         fakes_host,
         fakes_listen: arguments.fakes_listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        services: arguments.services(),
         audit,
     })
 }
