@@ -29,16 +29,20 @@ impl Answer {
     }
 
     pub(super) fn into_response(self) -> Response {
-        let json = |code: StatusCode, content_type: &'static str, body: serde_json::Result<Vec<u8>>| match body {
-            Ok(mut body) => {
-                body.push(b'\n');
-                (code, [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")], body).into_response()
-            }
-            Err(error) => refusal(&Status::internal_error(&error.to_string())),
-        };
+        let json =
+            |code: StatusCode, content_type: &'static str, body: serde_json::Result<Vec<u8>>| match body {
+                Ok(mut body) => {
+                    body.push(b'\n');
+                    (code, [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")], body)
+                        .into_response()
+                }
+                Err(error) => refusal(&Status::internal_error(&error.to_string())),
+            };
         match self {
             Self::Object(code, object) => json(code, "application/json", serde_json::to_vec(&*object)),
-            Self::Document(content_type, value) => json(StatusCode::OK, content_type, serde_json::to_vec(&value)),
+            Self::Document(content_type, value) => {
+                json(StatusCode::OK, content_type, serde_json::to_vec(&value))
+            }
             Self::List(list) => json(StatusCode::OK, "application/json", serde_json::to_vec(&list)),
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()

@@ -123,7 +123,9 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
                 claimed.api_version()
             )
         } else {
-            let package = |gvk: &GroupVersionKind| if gvk.group.is_empty() { "core".to_owned() } else { gvk.group.clone() };
+            let package = |gvk: &GroupVersionKind| {
+                if gvk.group.is_empty() { "core".to_owned() } else { gvk.group.clone() }
+            };
             format!(
                 "converting ({}.{}) to ({}.{}): unknown conversion",
                 claimed.version,

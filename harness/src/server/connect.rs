@@ -82,7 +82,8 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         Ok(Answer::Object(StatusCode::CREATED, Arc::new(status)))
     };
     let conflict = || {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
     };
     match request.target.subresource.as_str() {
@@ -94,7 +95,8 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         }
         "binding" if options.dry_run => success(),
         "binding" => {
-            let node = attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();
+            let node =
+                attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();
             let mut bound = (*stored).clone();
             if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
                 spec.insert("nodeName".to_owned(), node);

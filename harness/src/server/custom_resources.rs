@@ -29,7 +29,8 @@ pub(super) struct ScalePaths {
 
 /// The resources that a definition serves, one for each served version, in the order of `spec.versions`.
 pub(super) fn resources(definition: &Value) -> Vec<Resource> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text =
+        |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let texts = |pointer: &str| -> Vec<String> {
         let items = definition.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -50,7 +51,8 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
             let mut subresources = Vec::new();
             let get_and_change = || ["get", "patch", "update"].map(str::to_owned).to_vec();
             if version.pointer("/subresources/status").is_some_and(|status| !status.is_null()) {
-                let status = Subresource { name: "status".to_owned(), kind: gvk.clone(), verbs: get_and_change() };
+                let status =
+                    Subresource { name: "status".to_owned(), kind: gvk.clone(), verbs: get_and_change() };
                 subresources.push(status);
             }
             if scale.is_some() {
@@ -81,9 +83,7 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
 }
 
 fn scale_paths(scale: &Value) -> ScalePaths {
-    let pointer = |field: &str| {
-        scale.get(field).and_then(Value::as_str).map(|path| path.replace('.', "/"))
-    };
+    let pointer = |field: &str| scale.get(field).and_then(Value::as_str).map(|path| path.replace('.', "/"));
     ScalePaths {
         spec_replicas: pointer("specReplicasPath").unwrap_or_default(),
         status_replicas: pointer("statusReplicasPath").unwrap_or_default(),
@@ -112,7 +112,8 @@ pub(super) fn set_defaults(definition: &mut Value) {
 pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     if text("/spec/conversion/strategy") == "Webhook" {
-        let what = "conversion of custom resources by a webhook (spec.conversion.strategy: Webhook)".to_owned();
+        let what =
+            "conversion of custom resources by a webhook (spec.conversion.strategy: Webhook)".to_owned();
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let mut errors = Vec::new();
@@ -132,11 +133,15 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
         errors.push(FieldError {
             reason: "FieldValueInvalid",
             field: "metadata.name".to_owned(),
-            detail: format!("Invalid value: {}: must be spec.names.plural+\".\"+spec.group", Value::from(name)),
+            detail: format!(
+                "Invalid value: {}: must be spec.names.plural+\".\"+spec.group",
+                Value::from(name)
+            ),
         });
     }
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let stored = versions.filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
+    let stored =
+        versions.filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
     if stored != 1 {
         errors.push(FieldError {
             reason: "FieldValueInvalid",

@@ -110,7 +110,8 @@ fn remove(
     let resource = &request.target.resource;
     let server = request.server;
     let raced = || {
-        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        let why =
+            "the object has been modified; please apply your changes to the latest version and try again";
         Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
     };
     let is_namespace = resource.gvr.group_resource() == "namespaces";

@@ -161,9 +161,8 @@ impl Resources {
     /// The resources that lead to the same stored objects, in the order in which they were installed.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
-        let same = |other: &&Arc<Resource>| {
-            other.gvr.resource == gvr.resource && other.storage_group() == place
-        };
+        let same =
+            |other: &&Arc<Resource>| other.gvr.resource == gvr.resource && other.storage_group() == place;
         self.all.iter().filter(same).collect()
     }
 
@@ -217,7 +216,8 @@ impl Resources {
 
     /// `/api/v1` and `/apis/GROUP/VERSION`: an `APIResourceList`.
     pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
-        let of_version = |resource: &&Arc<Resource>| resource.gvr.group == group && resource.gvr.version == version;
+        let of_version =
+            |resource: &&Arc<Resource>| resource.gvr.group == group && resource.gvr.version == version;
         let mut resources = Vec::new();
         for resource in self.all.iter().filter(of_version) {
             let mut entry = json!({

@@ -12,7 +12,11 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// `metadata.FIELD` as text; empty if it is missing.
 pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
-    object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_str).unwrap_or_default()
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Sets `metadata.FIELD`.

@@ -78,12 +78,15 @@ impl FieldRequirement {
 fn field_selector(text: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
     let mut requirements = Vec::new();
     for term in text.split(',').filter(|term| !term.is_empty()) {
-        let split = ["!=", "==", "="].iter().find_map(|operator| Some((term.split_once(operator)?, *operator)));
+        let split =
+            ["!=", "==", "="].iter().find_map(|operator| Some((term.split_once(operator)?, *operator)));
         let Some(((path, value), operator)) = split else {
             let message = format!("invalid selector: '{text}'; can't understand '{term}'");
             return Err(Box::new(Status::bad_request(message)));
         };
-        let Some(field) = path.strip_prefix("metadata.").filter(|field| ["name", "namespace"].contains(field)) else {
+        let Some(field) =
+            path.strip_prefix("metadata.").filter(|field| ["name", "namespace"].contains(field))
+        else {
             return Err(Box::new(Status::bad_request(format!(
                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                 Value::from(path)

@@ -190,7 +190,8 @@ fn operation(verb: Verb) -> Option<Operation> {
 /// Source: apiserver pkg/server/filters/request_deadline.go.
 fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
-    let bad = || Box::new(Status::bad_request(format!("invalid timeout specified in the request URL: {text}")));
+    let bad =
+        || Box::new(Status::bad_request(format!("invalid timeout specified in the request URL: {text}")));
     let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
     let number: f64 = number.parse().ok().ok_or_else(bad)?;
     let seconds = match unit {

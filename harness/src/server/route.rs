@@ -50,7 +50,9 @@ pub(super) struct Target {
 impl Target {
     /// The kind of the request's object: that of the subresource, if there is one.
     pub(super) fn kind(&self) -> &GroupVersionKind {
-        self.resource.subresource(&self.subresource).map_or(&self.resource.kind, |subresource| &subresource.kind)
+        self.resource
+            .subresource(&self.subresource)
+            .map_or(&self.resource.kind, |subresource| &subresource.kind)
     }
 }
 
@@ -80,7 +82,9 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["metrics"] => Route::Metrics,
         ["openapi", ..] => Route::OpenApi,
         ["api", version, rest @ ..] if *version == "v1" => in_version("", version, rest, resources),
-        ["apis", group] if resources.has_group(group) && !group.is_empty() => Route::Group((*group).to_owned()),
+        ["apis", group] if resources.has_group(group) && !group.is_empty() => {
+            Route::Group((*group).to_owned())
+        }
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {
             in_version(group, version, rest, resources)
         }
@@ -103,8 +107,11 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
     };
     let (namespace, rest) = match rest {
         [] => return Route::Version(group.to_owned(), version.to_owned()),
-        ["namespaces", name, subresource] if found("namespaces").is_some_and(|r| r.subresource(subresource).is_some()) => {
-            return found("namespaces").map_or(Route::NoResource, |resource| target(resource, "", name, subresource));
+        ["namespaces", name, subresource]
+            if found("namespaces").is_some_and(|r| r.subresource(subresource).is_some()) =>
+        {
+            return found("namespaces")
+                .map_or(Route::NoResource, |resource| target(resource, "", name, subresource));
         }
         ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
         _ => ("", rest),
@@ -158,8 +165,11 @@ fn is_connection(subresource: &str) -> bool {
 
 /// Source: apiserver pkg/endpoints/groupversion.go; apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
 fn method_not_allowed() -> Box<Status> {
-    let mut status =
-        Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+    let mut status = Status::failure(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
     status.details = Some(crate::status::StatusDetails::default());
     Box::new(status)
 }

@@ -64,7 +64,11 @@ impl ClusterState for State {
         Some(labels_of(&namespace).unwrap_or_default())
     }
 
-    fn equivalent_resources(&self, resource: &GroupVersionResource, subresource: &str) -> Vec<EquivalentResource> {
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource> {
         let resources = self.resources();
         let equivalent = resources.equivalent(resource).into_iter().map(|equivalent| EquivalentResource {
             resource: equivalent.gvr.clone(),
@@ -93,8 +97,9 @@ impl ClusterState for State {
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
         let resources = self.resources();
-        let of_subresource =
-            || resources.all().iter().any(|r| r.subresources.iter().any(|subresource| subresource.kind == *kind));
+        let of_subresource = || {
+            resources.all().iter().any(|r| r.subresources.iter().any(|subresource| subresource.kind == *kind))
+        };
         match resources.of_kind(kind) {
             Some(resource) => resource.custom.is_none(),
             None => of_subresource(),

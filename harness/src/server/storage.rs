@@ -113,8 +113,11 @@ impl Storage {
     pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<(), Raced> {
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
-        let collection =
-            contents.collections.get_mut(&key.group).and_then(|group| group.get_mut(&key.resource)).ok_or(Raced)?;
+        let collection = contents
+            .collections
+            .get_mut(&key.group)
+            .and_then(|group| group.get_mut(&key.resource))
+            .ok_or(Raced)?;
         match collection.get(&place) {
             Some(stored) if Arc::ptr_eq(stored, expected) => {
                 collection.remove(&place);

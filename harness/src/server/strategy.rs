@@ -85,9 +85,11 @@ pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     match resource.gvr.group_resource().as_str() {
         "namespaces" => {
             let name = metadata::text(object, "name").to_owned();
-            if let Some(spec) = object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
+            if let Some(spec) =
+                object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
             {
-                let finalizers = spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
+                let finalizers =
+                    spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
                 let missing = !finalizers.iter().any(|finalizer| finalizer == "kubernetes");
                 let all: Vec<Value> =
                     finalizers.into_iter().chain(missing.then(|| "kubernetes".into())).collect();

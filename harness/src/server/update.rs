@@ -24,7 +24,8 @@ enum Change {
     Operations(Patch),
 }
 
-const MODIFIED: &str = "the object has been modified; please apply your changes to the latest version and try again";
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 /// How often a write is tried again when somebody else was faster.
 const ATTEMPTS: usize = 5;

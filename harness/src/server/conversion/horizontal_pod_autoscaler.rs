@@ -189,7 +189,8 @@ fn assembled(
             members.insert("annotations".to_owned(), Value::Object(annotations));
         }
     }
-    json!({"metadata": metadata, "spec": spec, "status": status})
+    let members = [("metadata", metadata), ("spec", Value::Object(spec)), ("status", Value::Object(status))];
+    members.into_iter().map(|(name, member)| (name.to_owned(), member)).collect()
 }
 
 fn lasting_annotations(object: &Value) -> Map<String, Value> {

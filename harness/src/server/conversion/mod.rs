@@ -27,7 +27,7 @@ pub(crate) enum Converter {
 /// # Errors
 /// [`ConversionError`] when the server does not convert between the two kinds, or admit does not.
 ///
-/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and nop_converter.go.
+/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and `nop_converter.go`.
 pub(crate) fn convert(
     object: &Value,
     kind: &GroupVersionKind,

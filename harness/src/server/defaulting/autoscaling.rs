@@ -1,4 +1,4 @@
-//! Defaults of HorizontalPodAutoscalers.
+//! Defaults of `HorizontalPodAutoscaler` objects.
 
 use serde_json::{Value, json};
 

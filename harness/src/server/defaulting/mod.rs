@@ -30,8 +30,11 @@ pub(crate) fn set_defaults(object: &mut Value) {
     set(object);
 }
 
+/// Fills in the defaults of one kind.
+type SetDefaults = fn(&mut Value);
+
 /// By `apiVersion` and `kind`.
-const DEFAULTS: &[(&str, &str, fn(&mut Value))] = &[
+const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", crate::config::set_defaults),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", crate::config::set_defaults),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),
