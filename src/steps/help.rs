@@ -140,6 +140,11 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given "policy" gives the bad response "wrong-uid""#,
     ),
     given(
+        "{string} gives the bad response {string} on its {ordinal} call",
+        "It answers with something that is no valid review on this call of the scenario",
+        r#"Given "policy" gives the bad response "no-response" on its first call"#,
+    ),
+    given(
         "{string} refuses connections",
         "Nobody listens on its port",
         r#"Given "policy" refuses connections"#,

@@ -317,6 +317,13 @@ fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
     world.behave(&short, Behaviour::BadResponse(response))
 }
 
+#[given(expr = "{string} gives the bad response {string} on its {ordinal} call")]
+fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
+    let response = serde_json::from_value(json!(name))?;
+    world.change(&short)?.on_call.insert(call.0, Behaviour::BadResponse(response));
+    Ok(())
+}
+
 #[given(expr = "{string} refuses connections")]
 fn refuses_connections(world: &mut World, short: String) -> Outcome {
     world.change(&short)?.endpoint = Endpoint::Refusing;
