@@ -167,9 +167,11 @@ fn split_parse_error(message: &str) -> (String, Vec<String>) {
 const KEYWORDS: &str = "Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *";
 
 fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
-        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
-        _ => error.to_string(),
+    if error.kind() == io::ErrorKind::NotFound {
+        "no such file or folder".to_owned()
+    } else if error.kind() == io::ErrorKind::InvalidData {
+        "not UTF-8 text".to_owned()
+    } else {
+        error.to_string()
     }
 }
