@@ -123,7 +123,7 @@ pub(crate) async fn send_as(
         .header(header::ACCEPT, "application/json")
         .header(header::CONTENT_TYPE, content_type)
         .header("Audit-ID", &audit_id);
-    for user in &manner.user {
+    if let Some(user) = &manner.user {
         request = request.header("Impersonate-User", user);
     }
     for group in &manner.groups {
