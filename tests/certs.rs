@@ -56,7 +56,7 @@ fn the_files_are_written_and_the_ca_bundle_is_printed() {
     assert_eq!(mode(&out.join("tls.key")), 0o600);
     assert_eq!(fs::read_dir(&out).unwrap().count(), 3);
     let expected =
-        ["hooks.demo.svc", "hooks.demo.svc.cluster.local", "hooks.demo", "hooks", "IPAddress(10.0.0.1)"];
+        ["hooks.demo.svc", "hooks.demo.svc.cluster.local", "hooks.demo", "hooks", "IPAddress(0a:00:00:01)"];
     assert_eq!(names(&fs::read(out.join("tls.crt")).unwrap()), expected);
 }
 
