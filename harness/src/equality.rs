@@ -28,12 +28,12 @@ enum Field {
     Time,
     /// A map from texts to texts, as `labels`: an empty text is one.
     Texts,
-    /// A struct behind a pointer, as `securityContext`: an empty one is not the same as none.
+    /// A struct or a text behind a pointer, as `securityContext`: an empty one is not the same as none.
     Pointer,
     /// JSON that the server does not look into.
     Opaque,
-    /// A boolean without a pointer: false is the same as nothing.
-    Flag,
+    /// A boolean or a number without a pointer: false or zero is the same as nothing.
+    Plain,
     Other,
 }
 
@@ -55,23 +55,10 @@ impl Field {
             "sizeLimit" | "divisor" | "averageValue" => Self::Quantity,
             "labels" | "annotations" | "data" | "stringData" | "binaryData" | "matchLabels"
             | "nodeSelector" => Self::Texts,
-            "securityContext" | "emptyDir" | "affinity" | "nodeAffinity" | "podAffinity"
-            | "podAntiAffinity" | "lifecycle" | "capabilities" | "seLinuxOptions" | "dnsConfig"
-            | "namespaceSelector" | "objectSelector" | "labelSelector" | "rollingUpdate" | "behavior" => {
-                Self::Pointer
-            }
             "fieldsV1" | "parameters" => Self::Opaque,
-            "hostNetwork"
-            | "hostPID"
-            | "hostIPC"
-            | "stdin"
-            | "stdinOnce"
-            | "tty"
-            | "readOnly"
-            | "paused"
-            | "unschedulable"
-            | "publishNotReadyAddresses" => Self::Flag,
             "time" => Self::Time,
+            _ if PLAIN.contains(&name) => Self::Plain,
+            _ if POINTERS.contains(&name) => Self::Pointer,
             _ if name.ends_with("Time") || name.ends_with("Timestamp") => Self::Time,
             _ => Self::Other,
         }
@@ -82,7 +69,7 @@ impl Field {
         match self {
             Self::Quantities => Self::Quantity,
             Self::Texts | Self::Opaque => Self::Opaque,
-            Self::Quantity | Self::Time | Self::Pointer | Self::Flag | Self::Other => Self::named(name),
+            Self::Quantity | Self::Time | Self::Pointer | Self::Plain | Self::Other => Self::named(name),
         }
     }
 
@@ -94,12 +81,14 @@ impl Field {
             Value::Object(members) => match self {
                 Self::Opaque | Self::Pointer => false,
                 Self::Texts | Self::Quantities => members.is_empty(),
-                Self::Quantity | Self::Time | Self::Flag | Self::Other => {
+                Self::Quantity | Self::Time | Self::Plain | Self::Other => {
                     members.iter().all(|(name, value)| self.member(name).is_nothing(value))
                 }
             },
-            Value::Bool(value) => self == Self::Flag && !value,
-            Value::Number(_) | Value::String(_) => false,
+            Value::Bool(value) => self == Self::Plain && !value,
+            Value::Number(value) => self == Self::Plain && value.as_u64() == Some(0),
+            // A text without a pointer; the members of maps of texts are opaque.
+            Value::String(value) => !matches!(self, Self::Opaque | Self::Pointer) && value.is_empty(),
         }
     }
 }
@@ -141,6 +130,77 @@ fn quantity(value: &Value) -> Option<Quantity> {
 fn instant(text: &str) -> Option<Timestamp> {
     text.parse().ok()
 }
+
+/// Booleans and numbers that are no pointers in Go, and left out when they are false or zero.
+const PLAIN: &[&str] = &[
+    "generation",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostPort",
+    "initialDelaySeconds",
+    "minReadySeconds",
+    "nodePort",
+    "observedGeneration",
+    "paused",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "stdin",
+    "stdinOnce",
+    "tty",
+    "unschedulable",
+];
+
+/// Structs and texts that are pointers in Go.
+const POINTERS: &[&str] = &[
+    "affinity",
+    "behavior",
+    "capabilities",
+    "configMap",
+    "configMapKeyRef",
+    "configMapRef",
+    "csi",
+    "dnsConfig",
+    "downwardAPI",
+    "emptyDir",
+    "ephemeral",
+    "exec",
+    "fieldRef",
+    "grpc",
+    "hostPath",
+    "httpGet",
+    "ingressClassName",
+    "labelSelector",
+    "lifecycle",
+    "livenessProbe",
+    "loadBalancerClass",
+    "namespaceSelector",
+    "nfs",
+    "nodeAffinity",
+    "objectSelector",
+    "os",
+    "persistentVolumeClaim",
+    "podAffinity",
+    "podAntiAffinity",
+    "postStart",
+    "preStop",
+    "projected",
+    "readinessProbe",
+    "resourceFieldRef",
+    "rollingUpdate",
+    "runtimeClassName",
+    "seLinuxOptions",
+    "seccompProfile",
+    "secret",
+    "secretKeyRef",
+    "secretRef",
+    "securityContext",
+    "startupProbe",
+    "storageClassName",
+    "tcpSocket",
+    "valueFrom",
+    "windowsOptions",
+];
 
 #[cfg(test)]
 mod tests {
@@ -217,11 +277,37 @@ mod tests {
         check(&json!({"metadata": {"creationTimestamp": null}}), &json!({"metadata": {}}), true);
     }
 
+    /// Whether kube-apiserver 1.37.1 said that such an addition to a Pod is no change.
     #[test]
-    fn a_flag_that_is_off_is_nothing() {
-        check(&json!({"spec": {"hostNetwork": false}}), &json!({"spec": {}}), true);
-        check(&json!({"spec": {"hostNetwork": true}}), &json!({"spec": {}}), false);
-        check(&json!({"spec": {"automountServiceAccountToken": false}}), &json!({"spec": {}}), false);
+    fn what_the_server_takes_for_no_change_to_a_pod_is_none() {
+        for (member, value, same) in [
+            ("hostNetwork", json!(false), true),
+            ("hostPID", json!(false), true),
+            ("tty", json!(false), true),
+            ("generation", json!(0), true),
+            ("nodeName", json!(""), true),
+            ("workingDir", json!(""), true),
+            ("generateName", json!(""), true),
+            ("nodeSelector", json!({}), true),
+            ("schedulingGates", json!([]), true),
+            ("status", json!({}), true),
+            ("status", json!({"conditions": []}), true),
+            ("activeDeadlineSeconds", json!(null), true),
+            ("hostNetwork", json!(true), false),
+            ("automountServiceAccountToken", json!(false), false),
+            ("setHostnameAsFQDN", json!(false), false),
+            ("immutable", json!(false), false),
+            ("affinity", json!({}), false),
+            ("securityContext", json!({}), false),
+            ("lifecycle", json!({}), false),
+            ("livenessProbe", json!({}), false),
+            ("dnsConfig", json!({}), false),
+            ("os", json!({}), false),
+            ("hostAliases", json!([{}]), false),
+        ] {
+            check(&json!({"spec": {"a": 1, member: value}}), &json!({"spec": {"a": 1}}), same);
+        }
+        check(&json!({"emptyDir": {"medium": ""}}), &json!({"emptyDir": {}}), true);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub mod warnings;
 mod mutation;
 #[cfg(test)]
 mod testing;
+mod typed;
 
 /// The Kubernetes version whose behaviour this crate imitates.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -9,8 +9,10 @@ use crate::event::CallFailure;
 use crate::failure;
 use crate::patch::Patch;
 use crate::quoting::quote;
+use crate::review::decode;
 use crate::review::response::Response;
 use crate::status::Status;
+use crate::typed;
 
 /// The object of a request on its way through the webhooks.
 ///
@@ -151,14 +153,15 @@ impl WorkingCopy {
     ///
     /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
     fn decoded(&self, mut patched: Value, state: &dyn ClusterState) -> Result<Value, PatchError> {
-        let found = GroupVersionKind::of(&patched);
+        let found = decode::type_meta(&patched).map_err(|error| internal_error(&error.into_text()))?;
+        let built_in = state.is_built_in(&self.kind);
+        if !built_in && found.kind.is_empty() {
+            return Err(internal_error(&format!("Object 'Kind' is missing in '{patched}'")));
+        }
         let Value::Object(object) = &mut patched else {
             return Err(internal_error("the patched document is not an object"));
         };
-        if !state.is_built_in(&self.kind) {
-            if found.kind.is_empty() {
-                return Err(internal_error(&format!("Object 'Kind' is missing in '{patched}'")));
-            }
+        if !built_in {
             return Ok(patched);
         }
         let mut meant = found.clone();
@@ -176,6 +179,7 @@ impl WorkingCopy {
                 quote(&meant.api_version()),
             )));
         }
+        typed::check(object, &meant).map_err(|text| internal_error(&text))?;
         if meant != found {
             object.insert("apiVersion".to_owned(), meant.api_version().into());
             object.insert("kind".to_owned(), meant.kind.into());

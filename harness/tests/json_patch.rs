@@ -2,6 +2,7 @@
 //!
 //! `data/json-patch.jsonl` has one case a line, recorded from gopkg.in/evanphx/json-patch.v4 4.13.0: a document, a
 //! patch, and the document that came of it (`ok`), or the error (`decode_err`, `apply_err`), or the text of a panic.
+//! `data/json-patch-random.jsonl` has the same of random patches, with documents and patches as texts.
 
 use std::error::Error;
 
@@ -10,13 +11,15 @@ use serde_json::{Value, json};
 
 const CASES: &str = include_str!("data/json-patch.jsonl");
 
+const RANDOM_CASES: &str = include_str!("data/json-patch-random.jsonl");
+
 /// What our library makes of a case, under the recording's names.
-fn outcome(case: &Value) -> Value {
-    let patch = match Patch::decode(case["patch"].to_string().as_bytes()) {
+fn outcome(document: &str, patch: &str) -> Value {
+    let patch = match Patch::decode(patch.as_bytes()) {
         Ok(patch) => patch,
         Err(error) => return json!({"decode_err": error.to_string()}),
     };
-    match patch.apply_to_text(case["doc"].to_string().as_bytes()) {
+    match patch.apply_to_text(document.as_bytes()) {
         Ok(document) => json!({"ok": document}),
         Err(ApplyError::Panic(text)) => json!({"panic": text}),
         Err(error) => json!({"apply_err": error.to_string()}),
@@ -29,7 +32,7 @@ fn every_recorded_case_agrees() -> Result<(), Box<dyn Error>> {
     let mut count = 0;
     for line in CASES.lines() {
         let mut case: Value = serde_json::from_str(line)?;
-        let ours = outcome(&case);
+        let ours = outcome(&case["doc"].to_string(), &case["patch"].to_string());
         let recorded = case.as_object_mut().ok_or("a case is an object")?;
         let name = recorded.remove("name").unwrap_or_default();
         recorded.remove("doc");
@@ -42,5 +45,27 @@ fn every_recorded_case_agrees() -> Result<(), Box<dyn Error>> {
     }
     assert!(count >= 75, "only {count} cases");
     assert!(differing.is_empty(), "{} of {count} cases differ:\n{}", differing.len(), differing.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn every_recorded_random_patch_agrees() -> Result<(), Box<dyn Error>> {
+    let mut differing = Vec::new();
+    for line in RANDOM_CASES.lines() {
+        let mut case: Value = serde_json::from_str(line)?;
+        let recorded = case.as_object_mut().ok_or("a case is an object")?;
+        let document = recorded.remove("doc").unwrap_or_default();
+        let patch = recorded.remove("patch").unwrap_or_default();
+        let ours = outcome(document.as_str().unwrap_or_default(), patch.as_str().unwrap_or_default());
+        if let Some(text) = recorded.get("ok").and_then(Value::as_str) {
+            let read: Value = serde_json::from_str(text)?;
+            recorded.insert("ok".to_owned(), read);
+        }
+        if case != ours {
+            differing.push(format!("{patch} on {document}\n  recorded {case}\n  ours     {ours}"));
+        }
+    }
+    assert_eq!(RANDOM_CASES.lines().count(), 400);
+    assert!(differing.is_empty(), "{} cases differ:\n{}", differing.len(), differing.join("\n"));
     Ok(())
 }

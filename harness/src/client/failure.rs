@@ -68,7 +68,7 @@ pub(super) fn body(error: &reqwest::Error) -> String {
             "read: connection reset by peer".to_owned()
         }
         Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
-        Cause::Http(_) if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
+        _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
         Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
         _ if text.to_lowercase().contains("gzip") => "gzip: invalid header".to_owned(),
         Cause::Tls(_) | Cause::Io(_) | Cause::Http(_) | Cause::Other(_) => text,

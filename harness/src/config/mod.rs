@@ -1,16 +1,24 @@
 //! Webhook configurations, read into [`Webhook`]s in dispatch order.
 
+mod base64;
+mod decoding;
 mod defaults;
 mod field;
 mod reading;
 mod validation;
+mod warnings;
 
 use std::fmt;
 use std::time::Duration;
 
+pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
 pub use self::reading::{in_dispatch_order, webhooks};
-pub use self::validation::validate;
+pub use self::validation::{validate, validate_update};
+pub(crate) use self::warnings::EXCLUDED;
+pub use self::warnings::{update_warnings, warnings};
+use serde_json::Value;
+
 use crate::selector::Selector;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -18,6 +26,8 @@ const MUTATING: &str = "MutatingWebhookConfiguration";
 const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 const DEFAULT_PORT: u16 = 443;
+/// The end of names that only manifests on the server's disk may have.
+const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// One entry of `webhooks` of a configuration: parsed, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,4 +207,12 @@ pub enum ConfigError {
     /// admit does not imitate something that the configuration asks for.
     #[error(transparent)]
     Unsupported(#[from] crate::status::Unsupported),
+}
+
+fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
+    object.get(field).and_then(Value::as_str)
+}
+
+fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
+    object.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -393,8 +393,12 @@ async fn the_first_validating_webhook_to_finish_decides_and_all_are_waited_for()
 
 #[tokio::test]
 async fn a_patched_object_of_another_kind_is_refused_at_the_end() {
-    let to_secret =
-        |_: &str, _| Answer::Patch(json!([{"op": "replace", "path": "/kind", "value": "Secret"}]));
+    let to_secret = |_: &str, _| {
+        Answer::Patch(json!([
+            {"op": "replace", "path": "/kind", "value": "Secret"},
+            {"op": "remove", "path": "/data"},
+        ]))
+    };
     let outcome = Run::default().through(Phase::Mutating, &[ignoring("a")], to_secret).await;
     assert_eq!(
         (outcome.code(), outcome.message()),

@@ -1,6 +1,7 @@
 //! Which requests no webhook ever sees.
 
 use crate::attributes::Attributes;
+use crate::config;
 
 /// Whether no webhook of a configuration is called for this request, whatever its rules.
 ///
@@ -12,17 +13,7 @@ pub(super) fn is_exempt(attributes: &Attributes) -> bool {
 
 /// Reviews of who somebody is and what they may do: a webhook in their way could lock everybody out.
 fn is_virtual(attributes: &Attributes) -> bool {
-    matches!(
-        (attributes.resource.group.as_str(), attributes.resource.resource.as_str()),
-        ("authentication.k8s.io", "selfsubjectreviews" | "tokenreviews")
-            | (
-                "authorization.k8s.io",
-                "localsubjectaccessreviews"
-                    | "selfsubjectaccessreviews"
-                    | "selfsubjectrulesreviews"
-                    | "subjectaccessreviews"
-            )
-    )
+    config::EXCLUDED.contains(&(attributes.resource.group.as_str(), attributes.resource.resource.as_str()))
 }
 
 /// A webhook that refused these could never be removed again.

@@ -209,7 +209,10 @@ impl Document {
             .map_err(|what| does_not_apply(format!("test operation failed to decode path: {what}")))?;
         let expected = operation.value();
         let holds = if path.is_empty() {
-            equal(&self.root, expected.as_ref().unwrap_or(&NULL))?
+            // A document that is null counts as an object without members.
+            let nothing = Node::Object(BTreeMap::new());
+            let whole = if self.root == Node::Null { &nothing } else { &self.root };
+            equal(whole, expected.as_ref().unwrap_or(&NULL))?
         } else {
             let Some((container, key)) = find(&mut self.root, &path) else {
                 return fail(format!("test operation does not apply: is missing path: {path}: {MISSING}"));

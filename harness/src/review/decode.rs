@@ -9,16 +9,21 @@ use crate::quoting::quote;
 
 /// Why bytes are not the object that was asked for, in Go's words.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct DecodeError {
+pub(crate) struct DecodeError {
     text: String,
 }
 
 impl DecodeError {
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    /// Whether a value is of another type than the field, rather than wrong in itself.
+    pub(super) fn is_about_type(&self) -> bool {
+        self.text.starts_with("json: cannot unmarshal")
+    }
+
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }
 
-    pub(super) fn into_text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.text
     }
 }
@@ -35,11 +40,23 @@ pub(super) struct Document {
 /// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
 pub(super) fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
+    let claimed = type_meta(&value)?;
     let fields = match value {
         Value::Object(fields) => fields,
-        Value::Null => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    Ok(Document { fields, claimed })
+}
+
+/// What `document` says it is. A null is an empty document.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
+pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
+    let fields = match document {
+        Value::Object(fields) => fields,
+        Value::Null => return Ok(GroupVersionKind::default()),
         other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            return Err(not_an_object(&other));
+            return Err(not_an_object(other));
         }
     };
     let text = |field: &str| match fields.get(field) {
@@ -56,8 +73,7 @@ pub(super) fn document(body: &[u8]) -> Result<Document, DecodeError> {
         return Err(DecodeError::new(format!("unexpected GroupVersion string: {api_version}")));
     }
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let claimed = GroupVersionKind::new(group, version, kind);
-    Ok(Document { fields, claimed })
+    Ok(GroupVersionKind::new(group, version, kind))
 }
 
 /// The fields of an `AdmissionReview` of `version` in `body`, and the kind that it claims for itself.
@@ -78,39 +94,35 @@ pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, De
     if meant == expected {
         return Ok(document);
     }
-    if is_registered(&meant) {
+    if let Some(package) = go_package(&meant) {
         return Err(DecodeError::new(format!(
-            "converting ({}.{}) to ({}.AdmissionReview): unknown conversion",
-            meant.version,
+            "converting ({package}.{}) to ({}.AdmissionReview): unknown conversion",
             meant.kind,
             version.as_str(),
         )));
     }
+    let unknown = if meant.version == "__internal" {
+        format!("the internal version of group {}", quote(&meant.group))
+    } else {
+        format!("version {}", quote(&meant.api_version()))
+    };
     Err(DecodeError::new(format!(
-        "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+        "no kind {} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"",
         quote(&meant.kind),
-        quote(&meant.api_version()),
     )))
 }
 
-/// Whether the scheme of the webhook client knows `kind`.
+/// The Go package of `kind`, if the scheme of the webhook client knows it. Some kinds are the same in all versions.
 ///
 /// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
-fn is_registered(kind: &GroupVersionKind) -> bool {
-    const UNVERSIONED: [&str; 5] = ["Status", "APIVersions", "APIGroup", "APIGroupList", "APIResourceList"];
-    const EVERYWHERE: [&str; 7] = [
-        "AdmissionReview",
-        "WatchEvent",
-        "ListOptions",
-        "GetOptions",
-        "DeleteOptions",
-        "CreateOptions",
-        "UpdateOptions",
-    ];
-    match (kind.group.as_str(), kind.version.as_str()) {
-        ("", "v1") => UNVERSIONED.contains(&kind.kind.as_str()),
-        ("admission.k8s.io", "v1" | "v1beta1") => EVERYWHERE.contains(&kind.kind.as_str()),
-        _ => false,
+fn go_package(kind: &GroupVersionKind) -> Option<&str> {
+    match kind.kind.as_str() {
+        "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => Some("v1"),
+        _ if kind.group != "admission.k8s.io" || !matches!(kind.version.as_str(), "v1" | "v1beta1") => None,
+        "AdmissionReview" => Some(&kind.version),
+        "WatchEvent" | "ListOptions" | "GetOptions" | "DeleteOptions" | "CreateOptions" | "UpdateOptions"
+        | "PatchOptions" => Some("v1"),
+        _ => None,
     }
 }
 
@@ -123,13 +135,26 @@ fn json(body: &[u8]) -> Result<Value, DecodeError> {
     serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| parse_error(&error.to_string()))
 }
 
+/// The first document of several counts.
 fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
-    serde_saphyr::from_str(&String::from_utf8_lossy(body))
-        .map_err(|error| DecodeError::new(format!("yaml: {}", first_line(&error.to_string()))))
+    let text = String::from_utf8_lossy(body);
+    let parsed = serde_saphyr::from_str(&text).or_else(|error| {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
+        documents.into_iter().next().ok_or(error)
+    });
+    parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// The first line of an error: without its place in the first line of the document, and without its column elsewhere.
+fn in_go(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let parts = first.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    match parts.map(|(place, text)| (place.split(' ').next().unwrap_or_default(), text)) {
+        None => first.to_owned(),
+        Some(("1", text)) => text.to_owned(),
+        Some((line, text)) => format!("line {line}: {text}"),
+    }
 }
 
 fn not_an_object(value: &Value) -> DecodeError {

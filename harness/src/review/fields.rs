@@ -11,24 +11,24 @@ use crate::status::{Status, StatusCause, StatusDetails};
 
 /// A JSON object that is being read into a Go struct.
 #[derive(Clone)]
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     /// The struct's name in Go, without its package.
-    go_struct: &'static str,
+    go_struct: &'a str,
     /// The path from the document's root, with a dot at its end unless it is empty.
     path: String,
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn root(object: &'a Map<String, Value>, go_struct: &'static str) -> Self {
+    pub(crate) fn root(object: &'a Map<String, Value>, go_struct: &'a str) -> Self {
         Self { object, go_struct, path: String::new() }
     }
 
-    pub(super) fn object(
+    pub(crate) fn object(
         &self,
         field: &str,
         go_type: &str,
-        go_struct: &'static str,
+        go_struct: &'a str,
     ) -> Result<Option<Self>, DecodeError> {
         match self.present(field) {
             None => Ok(None),
@@ -39,7 +39,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn string(&self, field: &str, go_type: &str) -> Result<Option<String>, DecodeError> {
+    pub(crate) fn string(&self, field: &str, go_type: &str) -> Result<Option<String>, DecodeError> {
         match self.present(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn boolean(&self, field: &str) -> Result<bool, DecodeError> {
+    pub(crate) fn boolean(&self, field: &str) -> Result<bool, DecodeError> {
         match self.present(field) {
             None => Ok(false),
             Some(Value::Bool(value)) => Ok(*value),
@@ -66,7 +66,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn strings(&self, field: &str) -> Result<Vec<String>, DecodeError> {
+    pub(crate) fn strings(&self, field: &str) -> Result<Vec<String>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn string_map(&self, field: &str) -> Result<BTreeMap<String, String>, DecodeError> {
+    pub(crate) fn string_map(&self, field: &str) -> Result<BTreeMap<String, String>, DecodeError> {
         match self.present(field) {
             None => Ok(BTreeMap::new()),
             Some(Value::Object(entries)) => entries
@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Bytes: base64, or an array of small numbers, as Go takes both for a `[]byte`.
-    pub(super) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
+    pub(crate) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
             Some(Value::String(text)) => base64::decode(text)
@@ -120,6 +120,33 @@ impl<'a> Fields<'a> {
                 })
                 .collect(),
             Some(other) => Err(self.wrong(field, other, "[]uint8")),
+        }
+    }
+
+    /// A map from names to bytes.
+    pub(crate) fn bytes_map(&self, field: &str) -> Result<(), DecodeError> {
+        match self.present(field) {
+            None => Ok(()),
+            Some(Value::Object(entries)) => {
+                let inner = Self { object: entries, ..self.clone() };
+                entries.keys().try_for_each(|key| match inner.bytes(key) {
+                    // The error names the map, not the entry.
+                    Err(error) if error.is_about_type() => match entries.get(key) {
+                        Some(value) => Err(self.wrong(field, value, "[]uint8")),
+                        None => Err(error),
+                    },
+                    result => result.map(|_| ()),
+                })
+            }
+            Some(other) => Err(self.wrong(field, other, "map[string][]uint8")),
+        }
+    }
+
+    /// A list whose elements are not looked at.
+    pub(crate) fn list(&self, field: &str, go_type: &str) -> Result<(), DecodeError> {
+        match self.present(field) {
+            None | Some(Value::Array(_)) => Ok(()),
+            Some(other) => Err(self.wrong(field, other, go_type)),
         }
     }
 

@@ -4,9 +4,10 @@ pub mod request;
 pub mod response;
 
 mod base64;
-mod decode;
-mod fields;
+pub(crate) mod decode;
+pub(crate) mod fields;
 mod http_status;
+mod media_type;
 mod syntax;
 
 use crate::event::CallFailure;

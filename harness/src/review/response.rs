@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::decode::{self, DecodeError};
 use super::fields::{self, Fields};
-use super::{ReviewVersion, http_status};
+use super::{ReviewVersion, http_status, media_type};
 use crate::caller::Reply;
 use crate::event::{CallFailure, Phase};
 use crate::quoting::quote;
@@ -103,7 +103,7 @@ impl Answer {
 }
 
 fn successful(reply: &Reply) -> Result<(), CallFailure> {
-    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type_complaint) {
+    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type::complaint) {
         return Err(failed_to_call(&format!("Internal error occurred: {complaint}"), 500));
     }
     if !(200..=206).contains(&reply.status) {
@@ -120,40 +120,6 @@ fn successful(reply: &Reply) -> Result<(), CallFailure> {
         return Err(failed_to_call(&text, 503));
     }
     Ok(())
-}
-
-/// What Go's `mime.ParseMediaType` says about a header that is there and broken.
-fn media_type_complaint(header: &str) -> Option<&'static str> {
-    let is_part = |byte: u8| byte.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(&byte);
-    let is_token = |text: &str| !text.is_empty() && text.bytes().all(is_part);
-    if header.is_empty() {
-        return None;
-    }
-    let mut parts = header.split(';');
-    let media_type = parts.next().unwrap_or_default().trim();
-    let token = |text: &str| text.bytes().take_while(|&byte| is_part(byte)).count();
-    let (main, rest) = media_type.split_at(token(media_type));
-    let complaint = match (main, rest.strip_prefix('/')) {
-        ("", _) => Some("mime: no media type"),
-        (_, None) if rest.is_empty() => None,
-        (_, None) => Some("mime: expected slash after first token"),
-        (_, Some(sub)) if token(sub) == 0 => Some("mime: expected token after slash"),
-        (_, Some(sub)) if token(sub) < sub.len() => Some("mime: unexpected content after media subtype"),
-        (_, Some(_)) => None,
-    };
-    complaint.or_else(|| {
-        let parameters: Vec<&str> = parts.map(str::trim).collect();
-        let last = parameters.len().saturating_sub(1);
-        let broken =
-            parameters.iter().enumerate().any(|(index, parameter)| match parameter.split_once('=') {
-                _ if parameter.is_empty() => index != last,
-                Some((name, value)) => {
-                    !(is_token(name.trim()) && (is_token(value) || value.starts_with('"')))
-                }
-                None => true,
-            });
-        broken.then_some("mime: invalid media parameter")
-    })
 }
 
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, DecodeError> {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::error::Errors;
-use super::text;
 use super::url::Url;
+use crate::config::text;
 use crate::names;
 use crate::quoting::quote;
 

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::error::Errors;
-use super::{list, text};
+use crate::config::{STATIC_SUFFIX, list, text};
 use crate::names;
 
-const STATIC_SUFFIX: &str = ".static.k8s.io";
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 
 /// Name, labels, annotations and finalizers. Owner references and managed fields are not looked at.

@@ -1,0 +1,34 @@
+//! Every recorded quantity, as Go reads and prints it, against ours.
+//!
+//! `data/quantities.jsonl` has one case a line, recorded from apimachinery 0.37.1 `resource.ParseQuantity`: a text, and
+//! its canonical form (`CanonicalizeBytes`) or the error.
+
+use std::error::Error;
+
+use harness::quantity::{Quantity, QuantityError};
+use serde_json::{Value, json};
+
+const CASES: &str = include_str!("data/quantities.jsonl");
+
+#[test]
+fn every_recorded_quantity_agrees() -> Result<(), Box<dyn Error>> {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for line in CASES.lines() {
+        let case: Value = serde_json::from_str(line)?;
+        let text = case["text"].as_str().ok_or("a case has a text")?;
+        let ours = match Quantity::parse(text) {
+            Ok(quantity) => json!({"text": text, "canonical": quantity.to_string()}),
+            // Said, not guessed: see the variant.
+            Err(QuantityError::TooLarge) => continue,
+            Err(error) => json!({"text": text, "error": error.to_string()}),
+        };
+        if ours != case {
+            wrong.push(format!("recorded {case}\n  ours     {ours}"));
+        }
+        count += 1;
+    }
+    assert!(count >= 425, "only {count} cases");
+    assert!(wrong.is_empty(), "{} of {count} cases differ:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
+}
