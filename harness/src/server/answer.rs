@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use serde::Deserialize as _;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 
@@ -26,6 +27,16 @@ pub(super) enum Answer {
 impl Answer {
     pub(super) fn ok(object: Arc<Value>) -> Self {
         Self::Object(StatusCode::OK, object)
+    }
+
+    /// The answer, if it is a Status.
+    pub(super) fn status(&self) -> Option<Status> {
+        match self {
+            Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
+                Status::deserialize(&**object).ok()
+            }
+            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Text(..) => None,
+        }
     }
 
     pub(super) fn into_response(self) -> Response {

@@ -32,6 +32,11 @@ fn encoding(headers: &HeaderMap, custom: bool) -> Result<Encoding, Box<Status>> 
     match media_type(headers) {
         "" | "application/json" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
+        "application/vnd.kubernetes.protobuf" => {
+            let message = "admit reads application/json and application/yaml, not \
+                           application/vnd.kubernetes.protobuf: with kubectl, create from a manifest (-f)";
+            Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
+        }
         _ => {
             let protobuf = if custom { "" } else { ", application/vnd.kubernetes.protobuf" };
             let message = format!(

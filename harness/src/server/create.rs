@@ -29,6 +29,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let mut object = body::object(&request.headers, &request.body, &resource, &resource.kind)?;
     fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
+    request.note_decoded(&object);
     metadata::wipe(&mut object);
 
     let mut attributes = request.attributes(Operation::Create, &resource.kind);

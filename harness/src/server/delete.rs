@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, List};
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
-use super::{body, create, metadata, options, read};
+use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
 use crate::status::Status;
 
@@ -25,6 +25,9 @@ enum Deleted {
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let document = body::document(&request.headers, &request.body)?;
+    if let Some(document) = &document {
+        request.note_decoded(document);
+    }
     let options = options::of_delete(document, &request.query)?;
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
@@ -53,6 +56,9 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let document = body::document(&request.headers, &request.body)?;
+    if let Some(document) = &document {
+        request.note_decoded(document);
+    }
     let options = options::of_delete(document, &request.query)?;
     let selected = read::selected(request)?;
     for object in &selected {
@@ -132,6 +138,11 @@ fn remove(
         return Ok(Deleted::Waits(shown));
     }
     server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    if let [custom, ..] = custom_resources::resources(stored).as_slice()
+        && resource.gvr.group == custom_resources::GROUP
+    {
+        server.state.storage.remove_resource(&custom.gvr.group, &custom.gvr.resource);
+    }
     server.has_changed(resource)?;
     let shown = server.state.in_version_of(stored, resource).map_err(create::conversion_failed)?;
     Ok(Deleted::Gone(shown))

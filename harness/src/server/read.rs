@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::answer::{Answer, List};
-use super::request::ObjectRequest;
+use super::request::{ObjectRequest, Query};
 use super::storage::ObjectReader as _;
 use super::{create, metadata, scale};
 use crate::selector::{Selector, labels_of};
@@ -32,7 +32,7 @@ pub(super) fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
 
 /// GET of a collection.
 pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    if request.query.first("watch").is_some_and(|watch| watch != "false" && watch != "0") {
+    if is_watch(&request.query) {
         return Err(Box::new(Status::unsupported(&Unsupported { what: "watches".to_owned() })));
     }
     let resource = &request.target.resource;
@@ -43,6 +43,11 @@ pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
         items: selected(request)?,
         typed_items: resource.custom.is_some(),
     }))
+}
+
+/// Whether the query asks for a watch instead of a list.
+pub(super) fn is_watch(query: &Query) -> bool {
+    query.first("watch").is_some_and(|watch| watch != "false" && watch != "0")
 }
 
 /// The objects that the path and the selectors of the query pick, in the version of the path.

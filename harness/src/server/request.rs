@@ -1,23 +1,30 @@
 //! One HTTP request: where it goes, and what comes back.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Request as HttpRequest, State as Extracted};
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ACCEPT, WARNING};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::header::{ACCEPT, USER_AGENT, WARNING};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::admission::Passage;
 use super::answer::{Answer, refusal};
+use super::audit_log::{self, Answered, Authorization, ObjectReference};
 use super::authentication::Identity;
 use super::discovery::Resources;
 use super::route::{Route, Target, Verb, route, verb};
-use super::{Server, body, connect, create, delete, read, update};
+use super::{Server, body, connect, create, delete, metadata, read, update};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use crate::audit;
 use crate::event::Record;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
@@ -66,22 +73,27 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) user: UserInfo,
+    /// The body as it was read, for the audit log.
+    pub(super) decoded: Option<Value>,
     pub(super) passage: Passage<'a>,
 }
 
 impl ObjectRequest<'_> {
+    /// Keeps the body, as it was read, for the audit log, if there is one.
+    pub(super) fn note_decoded(&mut self, body: &Value) {
+        if self.server.options.audit.is_some() {
+            self.decoded = Some(body.clone());
+        }
+    }
+
     /// The attributes of this request, without objects.
     pub(super) fn attributes(&self, operation: Operation, kind: &GroupVersionKind) -> Attributes {
-        let resource = &self.target.resource;
-        // A Namespace is in itself: its own name stands for its namespace.
-        let is_namespace = resource.gvr.group.is_empty() && resource.gvr.resource == "namespaces";
-        let namespace = if is_namespace { &self.target.name } else { &self.target.namespace };
         Attributes {
             operation,
-            resource: resource.gvr.clone(),
+            resource: self.target.resource.gvr.clone(),
             subresource: self.target.subresource.clone(),
             kind: kind.clone(),
-            namespace: namespace.clone(),
+            namespace: self.target.admitted_namespace().to_owned(),
             name: self.target.name.clone(),
             object: None,
             old_object: None,
@@ -92,10 +104,73 @@ impl ObjectRequest<'_> {
     }
 }
 
-/// Answers one request.
+/// What a request came to, and what is told of it.
+struct Outcome {
+    answered: Result<Answer, Box<Status>>,
+    /// As the audit log has it.
+    verb: &'static str,
+    target: Option<Target>,
+    decoded: Option<Value>,
+    record: Record,
+}
+
+/// Answers one request, and tells the audit log of it.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
-    let started = Instant::now();
+    let received = Timestamp::now();
     let (parts, incoming) = request.into_parts();
+    let audit_id = audit_log::audit_id(&parts.headers);
+    let outcome = outcome(&server, &parts, incoming).await;
+    let status = match &outcome.answered {
+        Ok(answer) => answer.status(),
+        Err(status) => Some((**status).clone()),
+    };
+    let mut response = match outcome.answered {
+        Ok(answer) => answer.into_response(),
+        Err(status) => refusal(&status),
+    };
+    for warning in warnings::headers(&outcome.record) {
+        if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    if let Ok(value) = HeaderValue::from_str(&audit_id) {
+        response.headers_mut().insert("audit-id", value);
+    }
+    if let (Some(sink), Some(identity)) = (&server.options.audit, parts.extensions.get::<Identity>()) {
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let decoded_name = outcome.decoded.as_ref().map_or("", |object| metadata::text(object, "name"));
+        let object = outcome.target.as_ref().map(|target| ObjectReference {
+            resource: &target.resource.gvr.resource,
+            namespace: target.admitted_namespace(),
+            name: if target.name.is_empty() { decoded_name } else { &target.name },
+            group: &target.resource.gvr.group,
+            version: &target.resource.gvr.version,
+            subresource: &target.subresource,
+        });
+        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let method = parts.method.as_str().to_ascii_lowercase();
+        sink(&audit_log::event(&Answered {
+            audit_id: &audit_id,
+            request_uri: parts.uri.path_and_query().map_or("", PathAndQuery::as_str),
+            verb: if outcome.verb.is_empty() { &method } else { outcome.verb },
+            identity,
+            source_ips: &audit_log::source_ips(&parts.headers, peer),
+            user_agent: user_agent.unwrap_or_default(),
+            object,
+            code: response.status().as_u16(),
+            status: status.as_ref(),
+            request_object: outcome.decoded.as_ref(),
+            received,
+            completed: Timestamp::now(),
+            authorization: Authorization::Allowed,
+            annotations: audit::annotations(&outcome.record),
+        }));
+    }
+    response
+}
+
+async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
+    let started = Instant::now();
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
@@ -109,33 +184,42 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         | Route::OpenApi
         | Route::NoResource
         | Route::NoPath) => {
-            return match document(&server, &resources, route, &parts.headers) {
-                Ok(answer) => answer.into_response(),
-                Err(status) => refusal(&status),
-            };
-        }
-    };
-    let body = match axum::body::to_bytes(axum::body::Body::new(incoming), body::LIMIT).await {
-        Ok(body) => body,
-        Err(_) => {
-            let message = format!("Request entity too large: limit is {}", body::LIMIT);
-            return refusal(&Status::failure(413, "RequestEntityTooLarge", message));
+            let answered = document(server, &resources, route, &parts.headers);
+            return Outcome { answered, verb: "", target: None, decoded: None, record: Record::default() };
         }
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let user = parts.extensions.get::<Identity>().map(|identity| identity.effective().clone());
+    let verb = verb(&parts.method, &target);
+    let verb_name = verb.as_ref().map_or("", |verb| audited_verb(*verb, &parts.method, &query));
+    let early = |status| Outcome {
+        answered: Err(status),
+        verb: verb_name,
+        target: Some(target.clone()),
+        decoded: None,
+        record: Record::default(),
+    };
+    let verb = match verb {
+        Ok(verb) => verb,
+        Err(status) => return early(status),
+    };
     let time_limit = match time_limit(&query) {
         Ok(limit) => limit,
-        Err(status) => return refusal(&status),
+        Err(status) => return early(status),
+    };
+    let Ok(body) = axum::body::to_bytes(incoming, body::LIMIT).await else {
+        let message = format!("Request entity too large: limit is {}", body::LIMIT);
+        return early(Box::new(Status::failure(413, "RequestEntityTooLarge", message)));
     };
     let mut request = ObjectRequest {
-        server: &server,
+        server,
         resources,
         target,
         query,
-        headers: parts.headers,
+        headers: parts.headers.clone(),
         body,
         user: user.unwrap_or_default(),
+        decoded: None,
         passage: Passage {
             admission: &server.admission,
             started,
@@ -143,23 +227,33 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
             record: Record::default(),
         },
     };
-    let (operation, answered) = match verb(&parts.method, &request.target) {
-        Ok(verb) => (operation(verb), dispatch(verb, &mut request).await),
-        Err(status) => (None, Err(status)),
-    };
-    if let Some(operation) = operation {
-        server.admission.metrics.observe(operation, &request.passage.record);
+    let answered = dispatch(verb, &mut request).await;
+    let ObjectRequest { target, decoded, passage, .. } = request;
+    if let Some(operation) = operation(verb) {
+        server.admission.metrics.observe(operation, &passage.record);
     }
-    let mut response = match answered {
-        Ok(answer) => answer.into_response(),
-        Err(status) => refusal(&status),
-    };
-    for warning in warnings::headers(&request.passage.record) {
-        if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
-            response.headers_mut().append(WARNING, value);
-        }
+    Outcome { answered, verb: verb_name, target: Some(target), decoded, record: passage.record }
+}
+
+/// Source: apiserver pkg/endpoints/request/requestinfo.go.
+fn audited_verb(verb: Verb, method: &Method, query: &Query) -> &'static str {
+    match verb {
+        Verb::Get => "get",
+        Verb::List if read::is_watch(query) => "watch",
+        Verb::List => "list",
+        Verb::Create => "create",
+        Verb::Update => "update",
+        Verb::Patch => "patch",
+        Verb::Delete => "delete",
+        Verb::DeleteCollection => "deletecollection",
+        Verb::Connect => match *method {
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE => "delete",
+            _ => "get",
+        },
     }
-    response
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {

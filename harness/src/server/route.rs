@@ -48,6 +48,11 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// The namespace as admission and the audit log see it: a Namespace is in itself.
+    pub(super) fn admitted_namespace(&self) -> &str {
+        if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
+    }
+
     /// The kind of the request's object: that of the subresource, if there is one.
     pub(super) fn kind(&self) -> &GroupVersionKind {
         self.resource

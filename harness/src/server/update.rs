@@ -38,6 +38,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
+    request.note_decoded(&object);
     write(request, &Change::Replace(object), &options).await
 }
 
@@ -47,7 +48,10 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
     let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
     let change = match body::media_type(&request.headers) {
         "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
-            Ok(patch @ Value::Object(_)) => Change::Merge(patch),
+            Ok(patch @ Value::Object(_)) => {
+                request.note_decoded(&patch);
+                Change::Merge(patch)
+            }
             Ok(_) | Err(_) => return Err(invalid()),
         },
         "application/json-patch+json" => {
@@ -59,6 +63,7 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
             if patch.operations().len() > MOST_OPERATIONS {
                 return Err(Box::new(too_many(patch.operations().len())));
             }
+            request.note_decoded(&patch.operations().into());
             Change::Operations(patch)
         }
         other => {
