@@ -64,7 +64,6 @@ impl Serve {
         let options = Options {
             services: service_map::by_service(self.service),
             audit: audit.map(AuditFile::into_sink),
-            ..Options::default()
         };
         let authentication =
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };

@@ -117,7 +117,7 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
 
 /// The `Audit-ID` that the client chose, or a new one. The response has it too.
 ///
-/// Source: apiserver pkg/endpoints/filters/audit_init.go.
+/// Source: apiserver pkg/endpoints/filters/`audit_init.go`.
 pub(crate) fn audit_id(headers: &HeaderMap) -> String {
     let chosen = headers.get("audit-id").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if chosen.is_empty() { uuid::Uuid::new_v4().to_string() } else { chosen.to_owned() }
@@ -169,7 +169,7 @@ fn object_reference(object: &ObjectReference<'_>) -> Value {
     Value::Object(present.map(|(name, text)| (name.to_owned(), json!(text))).collect::<Map<_, _>>())
 }
 
-/// Source: apimachinery pkg/apis/meta/v1/micro_time.go, `RFC3339Micro`.
+/// Source: apimachinery pkg/apis/meta/v1/`micro_time.go`, `RFC3339Micro`.
 fn micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }

@@ -12,7 +12,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// The annotations that no object keeps beyond a conversion.
-const ROUND_TRIP: [&str; 6] = [
+pub(in crate::server) const ROUND_TRIP: [&str; 6] = [
     METRICS,
     BEHAVIOR,
     CURRENT_METRICS,
@@ -189,7 +189,8 @@ fn assembled(
             members.insert("annotations".to_owned(), Value::Object(annotations));
         }
     }
-    json!({"metadata": metadata, "spec": spec, "status": status})
+    let members = [("metadata", metadata), ("spec", Value::Object(spec)), ("status", Value::Object(status))];
+    members.into_iter().map(|(name, member)| (name.to_owned(), member)).collect()
 }
 
 fn lasting_annotations(object: &Value) -> Map<String, Value> {

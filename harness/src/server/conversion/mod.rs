@@ -5,6 +5,8 @@ mod go_json;
 mod horizontal_pod_autoscaler;
 mod metrics;
 
+pub(super) use self::horizontal_pod_autoscaler::ROUND_TRIP;
+
 use serde_json::Value;
 
 use crate::attributes::GroupVersionKind;
@@ -27,7 +29,7 @@ pub(crate) enum Converter {
 /// # Errors
 /// [`ConversionError`] when the server does not convert between the two kinds, or admit does not.
 ///
-/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and nop_converter.go.
+/// Source: apiserver pkg/admission/conversion.go; apiextensions-apiserver pkg/apiserver/conversion/converter.go and `nop_converter.go`.
 pub(crate) fn convert(
     object: &Value,
     kind: &GroupVersionKind,

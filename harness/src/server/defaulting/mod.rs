@@ -25,13 +25,16 @@ pub(crate) fn set_defaults(object: &mut Value) {
     let Some((_, kind, set)) = found else { return };
     // A schema may have `default: null`, which means something.
     if *kind != "CustomResourceDefinition" {
-        fields::without_nulls(object);
+        fields::as_typed(object);
     }
     set(object);
 }
 
+/// Fills in the defaults of one kind.
+type SetDefaults = fn(&mut Value);
+
 /// By `apiVersion` and `kind`.
-const DEFAULTS: &[(&str, &str, fn(&mut Value))] = &[
+const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", crate::config::set_defaults),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", crate::config::set_defaults),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),

@@ -37,7 +37,7 @@ pub(super) fn volume(volume: &mut Value) {
     persistent_source(volume);
 }
 
-/// The sources that a Pod's volume and a PersistentVolume have alike.
+/// The sources that a Pod's volume and a `PersistentVolume` have alike.
 pub(super) fn persistent_source(owner: &mut Value) {
     with(owner, "hostPath", |source| {
         if is_empty(source, "type") {

@@ -20,7 +20,7 @@ fn admit(plugin: &LimitRanger, attributes: &mut Attributes) -> Result<(), Box<St
 }
 
 /// What the case file keeps of an answer.
-fn summary(outcome: Result<(), Box<Status>>, attributes: &Attributes) -> Value {
+fn summary(outcome: &Result<(), Box<Status>>, attributes: &Attributes) -> Value {
     if let Err(status) = outcome {
         return json!({"message": status.message, "details": status.details});
     }
@@ -46,7 +46,7 @@ fn every_object_is_answered_as_the_server_answers() {
         let kind = case["object"]["kind"].as_str().unwrap();
         let mut attributes = request(Operation::Create, case["kind"].as_str().unwrap(), kind, object);
         let outcome = admit(&plugin(&case["limits"]), &mut attributes);
-        assert_eq!(summary(outcome, &attributes), case["answer"], "{case:#}");
+        assert_eq!(summary(&outcome, &attributes), case["answer"], "{case:#}");
     }
 }
 
@@ -54,11 +54,11 @@ fn pod() -> Value {
     json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "resources": {}}]}})
 }
 
-fn changes(attributes: Attributes) -> bool {
+fn changes(attributes: &Attributes) -> bool {
     let limits = json!([{"type": "Container", "default": {"cpu": "1"}}]);
     let mut after = attributes.clone();
     plugin(&limits).admit(&mut after).unwrap();
-    after != attributes
+    after != *attributes
 }
 
 #[test]
@@ -69,12 +69,12 @@ fn a_pod_is_defaulted_when_it_is_created_or_resized() {
         subresource: subresource.to_owned(),
         ..created.clone()
     };
-    assert!(changes(created.clone()));
-    assert!(changes(with(Operation::Update, "resize")));
-    assert!(!changes(with(Operation::Update, "")));
-    assert!(!changes(with(Operation::Update, "status")));
-    assert!(!changes(with(Operation::Create, "eviction")));
-    assert!(!changes(with(Operation::Delete, "")));
+    assert!(changes(&created));
+    assert!(changes(&with(Operation::Update, "resize")));
+    assert!(!changes(&with(Operation::Update, "")));
+    assert!(!changes(&with(Operation::Update, "status")));
+    assert!(!changes(&with(Operation::Create, "eviction")));
+    assert!(!changes(&with(Operation::Delete, "")));
 }
 
 #[test]
@@ -82,14 +82,14 @@ fn a_pod_that_is_being_deleted_is_left_alone() {
     let mut attributes = request(Operation::Update, "pods", "Pod", pod());
     attributes.subresource = "resize".to_owned();
     attributes.old_object = Some(json!({"metadata": {"deletionTimestamp": "2024-01-01T00:00:00Z"}}));
-    assert!(!changes(attributes));
+    assert!(!changes(&attributes));
 }
 
 #[test]
 fn a_limit_range_of_another_namespace_does_not_count() {
     let attributes =
         Attributes { namespace: "elsewhere".to_owned(), ..request(Operation::Create, "pods", "Pod", pod()) };
-    assert!(!changes(attributes));
+    assert!(!changes(&attributes));
 }
 
 #[test]
