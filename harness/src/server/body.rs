@@ -5,9 +5,11 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use super::admission;
 use super::discovery::Resource;
 use super::metadata;
 use crate::attributes::GroupVersionKind;
+use crate::config;
 use crate::status::Status;
 
 /// The most bytes that a body may have.
@@ -145,12 +147,15 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
         )));
     }
     metadata::check_types(&object, kind)?;
-    if !custom {
-        remove_nulls(&mut object);
-    }
     if let Some(members) = object.as_object_mut() {
         members.insert("apiVersion".to_owned(), kind.api_version().into());
         members.insert("kind".to_owned(), kind.kind.clone().into());
+    }
+    if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
+        config::check_types(&object)?;
+    }
+    if !custom {
+        remove_nulls(&mut object);
     }
     metadata::without_empty_members(&mut object);
     Ok(object)
