@@ -1,4 +1,5 @@
 //! The API server, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to the same requests.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
 use std::sync::{Arc, Mutex};
 
@@ -61,8 +62,8 @@ async fn put(server: &ApiServer, path: &str, object: &Value) -> (u16, Value) {
     send(server, Method::PUT, path, "application/json", object.to_string()).await
 }
 
-async fn patch(server: &ApiServer, path: &str, content_type: &str, patch: &Value) -> (u16, Value) {
-    send(server, Method::PATCH, path, content_type, patch.to_string()).await
+async fn patch(server: &ApiServer, path: &str, content_type: &str, changes: &Value) -> (u16, Value) {
+    send(server, Method::PATCH, path, content_type, changes.to_string()).await
 }
 
 async fn delete(server: &ApiServer, path: &str, options: Option<Value>) -> (u16, Value) {
