@@ -50,7 +50,9 @@ fn text(value: &Value) -> String {
 fn told(scenario: &Value) -> Vec<String> {
     let attempt = list(&scenario["attempts"]).last().unwrap_or(&Value::Null);
     let lines = list(&attempt["steps"]).iter().flat_map(|step| list(&step["told"]));
-    lines.map(|line| line.as_str().unwrap_or_default().replace(|letter: char| letter.is_ascii_digit(), "#")).collect()
+    lines
+        .map(|line| line.as_str().unwrap_or_default().replace(|letter: char| letter.is_ascii_digit(), "#"))
+        .collect()
 }
 
 #[test]
