@@ -52,7 +52,7 @@ fn main() -> std::process::ExitCode {
     let outcome = exit_code::with_runtime(async {
         match admit.command {
             Command::Run(run) => run.run().await,
-            Command::Steps(steps) => steps.run(),
+            Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Serve(serve) => serve.run().await,
             Command::Certs(certs) => certs.run(),

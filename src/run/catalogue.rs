@@ -6,8 +6,8 @@ use std::io::Write as _;
 use serde_json::{Value, json};
 
 use super::display::FAINT;
+use crate::ExitCode;
 use crate::steps::{STEPS, StepHelp};
-use crate::{ExitCode, Failure};
 
 /// Prints every step with a line of help and an example
 #[derive(Debug, clap::Args)]
@@ -26,14 +26,14 @@ enum Format {
 }
 
 impl Steps {
-    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+    pub(crate) fn run(self) -> ExitCode {
         let text = match self.output {
             Format::Text => text(STEPS),
             Format::Json => format!("{:#}\n", document(STEPS)),
         };
         // A reader that has gone away has read enough.
         let _: std::io::Result<()> = anstream::stdout().lock().write_all(text.as_bytes());
-        Ok(ExitCode::Ok)
+        ExitCode::Ok
     }
 }
 
@@ -96,8 +96,8 @@ mod tests {
     }
 
     fn example(help: &StepHelp) -> Step {
-        let example: String = help.example.lines().map(|line| format!("    {line}\n")).collect();
-        let text = format!("Feature: an example\n  Scenario: one step\n{example}");
+        let example = help.example.replace('\n', "\n    ");
+        let text = format!("Feature: an example\n  Scenario: one step\n    {example}\n");
         let feature = Feature::parse(&text, GherkinEnv::default()).unwrap_or_else(|error| {
             panic!("the example of `{}` is no step: {error}\n{text}", help.expression)
         });

@@ -173,6 +173,9 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt)
             StepOutcome::Passed => writeln!(text, "      {} {sentence}", mark(true)),
             StepOutcome::Failed(_) => writeln!(text, "      {} {sentence}", mark(false)),
         };
+        for line in &planned.argument {
+            let _ = writeln!(text, "            {FAINT}{line}{FAINT:#}");
+        }
         told(text, step);
         if let StepOutcome::Failed(message) = &step.outcome {
             let _ =

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cucumber::feature::Ext as _;
-use gherkin::{Feature, GherkinEnv, ParseFileError};
+use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 
 use super::shipped;
 use crate::Failure;
@@ -72,7 +72,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 
 fn parse_shipped(path: &str, text: &str) -> Result<Feature, String> {
     let mut feature =
-        Feature::parse(text, GherkinEnv::default()).map_err(|error| located(path, &error.to_string()))?;
+        Feature::parse(text, GherkinEnv::default()).map_err(|error| not_gherkin(path, &error.to_string()))?;
     feature.path = Some(path.into());
     expanded(path, feature)
 }
@@ -83,10 +83,36 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
         Ok(feature) => expanded(&shown, feature),
         Err(ParseFileError::Reading { source, .. }) => Err(format!("{shown}: {}", reason(&source))),
         Err(ParseFileError::Parsing { error: Some(error), source, .. }) => {
-            let (position, _) = split_parse_error(&source.to_string());
-            Err(format!("{shown}:{position}: {}", lower_case_fragment(&error.to_string())))
+            Err(environment_error(path, &error, &source.to_string()))
         }
-        Err(ParseFileError::Parsing { error: None, source, .. }) => Err(located(&shown, &source.to_string())),
+        Err(ParseFileError::Parsing { error: None, source, .. }) => {
+            Err(not_gherkin(&shown, &source.to_string()))
+        }
+    }
+}
+
+/// An error that the parser explains, but places where it gave up, which is at the next line.
+fn environment_error(path: &Path, error: &EnvError, parse_error: &str) -> String {
+    let (position, _) = split_parse_error(parse_error);
+    let shown = path.display();
+    match error {
+        EnvError::UnknownKeyword(start) => {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let start = start.lines().next().unwrap_or_default().trim();
+            let Some((number, line)) =
+                text.lines().enumerate().find(|(_, line)| line.trim().starts_with(start))
+            else {
+                return format!("{shown}:{position}: {start:?} begins no Gherkin line");
+            };
+            let column = line.chars().take_while(|letter| letter.is_whitespace()).count() + 1;
+            format!("{shown}:{}:{column}: expected {}", number + 1, expected_instead_of(line.trim()))
+        }
+        EnvError::UnsupportedLanguage(language) => {
+            format!("{shown}:1:1: expected a language that Gherkin knows, found `{language}`")
+        }
+        EnvError::InconsistentCellCount(_) => {
+            format!("{shown}:{position}: expected as many cells in every row of the table above")
+        }
     }
 }
 
@@ -99,40 +125,53 @@ fn expanded(path: &str, feature: Feature) -> Result<Feature, String> {
     })
 }
 
-fn located(path: &str, parse_error: &str) -> String {
-    let (position, expected) = split_parse_error(parse_error);
-    if expected.is_empty() {
-        format!("{path}:{position}: this is not Gherkin")
+/// What the parser would have understood in the place of `line`.
+fn expected_instead_of(line: &str) -> String {
+    if line.starts_with("\"\"\"") || line.starts_with("```") {
+        "the doc string that begins here to end".to_owned()
+    } else if line.starts_with('|') {
+        format!("a row of a table, which ends with `|`, found `{line}`")
     } else {
-        format!("{path}:{position}: expected {}", expected.join(", "))
+        format!("a line that begins with {KEYWORDS}, found `{line}`")
     }
 }
 
-/// The parser keeps line, column and expectation private and prints them as `Error at 3:5: {"a", "b"}`.
+/// An error that the parser can only place.
+fn not_gherkin(path: &str, parse_error: &str) -> String {
+    let (position, expected) = split_parse_error(parse_error);
+    if expected.is_empty() {
+        format!("{path}:{position}: expected Gherkin: a `Feature:` with scenarios")
+    } else {
+        format!("{path}:{position}: expected {}", expected.join(" or "))
+    }
+}
+
+/// The parser keeps line, column and expectation private and prints them as `Error at 3:5: {"a", "b"}`. Of what it
+/// expected only words tell a person something.
 fn split_parse_error(message: &str) -> (String, Vec<String>) {
     let rest = message.strip_prefix("Error at ").unwrap_or(message);
     let (position, expected) = rest.split_once(": ").unwrap_or((rest, ""));
     let mut expected: Vec<_> = expected
-        .split('"')
-        .skip(1)
-        .step_by(2)
-        .map(|token| token.trim().replace("\\n", "end of line"))
-        .filter(|token| !token.is_empty() && !token.starts_with('['))
+        .split("\", \"")
+        .map(|token| token.trim_matches(['{', '}', '"', '\\', ' ']))
+        .filter(|token| {
+            token.chars().all(|letter| letter.is_alphabetic() || letter == ' ') && *token != "no match"
+        })
+        .filter(|token| !token.is_empty())
+        .map(str::to_owned)
         .collect();
     expected.sort();
-    expected.dedup();
     (position.to_owned(), expected)
 }
 
-fn lower_case_fragment(sentence: &str) -> String {
-    let mut characters = sentence.trim_end_matches('.').chars();
-    characters.next().map_or_else(String::new, |first| first.to_lowercase().chain(characters).collect())
-}
+const KEYWORDS: &str = "Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *";
 
 fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "no such file or folder".to_owned(),
-        io::ErrorKind::InvalidData => "not UTF-8 text".to_owned(),
-        _ => error.to_string(),
+    if error.kind() == io::ErrorKind::NotFound {
+        "no such file or folder".to_owned()
+    } else if error.kind() == io::ErrorKind::InvalidData {
+        "not UTF-8 text".to_owned()
+    } else {
+        error.to_string()
     }
 }

@@ -23,8 +23,11 @@ pub(crate) fn text(scenarios: &[(PlannedScenario, Option<String>)]) -> String {
             let _ = writeln!(text, "  Rule: {}  {FAINT}{path}:{}{FAINT:#}", name.name, name.line);
         }
         heading = Some((path, rule));
-        let tags: String = scenario.tags.iter().map(|tag| format!("  @{tag}")).collect();
-        let _ = write!(text, "    {}  {FAINT}{path}:{}{tags}{FAINT:#}", scenario.name, scenario.key.line);
+        let _ = write!(text, "    {}  {FAINT}{path}:{}", scenario.name, scenario.key.line);
+        for tag in &scenario.tags {
+            let _ = write!(text, "  @{tag}");
+        }
+        let _ = write!(text, "{FAINT:#}");
         if let Some(reason) = reason {
             let _ = write!(text, "  {NOT_DONE}skipped: {reason}{NOT_DONE:#}");
         }

@@ -24,11 +24,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cucumber::World as _;
 use gherkin::tagexpr::TagOperation;
 use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::steps::world::World;
 use crate::target::{Launched, TargetArguments, TargetKind};
 use crate::{ExitCode, Failure};
 use display::{Detail, Display};
@@ -101,7 +103,9 @@ impl Run {
         if plan.features.is_empty() {
             return Err(nothing_runs(&plan));
         }
-        sentences::check(&plan.features)?;
+        // Made once: it compiles an expression for each step.
+        let steps = World::collection();
+        sentences::check(&plan.features, &steps)?;
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
         let mut signals = Signals::listen()?;
@@ -124,6 +128,7 @@ impl Run {
         let stop = CancellationToken::new();
         let run = runner::run(
             plan.features,
+            steps,
             Arc::clone(&launched.target),
             narrators.clone(),
             Writer::new(live.clone(), narrators),

@@ -63,6 +63,8 @@ pub(crate) struct PlannedStep {
     pub(crate) text: String,
     /// Counted from 1.
     pub(crate) line: usize,
+    /// The lines of its doc string, or of its table.
+    pub(crate) argument: Vec<String>,
 }
 
 impl Plan {
@@ -151,8 +153,28 @@ impl PlannedScenario {
 
 impl PlannedStep {
     fn new(step: &Step) -> Self {
-        Self { keyword: step.keyword.trim().to_owned(), text: step.value.clone(), line: step.position.line }
+        let argument = match (&step.docstring, &step.table) {
+            (Some(text), _) => dedented(text),
+            (None, Some(table)) => table.rows.iter().map(|row| format!("| {} |", row.join(" | "))).collect(),
+            (None, None) => Vec::new(),
+        };
+        Self {
+            keyword: step.keyword.trim().to_owned(),
+            text: step.value.clone(),
+            line: step.position.line,
+            argument,
+        }
     }
+}
+
+/// The lines of a doc string, which arrives as the file has it: with its media type, if any, before the first line end,
+/// and with the indentation of the file.
+fn dedented(text: &str) -> Vec<String> {
+    let text = text.split_once('\n').map_or(text, |(_, lines)| lines).trim_end();
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let common =
+        text.lines().filter(|line| !line.trim().is_empty()).map(indentation).min().unwrap_or_default();
+    text.lines().map(|line| line.get(common..).unwrap_or_default().to_owned()).collect()
 }
 
 impl ScenarioKey {

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cucumber::{Cucumber, World as _, cli, parser, runner};
+use cucumber::step::Collection;
+use cucumber::{Cucumber, cli, parser, runner};
 use futures::stream;
 use gherkin::Feature;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +41,7 @@ pub(crate) struct Stopped;
 /// Runs `features` to their end. Once `stop` is cancelled, no other scenario starts.
 pub(crate) async fn run(
     features: Vec<Feature>,
+    steps: Collection<World>,
     target: Arc<Target>,
     narrators: Narrators,
     writer: Writer,
@@ -64,7 +66,7 @@ pub(crate) async fn run(
         runner::Basic::default(),
         writer,
     )
-    .steps(World::collection())
+    .steps(steps)
     .before(move |feature, _, scenario, world| {
         let (target, narrators, stopped) = (Arc::clone(&target), narrators.clone(), stop.is_cancelled());
         if let Some(folder) = feature.path.as_deref().and_then(std::path::Path::parent) {

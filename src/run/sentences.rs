@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cucumber::World as _;
+use cucumber::step::Collection;
 use gherkin::{Feature, Step, StepType};
 
 use crate::Failure;
@@ -13,8 +13,7 @@ use crate::steps::{STEPS, StepHelp};
 ///
 /// # Errors
 /// One failure that names each sentence that no step matches, with the nearest step, and each that several match.
-pub(crate) fn check(features: &[Feature]) -> Result<(), Failure> {
-    let collection = World::collection();
+pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for feature in features {
         let path = feature.path.as_deref().unwrap_or(Path::new(""));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
-use super::record::{Outcome, Record, ScenarioRecord};
+use super::record::{Outcome, Record};
 
 /// Says what failed, what was not looked at and why, and how many scenarios ended how.
 ///
@@ -42,19 +42,10 @@ fn failures(text: &mut String, record: &Record) {
     }
     let _ = writeln!(text, "{BAD}Failed:{BAD:#}");
     for scenario in failed {
-        let _ = writeln!(text, "  {}  {FAINT}{}{FAINT:#}", scenario.planned.name, place_of_failure(scenario));
+        let key = &scenario.planned.key;
+        let _ = writeln!(text, "  {}  {FAINT}{}:{}{FAINT:#}", scenario.planned.name, key.path, key.line);
     }
     text.push('\n');
-}
-
-fn place_of_failure(scenario: &ScenarioRecord) -> String {
-    let key = &scenario.planned.key;
-    let step = scenario
-        .attempts
-        .last()
-        .and_then(|attempt| attempt.failed_step())
-        .and_then(|(position, _)| scenario.planned.steps.get(position));
-    format!("{}:{}", key.path, step.map_or(key.line, |step| step.line))
 }
 
 fn skipped(text: &mut String, record: &Record) {

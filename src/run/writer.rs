@@ -77,13 +77,11 @@ impl cucumber::Writer<World> for Writer {
         };
         match event {
             event::Cucumber::Started => show_panics_of_other_threads(),
-            event::Cucumber::Feature(feature, event::Feature::Scenario(scenario, event))
-            | event::Cucumber::Feature(
+            event::Cucumber::Feature(
                 feature,
-                event::Feature::Rule(_, event::Rule::Scenario(scenario, event)),
-            ) => {
-                self.scenario(&feature, &scenario, event);
-            }
+                event::Feature::Scenario(scenario, event)
+                | event::Feature::Rule(_, event::Rule::Scenario(scenario, event)),
+            ) => self.scenario(&feature, &scenario, event),
             event::Cucumber::Feature(..)
             | event::Cucumber::ParsingFinished { .. }
             | event::Cucumber::Finished => {}

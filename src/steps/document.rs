@@ -16,22 +16,6 @@ pub(crate) fn text(step: &Step) -> Outcome<String> {
     Ok(plain(raw))
 }
 
-/// The doc string as one YAML document.
-///
-/// # Errors
-/// There is none, or it is not YAML.
-pub(crate) fn yaml(step: &Step) -> Outcome<Value> {
-    parse(&text(step)?)
-}
-
-/// The doc string as YAML documents, empty ones left out.
-///
-/// # Errors
-/// There is none, or it is not YAML.
-pub(crate) fn yaml_documents(step: &Step) -> Outcome<Vec<Value>> {
-    parse_documents(&text(step)?)
-}
-
 /// One YAML document.
 ///
 /// # Errors
@@ -50,9 +34,13 @@ pub(crate) fn parse_documents(text: &str) -> Outcome<Vec<Value>> {
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// Prints a value for people.
+/// Prints an object for people, without the record of who wrote which field.
 pub(crate) fn show(value: &Value) -> String {
-    serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
+    let mut shown = value.clone();
+    if let Some(metadata) = shown.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    serde_saphyr::to_string(&shown).unwrap_or_else(|_| value.to_string())
 }
 
 /// The parser hands doc strings over raw: with the rest of the opening line, which is the media type, and then with the

@@ -9,6 +9,7 @@ mod containment;
 mod document;
 mod endpoint;
 mod failure;
+mod help;
 mod names;
 mod outcome;
 mod parameter;
@@ -16,6 +17,8 @@ mod request;
 mod resource;
 mod webhook;
 pub(crate) mod world;
+
+pub(crate) use help::STEPS;
 
 /// What `admit steps` prints of one step, and what tests hold every step to.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +32,3 @@ pub(crate) struct StepHelp {
     /// A sentence that matches it, with its doc string or table if it takes one.
     pub(crate) example: &'static str,
 }
-
-/// Every step.
-pub(crate) const STEPS: &[StepHelp] = &[];

@@ -36,8 +36,12 @@ impl World {
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);
+        let namespace = named.unwrap_or(&own);
         let resource = self.resource_of(object).await?;
-        Ok(resource.collection(named.unwrap_or(&own)))
+        if resource.kind == "Pod" {
+            self.wait_for_service_account(namespace).await?;
+        }
+        Ok(resource.collection(namespace))
     }
 
     /// The path of the object that a sentence speaks of.

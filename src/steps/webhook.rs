@@ -235,7 +235,8 @@ fn changes_nothing(world: &mut World, short: String) -> Outcome {
 #[given(expr = "{string} behaves like this:")]
 fn behaves_like_this(world: &mut World, step: &Step, short: String) -> Outcome {
     let text = world.names.expand(&document::text(step)?);
-    let behaviour = serde_saphyr::from_str(&text)?;
+    let behaviour = serde_saphyr::from_str(&text)
+        .map_err(|error| StepFailure::new(format!("this is no behaviour: {error}")))?;
     world.behave(&short, behaviour)
 }
 
@@ -315,6 +316,13 @@ fn answers_with_status(world: &mut World, short: String, code: u16) -> Outcome {
 fn bad_response(world: &mut World, short: String, name: String) -> Outcome {
     let response = serde_json::from_value(json!(name))?;
     world.behave(&short, Behaviour::BadResponse(response))
+}
+
+#[given(expr = "{string} gives the bad response {string} on its {ordinal} call")]
+fn bad_response_on_call(world: &mut World, short: String, name: String, call: Ordinal) -> Outcome {
+    let response = serde_json::from_value(json!(name))?;
+    world.change(&short)?.on_call.insert(call.0, Behaviour::BadResponse(response));
+    Ok(())
 }
 
 #[given(expr = "{string} refuses connections")]

@@ -1,9 +1,13 @@
 //! The options that choose and describe a target.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use harness::server::ServiceName;
+
 use super::TargetKind;
+use crate::service_map::{self, ServiceMapping};
 
 /// The options that choose and describe a target.
 #[derive(Clone, Debug, clap::Args)]
@@ -12,6 +16,10 @@ pub(crate) struct TargetArguments {
     /// What the scenarios run against
     #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
     pub(crate) target: TargetKind,
+
+    /// Reach a service that a clientConfig names at this address; may be given several times
+    #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
+    pub(crate) service: Vec<ServiceMapping>,
 
     /// The kubeconfig of the cluster; without it KUBECONFIG, then ~/.kube/config
     #[arg(long, value_name = "FILE")]
@@ -32,4 +40,11 @@ pub(crate) struct TargetArguments {
     /// The audit log that the cluster's API server writes, if this machine can read it
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
+}
+
+impl TargetArguments {
+    /// Where services listen that a `clientConfig` names.
+    pub(crate) fn services(&self) -> BTreeMap<ServiceName, (String, u16)> {
+        service_map::by_service(self.service.clone())
+    }
 }

@@ -20,6 +20,7 @@ pub(crate) type Annotations = BTreeMap<String, String>;
 #[derive(Debug)]
 pub(crate) struct AuditLog {
     source: Source,
+    longest_wait: Duration,
     unchecked: AtomicUsize,
 }
 
@@ -76,7 +77,7 @@ impl AuditLog {
     }
 
     fn of(source: Source) -> Self {
-        Self { source, unchecked: AtomicUsize::new(0) }
+        Self { source, longest_wait: LONGEST_WAIT, unchecked: AtomicUsize::new(0) }
     }
 
     /// The annotations of the request's audit event, as soon as it is there; none if this target shows no audit log or
@@ -89,7 +90,7 @@ impl AuditLog {
             }
             Source::Recorded(index) | Source::File { index, .. } => index,
         };
-        let deadline = Instant::now() + LONGEST_WAIT;
+        let deadline = Instant::now() + self.longest_wait;
         loop {
             // Registered before the look, so that an event between the look and the wait is not missed.
             let arrived = index.0.arrived.notified();
@@ -111,6 +112,11 @@ impl AuditLog {
             };
             let _: Result<(), _> = timeout_at(wake, arrived).await;
         }
+    }
+
+    /// Whether the target shows its audit log.
+    pub(crate) fn is_shown(&self) -> bool {
+        !matches!(self.source, Source::NotShown)
     }
 
     /// How often annotations were asked for that this target does not show.
@@ -211,9 +217,10 @@ mod tests {
         assert_eq!(found, Some(annotations("a")));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_event_that_does_not_come_is_not_found() {
-        let log = AuditLog::recorded(AuditIndex::default());
+        let log =
+            AuditLog { longest_wait: Duration::from_millis(1), ..AuditLog::recorded(AuditIndex::default()) };
         assert_eq!(log.annotations("a").await, None);
         assert_eq!(log.unchecked(), 0);
     }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::{AuditLog, LOOPBACK, Target, TargetKind};
+use super::{AuditLog, LOOPBACK, Target, TargetArguments, TargetKind};
 use crate::Failure;
 
 /// The two servers and their folder. Dropped means killed and removed.
@@ -35,11 +35,14 @@ struct Server {
 }
 
 /// Starts both servers and waits until the API server is ready; `tell` hears what is being waited for.
-pub(super) async fn start(tell: impl Fn(&str)) -> Result<(Target, Envtest), Failure> {
+pub(super) async fn start(
+    arguments: &TargetArguments,
+    tell: impl Fn(&str),
+) -> Result<(Target, Envtest), Failure> {
     let assets = Assets::find()?;
     let mut attempt = 1;
     loop {
-        match start_once(&assets, &tell).await {
+        match start_once(arguments, &assets, &tell).await {
             // Somebody else took a port between our look and the server's start.
             Err(failure) if attempt < ATTEMPTS && failure.to_string().contains("address already in use") => {
                 attempt += 1;
@@ -49,7 +52,11 @@ pub(super) async fn start(tell: impl Fn(&str)) -> Result<(Target, Envtest), Fail
     }
 }
 
-async fn start_once(assets: &Assets, tell: &impl Fn(&str)) -> Result<(Target, Envtest), Failure> {
+async fn start_once(
+    arguments: &TargetArguments,
+    assets: &Assets,
+    tell: &impl Fn(&str),
+) -> Result<(Target, Envtest), Failure> {
     let folder = tempfile::Builder::new()
         .prefix("admit-envtest-")
         .tempdir()
@@ -89,6 +96,7 @@ async fn start_once(assets: &Assets, tell: &impl Fn(&str)) -> Result<(Target, En
         client,
         fakes_host: LOOPBACK.to_string(),
         fakes_listen: LOOPBACK,
+        services: arguments.services(),
         audit,
     };
     Ok((target, Envtest { _apiserver: apiserver, _etcd: etcd, _folder: folder }))

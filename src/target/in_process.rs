@@ -1,8 +1,36 @@
 //! The API server of this crate as a target: its router is the client's transport.
 
-use super::{Target, TargetArguments};
-use crate::Failure;
+use std::sync::Arc;
 
-pub(super) fn target(_arguments: &TargetArguments) -> Result<Target, Failure> {
-    Err(Failure::unsupported("the API server in process is not there yet: try --target envtest"))
+use harness::attributes::UserInfo;
+use harness::server::{ApiServer, Authentication, Options};
+
+use super::audit_log::AuditIndex;
+use super::{AuditLog, LOOPBACK, Target, TargetArguments, TargetKind};
+
+/// A new server without objects.
+pub(super) fn target(arguments: &TargetArguments) -> Target {
+    let index = AuditIndex::default();
+    let recorded = index.clone();
+    let services = arguments.services();
+    let server = ApiServer::new(Options {
+        services: services.clone(),
+        audit: Some(Arc::new(move |event| recorded.record(event))),
+        ..Options::default()
+    });
+    // The user of the other targets that we start, down to the uid: reviews show it to webhooks.
+    let user = UserInfo {
+        username: "admin".to_owned(),
+        uid: "admin".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..UserInfo::default()
+    };
+    Target {
+        kind: TargetKind::InProcess,
+        client: kube::Client::new(server.router(Authentication::Always(user)), "default"),
+        fakes_host: LOOPBACK.to_string(),
+        fakes_listen: LOOPBACK,
+        services,
+        audit: AuditLog::recorded(index),
+    }
 }

@@ -6,6 +6,7 @@ mod cluster;
 mod envtest;
 mod in_process;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(crate) use audit_log::AuditLog;
 
 use crate::Failure;
 use envtest::Envtest;
+use harness::server::ServiceName;
 
 /// A server that scenarios run against.
 pub(crate) struct Target {
@@ -26,6 +28,9 @@ pub(crate) struct Target {
     pub(crate) fakes_host: String,
     /// The address at which fakes listen: loopback but for a cluster.
     pub(crate) fakes_listen: IpAddr,
+    /// Where services listen that a `clientConfig` names, by `--service`: host and port. The API server of this crate
+    /// knows them itself; for every other one a configuration's `service` has to be rewritten into a `url`.
+    pub(crate) services: BTreeMap<ServiceName, (String, u16)>,
     /// Where the audit events of requests are found; a cluster may not show them.
     pub(crate) audit: AuditLog,
 }
@@ -82,9 +87,9 @@ impl Launched {
     /// The surroundings are not as they must be: the failure says what to do.
     pub(crate) async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
-            TargetKind::InProcess => (in_process::target(arguments)?, None),
+            TargetKind::InProcess => (in_process::target(arguments), None),
             TargetKind::Envtest => {
-                let (target, servers) = envtest::start(tell).await?;
+                let (target, servers) = envtest::start(arguments, tell).await?;
                 (target, Some(servers))
             }
             TargetKind::Cluster => (cluster::target(arguments).await?, None),

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::admission::Passage;
 use super::answer::{Answer, refusal};
-use super::audit_log::{self, Answered, Authorization, ObjectReference};
+use super::audit_log::{self, Answered, ObjectReference};
 use super::authentication::Identity;
 use super::discovery::Resources;
 use super::route::{Route, Target, Verb, route, verb};
@@ -173,7 +173,6 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
             request_object: outcome.decoded.as_ref(),
             received,
             completed: Timestamp::now(),
-            authorization: Authorization::Allowed,
             annotations: audit::annotations(&outcome.record),
         }));
     }

@@ -1,0 +1,7 @@
+Feature: What nobody understands
+
+  Background:
+    Given a mutating webhok "first" for pods
+
+  Scenario: The moon
+    When the moon is full of cheese and mice dance upon it

@@ -1,0 +1,5 @@
+Feature: What is no Gherkin
+
+  Scenario: A line too many
+    Given a mutating webhook "first" for pods
+    Perhaps the request is admitted

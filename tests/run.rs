@@ -1,0 +1,337 @@
+//! `admit run` and `admit steps` from outside: what they print and their exit statuses.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+
+/// The command in the folder of the workspace, so that paths are the same on every machine.
+fn admit(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(arguments).current_dir(env!("CARGO_MANIFEST_DIR"));
+    for variable in ["KUBEBUILDER_ASSETS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Durations are the only thing that differs from run to run.
+fn without_durations(text: &str) -> String {
+    let words = text.split_inclusive([' ', '\n']).collect::<Vec<_>>();
+    let is_unit = |word: Option<&&str>| word.is_some_and(|word| matches!(word.trim_end(), "ms" | "s"));
+    words
+        .iter()
+        .enumerate()
+        .map(|(at, word)| {
+            let is_number = word.trim_end().parse::<f64>().is_ok();
+            if is_number && is_unit(words.get(at + 1)) {
+                "_ "
+            } else if is_unit(Some(word)) && at > 0 && words[at - 1].trim_end().parse::<f64>().is_ok() {
+                if word.ends_with('\n') { "s\n" } else { "s " }
+            } else {
+                word
+            }
+        })
+        .collect()
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().expect("the command starts")
+}
+
+#[track_caller]
+fn check(arguments: &[&str], status: i32, stdout: &Expect, stderr: &Expect) {
+    let output = output(&mut admit(arguments));
+    let text = |bytes: &[u8]| without_durations(&String::from_utf8_lossy(bytes));
+    stdout.assert_eq(&text(&output.stdout));
+    stderr.assert_eq(&text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status));
+}
+
+#[test]
+fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
+    check(
+        &["run", "tests/features/passes.feature", "--concurrency", "1"],
+        0,
+        &expect![[r#"
+            Feature: What passes  tests/features/passes.feature
+                ✔ A webhook is there  _ s
+                  ✔ Given a mutating webhook "first" for pods
+              Rule: A rule has scenarios of its own
+                ✔ The webhook second is there  _ s
+                  ✔ Given a mutating webhook "second" for pods
+
+            skipped: 1 scenario tagged @envtest @cluster, and this target is in-process
+            1 feature, 3 scenarios (2 passed, 1 skipped), 2 steps, _ s
+            2 passed, 0 failed, 1 skipped
+        "#]],
+        &expect![""],
+    );
+}
+
+#[test]
+fn a_scenario_that_fails_says_where_and_why() {
+    check(
+        &["run", "tests/features/fails.feature"],
+        1,
+        &expect![[r#"
+        Feature: What fails  tests/features/fails.feature
+            ✘ Nothing was asked  _ s
+              ✔ Given a mutating webhook "first" for pods
+              ✘ Then the request is admitted
+                  tests/features/fails.feature:5
+                  no request was made yet: a When step makes one
+                - And "first" is called once
+
+        Failed:
+          Nothing was asked  tests/features/fails.feature:3
+
+        1 feature, 1 scenario (1 failed), 3 steps, _ s
+        0 passed, 1 failed
+    "#]],
+        &expect![""],
+    );
+}
+
+#[test]
+fn quiet_shows_only_what_failed() {
+    check(
+        &["run", "-q", "--concurrency", "1", "tests/features/passes.feature", "tests/features/fails.feature"],
+        1,
+        &expect![[r#"
+            Feature: What fails  tests/features/fails.feature
+                ✘ Nothing was asked  _ s
+                  ✔ Given a mutating webhook "first" for pods
+                  ✘ Then the request is admitted
+                      tests/features/fails.feature:5
+                      no request was made yet: a When step makes one
+                    - And "first" is called once
+
+            Failed:
+              Nothing was asked  tests/features/fails.feature:3
+
+            skipped: 1 scenario tagged @envtest @cluster, and this target is in-process
+            2 features, 4 scenarios (2 passed, 1 failed, 1 skipped), 5 steps, _ s
+            2 passed, 1 failed, 1 skipped
+        "#]],
+        &expect![""],
+    );
+}
+
+#[test]
+fn the_features_that_the_binary_carries_pass_in_process() {
+    let output = output(&mut admit(&["run", "--quiet"]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.contains(" passed, 0 failed"), "{text}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_path_that_is_not_there_is_named() {
+    check(
+        &["run", "tests/features/missing.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
+        error: tests/features/missing.feature: no such file or folder
+    "#]],
+    );
+}
+
+#[test]
+fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
+    check(
+        &["run", "tests/features/unreadable.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
+        error: tests/features/unreadable.feature:5:5: expected a line that begins with Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *, found `Perhaps the request is admitted`
+    "#]],
+    );
+}
+
+#[test]
+fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
+    check(
+        &["run", "tests/features/passes.feature", "tests/features/undefined.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
+            error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
+            tests/features/undefined.feature:7:5: no step matches `When the moon is full of cheese and mice dance upon it`
+            `admit steps` prints every step
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_selected_is_a_failure_of_its_own() {
+    check(
+        &["run", "--tags", "@nowhere", "tests/features/passes.feature"],
+        4,
+        &expect![""],
+        &expect![[r#"
+            error: no scenario is selected: look at what there is with --list
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_for_this_target_is_said_with_the_reason() {
+    check(
+        &["run", "--name", "elsewhere", "tests/features/passes.feature"],
+        4,
+        &expect![""],
+        &expect![[r#"
+            error: no scenario runs: 1 selected, none of them for this target (tagged @envtest @cluster, and this target is in-process)
+        "#]],
+    );
+}
+
+#[test]
+fn a_tag_expression_that_cannot_be_read_is_a_mistake_on_the_command_line() {
+    let output = output(&mut admit(&["run", "--tags", "fast and"]));
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("`@a and not (@b or @c)`"), "{message}");
+}
+
+#[test]
+fn envtest_without_its_binaries_says_how_to_get_them() {
+    check(
+        &["run", "--target", "envtest", "tests/features/passes.feature"],
+        3,
+        &expect![""],
+        &expect![[r#"
+            error: --target envtest needs KUBEBUILDER_ASSETS: a folder with etcd and kube-apiserver
+              get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)
+        "#]],
+    );
+}
+
+#[test]
+fn a_cluster_has_to_be_told_how_it_reaches_the_fakes() {
+    check(
+        &["run", "--target", "cluster", "tests/features/passes.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
+            error: --target cluster needs --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on Linux: the gateway of the docker network `kind`)
+        "#]],
+    );
+}
+
+#[test]
+fn a_list_names_every_scenario_with_its_place_and_tags() {
+    check(
+        &["run", "--list", "tests/features/passes.feature", "tests/features/fails.feature"],
+        0,
+        &expect![[r#"
+            Feature: What passes  tests/features/passes.feature
+                A webhook is there  tests/features/passes.feature:4  @fast
+              Rule: A rule has scenarios of its own  tests/features/passes.feature:7
+                The webhook second is there  tests/features/passes.feature:14  @fast  @second
+                A webhook is there elsewhere  tests/features/passes.feature:17  @fast  @envtest  @cluster  skipped: tagged @envtest @cluster, and this target is in-process
+
+            Feature: What fails  tests/features/fails.feature
+                Nothing was asked  tests/features/fails.feature:3
+        "#]],
+        &expect![""],
+    );
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_known_before_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing/report.xml");
+    let output = output(admit(&["run", "tests/features/passes.feature", "--junit"]).arg(&missing));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(output.stdout.is_empty());
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        message.starts_with(&format!("error: cannot write the report {}", missing.display())),
+        "{message}"
+    );
+}
+
+#[test]
+fn reports_are_written_also_when_a_scenario_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let (junit, json) = (folder.path().join("report.xml"), folder.path().join("report.json"));
+    let arguments =
+        ["run", "--retries", "1", "tests/features/passes.feature", "tests/features/fails.feature", "--junit"];
+    let output = output(admit(&arguments).arg(&junit).arg("--json").arg(&json));
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left behind");
+
+    let report: Value = serde_json::from_str(&read(&json)).unwrap();
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["target"], "in-process");
+    assert_eq!(report["counts"]["passed"], 2);
+    assert_eq!(report["counts"]["failed"], 1);
+    assert_eq!(report["counts"]["skipped"], 1);
+    let passes = &report["features"][0];
+    assert_eq!(passes["path"], "tests/features/passes.feature");
+    assert_eq!(passes["scenarios"][0]["status"], "passed");
+    let rule = &passes["rules"][0];
+    assert_eq!(rule["scenarios"][0]["name"], "The webhook second is there");
+    assert_eq!(rule["scenarios"][0]["tags"], serde_json::json!(["fast", "second"]));
+    assert_eq!(rule["scenarios"][1]["reason"], "tagged @envtest @cluster, and this target is in-process");
+    let attempts = report["features"][1]["scenarios"][0]["attempts"].as_array().unwrap();
+    assert_eq!(attempts.len(), 2);
+    let statuses: Vec<_> = attempts[1]["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| step["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["passed", "failed", "not-reached"]);
+
+    let junit = read(&junit);
+    assert!(
+        junit.contains(r#"<testsuites name="admit run" tests="4" skipped="1" failures="1" errors="0""#),
+        "{junit}"
+    );
+    assert!(
+        junit.contains(r#"<failure message="Then the request is admitted">tests/features/fails.feature:5"#)
+    );
+    assert!(junit.contains("<rerunFailure"), "{junit}");
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).expect("the report is there")
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let coloured = |arguments: &[&str], variable: Option<&str>| {
+        let mut command = admit(&["run", "tests/features/fails.feature"]);
+        command.args(arguments);
+        if let Some(variable) = variable {
+            command.env(variable, "1");
+        }
+        output(&mut command).stdout.contains(&b'\x1b')
+    };
+    assert!(!coloured(&[], None));
+    assert!(coloured(&["--color", "always"], None));
+    assert!(coloured(&[], Some("CLICOLOR_FORCE")));
+    assert!(!coloured(&["--color", "never"], Some("CLICOLOR_FORCE")));
+    assert!(!coloured(&[], Some("NO_COLOR")));
+}
+
+#[test]
+fn every_step_is_printed_for_people_and_for_programs() {
+    let people = output(&mut admit(&["steps"]));
+    assert!(people.status.success());
+    let programs = output(&mut admit(&["steps", "-o", "json"]));
+    assert!(programs.status.success());
+    let document: Value = serde_json::from_slice(&programs.stdout).unwrap();
+    assert_eq!(document["version"], 1);
+    let text = String::from_utf8_lossy(&people.stdout);
+    for step in document["steps"].as_array().unwrap() {
+        let expression = step["expression"].as_str().unwrap();
+        assert!(text.contains(expression), "{expression}");
+    }
+}
