@@ -581,3 +581,14 @@ async fn kubectl_finds_its_discovery() {
         core["resources"].as_array().unwrap().iter().find(|r| r["name"] == "pods/eviction").unwrap();
     assert_eq!((&eviction["group"], &eviction["kind"]), (&json!("policy"), &json!("Eviction")));
 }
+
+#[tokio::test]
+async fn an_access_review_is_answered_and_not_stored() {
+    let server = server();
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let (code, answer) =
+        post(&server, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await;
+    assert_eq!((code, &answer["status"]), (201, &json!({"allowed": true})));
+    let (code, answer) = post(&server, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
+    assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &json!("admin")));
+}

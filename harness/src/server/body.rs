@@ -171,7 +171,7 @@ fn remove_nulls(value: &mut Value) {
 
 /// A custom resource says what it is.
 ///
-/// Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `schemaCoercingDecoder`; apiserver
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`; apiserver
 /// pkg/endpoints/handlers/create.go.
 fn check_custom(
     object: &Value,

@@ -21,7 +21,8 @@ const LONGEST_BASE: usize = 63 - SUFFIX;
 /// The resources whose strategy counts `metadata.generation`.
 ///
 /// Source: kubernetes pkg/registry, `PrepareForCreate` of each strategy.
-const COUNTED: [&str; 25] = [
+const COUNTED: [&str; 26] = [
+    "horizontalpodautoscalers.autoscaling",
     "pods",
     "replicationcontrollers",
     "podtemplates",
@@ -172,6 +173,11 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
     if subresource == "status" {
         keep_all_but_status(object, old, resource);
+        if let (Some(quality), Some(status)) =
+            (old.pointer("/status/qosClass"), object.get_mut("status").and_then(Value::as_object_mut))
+        {
+            status.insert("qosClass".to_owned(), quality.clone());
+        }
     } else if resource.has_status() {
         keep(object, old, "status");
         if resource.gvr.group_resource() == "namespaces" {
