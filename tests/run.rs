@@ -1,5 +1,7 @@
 //! `admit run` and `admit steps` from outside: what they print and their exit statuses.
 
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
