@@ -1,5 +1,8 @@
 //! `admit run` and `admit steps` from outside: what they print and their exit statuses.
 
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -160,6 +163,8 @@ fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
         &expect![""],
         &expect![[r#"
             error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
+              the nearest: Given a {admission} webhook {string} for {word}
+              for example: Given a mutating webhook "sidecar" for pods
             tests/features/undefined.feature:7:5: no step matches `When the moon is full of cheese and mice dance upon it`
             `admit steps` prints every step
         "#]],
