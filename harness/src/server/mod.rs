@@ -34,8 +34,8 @@ use std::sync::Arc;
 use axum::Router;
 use serde_json::{Value, json};
 
-pub use self::authentication::Authentication;
 use self::admission::Admission;
+pub use self::authentication::Authentication;
 use self::discovery::Resource;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
@@ -125,7 +125,9 @@ impl Server {
     /// Takes over what was written, where the server itself depends on it.
     fn has_changed(&self, resource: &Resource) -> Result<(), Box<Status>> {
         match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => self.admission.reload_webhooks(),
+            (admission::GROUP, admission::MUTATING | admission::VALIDATING) => {
+                self.admission.reload_webhooks()
+            }
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 self.state.reload_resources();
                 Ok(())

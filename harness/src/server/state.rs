@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::ServiceName;
-use super::custom_resources;
 use super::conversion::{self, Converter};
+use super::custom_resources;
 use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::storage::{ObjectReader, Storage};

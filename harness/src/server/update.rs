@@ -251,7 +251,9 @@ fn too_many(operations: usize) -> Status {
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
 fn does_not_apply(error: &ApplyError) -> Box<Status> {
     let message = match error {
-        ApplyError::DoesNotApply(_) => "the server rejected our request due to an error in our request".to_owned(),
+        ApplyError::DoesNotApply(_) => {
+            "the server rejected our request due to an error in our request".to_owned()
+        }
         other => other.to_string(),
     };
     let mut status = Status::failure(422, "Invalid", message);
