@@ -16,7 +16,7 @@ envtest *ARGS:
 
 # Both targets, compared scenario by scenario.
 compare:
-    tests/compare-targets.sh
+    cargo test --test targets -- --nocapture
 
 # Writes harness/src/server/discovery.json from the API server that kubectl speaks to.
 discovery:

@@ -1,13 +1,246 @@
 //! `admit certs`.
 
+use std::fmt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::{CertificateAuthority, Leaf, Name};
+use serde_json::{Value, json};
+
 use crate::{ExitCode, Failure};
 
-/// Makes a certificate for a webhook.
+/// Makes a certificate for a webhook, with an authority of its own.
+///
+/// Writes ca.crt, tls.crt and tls.key (readable by you alone) to a directory and prints the caBundle for the webhook's
+/// configuration; or prints a Secret with all three. The authority's own key is thrown away.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Certs {}
+#[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
+pub(crate) struct Certs {
+    /// A service that the certificate is for, with all names that it has in a cluster. May be given several times
+    #[arg(long = "service", value_name = "NAME.NAMESPACE")]
+    services: Vec<Service>,
+    /// A further DNS name
+    #[arg(long, value_name = "NAME", value_parser = dns)]
+    dns: Vec<Name>,
+    /// A further IP address
+    #[arg(long, value_name = "ADDRESS")]
+    ip: Vec<std::net::IpAddr>,
+    /// The directory for ca.crt, tls.crt and tls.key
+    #[arg(long, value_name = "DIR", required_unless_present = "output")]
+    out: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long, requires = "out")]
+    force: bool,
+    /// What to print instead of the caBundle
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
+    /// The Secret's namespace; by default that of the first service
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<Label>,
+    /// The Secret's name; by default that of the first service with `-tls` after it
+    #[arg(long, value_name = "NAME")]
+    secret_name: Option<Label>,
+}
+
+/// What to print.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Output {
+    /// A Secret of type kubernetes.io/tls as YAML
+    Secret,
+    /// The same Secret as JSON
+    Json,
+}
+
+/// A Service of a cluster.
+#[derive(Clone, Debug)]
+struct Service {
+    name: Label,
+    namespace: Label,
+}
+
+/// The name of a Kubernetes object that is part of a DNS name.
+#[derive(Clone, Debug)]
+struct Label(String);
 
 impl Certs {
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
-        Err(Failure::unsupported("not written yet"))
+        if let Some(directory) = &self.out {
+            check_targets(directory, self.force)?;
+        }
+        let made = Made::new(&self.names()?).map_err(Failure::environment)?;
+        if let Some(directory) = &self.out {
+            made.write(directory).map_err(|error| {
+                Failure::environment(format!(
+                    "cannot write the certificate to {}: {error}",
+                    directory.display()
+                ))
+            })?;
+        }
+        let text = match self.output {
+            None => format!("{}\n", STANDARD.encode(&made.authority)),
+            Some(Output::Json) => format!("{:#}\n", self.secret(&made)),
+            Some(Output::Secret) => {
+                serde_saphyr::to_string(&self.secret(&made)).map_err(Failure::environment)?
+            }
+        };
+        io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|error| Failure::environment(format!("cannot write to standard output: {error}")))?;
+        Ok(ExitCode::Ok)
+    }
+
+    fn names(&self) -> Result<Vec<Name>, Failure> {
+        let services = self.services.iter().flat_map(Service::dns_names).map(|name| name.parse());
+        let mut names = services.collect::<Result<Vec<Name>, _>>().map_err(Failure::usage)?;
+        names.extend(self.dns.iter().cloned());
+        names.extend(self.ip.iter().copied().map(Name::from));
+        Ok(names)
+    }
+
+    fn secret(&self, made: &Made) -> Value {
+        let first = self.services.first();
+        let name = match (&self.secret_name, first) {
+            (Some(name), _) => name.to_string(),
+            (None, Some(service)) => format!("{}-tls", service.name),
+            (None, None) => "webhook-tls".to_owned(),
+        };
+        let mut metadata = json!({"name": name});
+        if let Some(namespace) = self.namespace.as_ref().or(first.map(|service| &service.namespace)) {
+            metadata["namespace"] = json!(namespace.to_string());
+        }
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/tls",
+            "metadata": metadata,
+            "data": {
+                "ca.crt": STANDARD.encode(&made.authority),
+                "tls.crt": STANDARD.encode(&made.leaf.certificate_pem),
+                "tls.key": STANDARD.encode(&made.leaf.key_pem),
+            },
+        })
+    }
+}
+
+const AUTHORITY: &str = "ca.crt";
+const CERTIFICATE: &str = "tls.crt";
+const KEY: &str = "tls.key";
+
+/// What was made: all as PEM.
+struct Made {
+    authority: String,
+    leaf: Leaf,
+}
+
+impl Made {
+    fn new(names: &[Name]) -> Result<Self, certs::Error> {
+        let authority = CertificateAuthority::new("admit test CA")?;
+        Ok(Self { leaf: authority.issue(names)?, authority: authority.certificate_pem().to_owned() })
+    }
+
+    /// Writes everything under other names first: what cannot be written whole is not there at all.
+    fn write(&self, directory: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        let files = [
+            (AUTHORITY, &self.authority, 0o644),
+            (CERTIFICATE, &self.leaf.certificate_pem, 0o644),
+            (KEY, &self.leaf.key_pem, 0o600),
+        ];
+        let mut written = Vec::new();
+        for (name, text, mode) in files {
+            let mut file = tempfile::Builder::new()
+                .prefix(&format!(".{name}."))
+                .permissions(Permissions::from_mode(mode))
+                .tempfile_in(directory)?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            written.push((file, directory.join(name)));
+        }
+        for (file, path) in written {
+            file.persist(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// What can be known to fail is known before anything is written.
+fn check_targets(directory: &Path, force: bool) -> Result<(), Failure> {
+    for name in [AUTHORITY, CERTIFICATE, KEY] {
+        let path = directory.join(name);
+        match fs::symlink_metadata(&path) {
+            Err(_) => {}
+            Ok(found) if found.is_dir() => {
+                return Err(Failure::usage(format!(
+                    "{} is a directory: expected a file or nothing",
+                    path.display()
+                )));
+            }
+            Ok(_) if force => {}
+            Ok(_) => {
+                let path = path.display();
+                return Err(Failure::usage(format!("{path} is already there: add --force to replace it")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn dns(text: &str) -> Result<Name, String> {
+    match text.parse().map_err(|error: certs::InvalidName| error.to_string())? {
+        name @ Name::Dns(_) => Ok(name),
+        Name::Ip(_) => Err("this is an IP address: give it with --ip".to_owned()),
+    }
+}
+
+impl Service {
+    fn dns_names(&self) -> [String; 4] {
+        let Self { name, namespace } = self;
+        // The one that an API server asks for comes first, because the first becomes the common name.
+        [
+            format!("{name}.{namespace}.svc"),
+            format!("{name}.{namespace}.svc.cluster.local"),
+            format!("{name}.{namespace}"),
+            name.to_string(),
+        ]
+    }
+}
+
+impl FromStr for Service {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.strip_suffix(".svc").unwrap_or(text);
+        let parts = text.split_once('.').ok_or("expected NAME.NAMESPACE, such as hooks.default")?;
+        Ok(Self { name: parts.0.parse()?, namespace: parts.1.parse()? })
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
+impl FromStr for Label {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+        let bytes = text.as_bytes();
+        let ends = [bytes.first(), bytes.last()];
+        if bytes.len() <= 63
+            && bytes.iter().all(|byte| plain(byte) || *byte == b'-')
+            && ends.into_iter().all(|end| end.is_some_and(plain))
+        {
+            return Ok(Self(text.to_owned()));
+        }
+        let expected = "expected 1 to 63 small letters, digits and `-`, with a letter or digit at both ends";
+        Err(format!("`{text}` is no name of a service, namespace or secret: {expected}"))
     }
 }

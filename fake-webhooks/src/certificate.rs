@@ -33,8 +33,13 @@ impl FromStr for Certificate {
     type Err = UnknownCertificate;
 
     fn from_str(text: &str) -> Result<Self, UnknownCertificate> {
-        let defective = || text.parse().ok().map(Self::Defective);
-        if text == "valid" { Some(Self::Valid) } else { defective() }
+        if text == "valid" {
+            return Ok(Self::Valid);
+        }
+        Defect::ALL
+            .into_iter()
+            .find(|defect| defect.as_str() == text)
+            .map(Self::Defective)
             .ok_or_else(|| UnknownCertificate(text.to_owned()))
     }
 }

@@ -9,10 +9,16 @@
 mod answer;
 mod behaviour;
 mod certificate;
+mod command;
+mod configurations;
 mod endpoint;
+mod fakes_file;
+mod fields;
+mod fleet;
 mod hang;
 mod journal;
 mod listener;
+mod log_line;
 mod misanswer;
 mod mutation;
 mod parameters;
@@ -24,6 +30,13 @@ mod tls;
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
 pub use certificate::{Authority, Certificate, UnknownCertificate};
+pub use command::{Arguments, CommandError};
+pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
+pub use fields::{
+    FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
+    Rule, Scope, Selector, SideEffects,
+};
+pub use fleet::{Fleet, FleetError, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry};
 pub use parameters::{

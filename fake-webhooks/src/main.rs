@@ -1,3 +1,31 @@
-//! Serves the fakes of files beside a cluster.
+//! Serves the fakes of files beside a cluster: the same as `admit fakes`.
 
-fn main() {}
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+use fake_webhooks::Log;
+
+/// Admission webhooks that answer, and misanswer, on demand.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct FakeWebhooks {
+    #[command(flatten)]
+    arguments: fake_webhooks::Arguments,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let log: Log = Arc::new(|line| {
+        // Nobody reads it any more: that is no reason to stop to serve.
+        let _ = writeln!(std::io::stderr(), "{line}");
+    });
+    match FakeWebhooks::parse().arguments.run(&log).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            log(&format!("error: {error}"));
+            ExitCode::from(if error.is_usage() { 2 } else { 3 })
+        }
+    }
+}

@@ -1,5 +1,7 @@
 //! Webhook configurations, read into [`Webhook`]s in dispatch order.
 
+mod base64;
+mod decoding;
 mod defaults;
 mod field;
 mod reading;
@@ -9,6 +11,7 @@ mod warnings;
 use std::fmt;
 use std::time::Duration;
 
+pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
 pub use self::reading::{in_dispatch_order, webhooks};
 pub use self::validation::{validate, validate_update};

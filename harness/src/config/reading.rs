@@ -3,11 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::alphabet;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
+use super::base64;
 use super::field::{Field, Wrong};
 use super::{
     ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy,
@@ -16,14 +14,6 @@ use super::{
 use crate::attributes::GroupVersionKind;
 use crate::selector::Selector;
 use crate::status::Unsupported;
-
-/// Base64 as Go's `encoding/json` reads it: padded, whatever the bits that the padding cuts off.
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &alphabet::STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::RequireCanonical),
-);
 
 /// Whose webhooks these are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -180,9 +170,16 @@ fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
     })
 }
 
+/// Base64, or a list of bytes: Go's decoder takes both.
 fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
-    let text = field.text()?.unwrap_or_default().replace(['\r', '\n'], "");
-    BASE64.decode(text).map_err(|error| field.wrong(format!("must be base64: {error}")))
+    if field.value().is_array() {
+        let byte = |item: &Field<'_>| {
+            let number = item.integer()?.and_then(|number| u8::try_from(number).ok());
+            number.ok_or_else(|| item.wrong("must be between 0 and 255"))
+        };
+        return field.items()?.iter().map(byte).collect();
+    }
+    base64::decode(field.text()?.unwrap_or_default()).map_err(|what| field.wrong(what))
 }
 
 fn selector(field: &Field<'_>) -> Result<Selector, Wrong> {

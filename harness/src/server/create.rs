@@ -55,7 +55,8 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         strategy::prepare_for_create(&mut object, &resource);
-        strategy::validate(&object, &resource)?;
+        strategy::validate(&object, None, &resource)?;
+        request.warnings = strategy::warnings(&object, None, &resource);
         let name = metadata::text(&object, "name").to_owned();
         attributes.object = Some(object);
         if attributes.name.is_empty() {

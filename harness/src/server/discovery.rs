@@ -158,6 +158,14 @@ impl Resources {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
 
+    /// Whether all resources of the group are custom ones.
+    pub(super) fn is_custom_group(&self, group: &str) -> bool {
+        self.all
+            .iter()
+            .filter(|resource| resource.gvr.group == group)
+            .all(|resource| resource.custom.is_some())
+    }
+
     /// The resources that lead to the same stored objects, in the order in which they were installed.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
@@ -260,13 +268,13 @@ impl Resources {
 
     /// `/api` in the aggregated form.
     pub(super) fn aggregated_core(&self) -> Value {
-        aggregated(vec![self.aggregated_group("", &["v1"])])
+        aggregated(&[self.aggregated_group("", &["v1"])])
     }
 
     /// `/apis` in the aggregated form.
     pub(super) fn aggregated_groups(&self) -> Value {
-        let groups = self.groups();
-        aggregated(groups.iter().map(|(name, versions)| self.aggregated_group(name, versions)).collect())
+        let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
+        aggregated(&groups.collect::<Vec<_>>())
     }
 
     fn aggregated_group(&self, group: &str, versions: &[&str]) -> Value {
@@ -295,7 +303,7 @@ fn group_document(name: &str, versions: &[&str]) -> Value {
     json!({"name": name, "preferredVersion": versions.first(), "versions": versions})
 }
 
-fn aggregated(items: Vec<Value>) -> Value {
+fn aggregated(items: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 

@@ -91,7 +91,14 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
             Route::Group((*group).to_owned())
         }
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {
-            in_version(group, version, rest, resources)
+            match in_version(group, version, rest, resources) {
+                // Where there are only custom resources, an unknown path is nobody's.
+                Route::NoResource if resources.is_custom_group(group) => Route::NoPath,
+                Route::Version(group, version) if resources.version(&group, &version).is_none() => {
+                    Route::NoPath
+                }
+                route => route,
+            }
         }
         _ => Route::NoPath,
     }

@@ -238,12 +238,14 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
 ///
 /// # Errors
 /// 422 for what is wrong, 501 for what is not imitated.
-pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<Status>> {
+pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
-    let is_configuration =
-        group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural);
-    let errors =
-        if is_configuration { config::validate(object) } else { metadata::validate(object, resource) };
+    let is_configuration = is_configuration(resource);
+    let errors = match old {
+        Some(old) if is_configuration => config::validate_update(object, old),
+        None if is_configuration => config::validate(object),
+        Some(_) | None => metadata::validate(object, resource),
+    };
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
@@ -255,6 +257,24 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<St
         return custom_resources::validate(object);
     }
     Ok(())
+}
+
+/// Whether these are webhook configurations.
+pub(super) fn is_configuration(resource: &Resource) -> bool {
+    let plural = resource.gvr.resource.as_str();
+    resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
+}
+
+/// What the server itself warns of.
+pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+    if !is_configuration(resource) {
+        return Vec::new();
+    }
+    let mut warnings = config::warnings(object);
+    if old.is_some() {
+        warnings.extend(config::update_warnings(object));
+    }
+    warnings
 }
 
 /// Whether the dispatcher can take the configuration over.

@@ -175,7 +175,8 @@ async fn attempt(
             let kind = &resource.kind;
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
         }
-        strategy::validate(&new, &resource)?;
+        strategy::validate(&new, Some(&old), &resource)?;
+        request.warnings = strategy::warnings(&new, Some(&old), &resource);
     }
     attributes.object = Some(new);
     request.passage.validate(&attributes).await?;
@@ -254,7 +255,7 @@ fn does_not_apply(error: &ApplyError) -> Box<Status> {
         ApplyError::DoesNotApply(_) => {
             "the server rejected our request due to an error in our request".to_owned()
         }
-        other => other.to_string(),
+        ApplyError::Panic(_) => error.to_string(),
     };
     let mut status = Status::failure(422, "Invalid", message);
     status.details = Some(StatusDetails::default());

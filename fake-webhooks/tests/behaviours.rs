@@ -1,0 +1,72 @@
+//! How behaviours are written down, and what is said of those that are written wrongly.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use fake_webhooks::Behaviour;
+
+#[derive(Debug, serde::Deserialize)]
+struct File {
+    #[expect(dead_code, reason = "only the errors are looked at")]
+    behaviour: Behaviour,
+}
+
+/// `yaml` is what follows `behaviour:`, and its lines are counted from 1.
+#[track_caller]
+fn refused(yaml: &str, line: u64, parts: &[&str]) {
+    let file = match yaml.split_once('\n') {
+        None => format!("behaviour: {yaml}"),
+        Some(_) => format!("behaviour:\n  {}", yaml.replace('\n', "\n  ")),
+    };
+    let line = if yaml.contains('\n') { line + 1 } else { line };
+    let error = serde_saphyr::from_str::<File>(&file).unwrap_err();
+    let message = error.without_snippet().to_string();
+    assert_eq!(error.location().map(|location| location.line()), Some(line), "{message}");
+    for part in parts {
+        assert!(message.contains(part), "`{part}` is not in: {message}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_what_was_expected() {
+    refused("alow", 1, &["alow", "allow", "bad-response"]);
+    refused("foo:\n  x: 1", 1, &["foo", "always-mutate"]);
+    refused("deny:\n  code: 400\n  mesage: no", 3, &["mesage", "message", "auditAnnotations"]);
+    refused("deny:\n  code: many", 2, &["i32"]);
+    refused("patch", 1, &["`patch` needs `operations`"]);
+    refused("patch:\n  warnings: []", 2, &["operations"]);
+    refused("bad-response", 1, &["not-json"]);
+    refused("bad-response:\n  wrong-uuid", 2, &["wrong-uuid", "wrong-uid"]);
+    refused("bad-response:\n  status: 42", 2, &["42", "200 to 999"]);
+    refused("timeout:\n  hang: soon", 2, &["soon", "forever"]);
+    refused("{sequence: []}", 1, &["at least one"]);
+    refused("sequence:\n- allow\n- denny", 3, &["denny", "deny"]);
+    refused("allow: {}\ndeny: {}", 1, &["`deny` stands beside `allow`", "sequence"]);
+    refused("when:\n  if: {container: x}", 2, &["then"]);
+    refused("{}", 1, &["a behaviour"]);
+    refused("7", 1, &["a behaviour"]);
+}
+
+#[test]
+fn a_behaviour_is_read_from_what_it_writes() {
+    for yaml in [
+        "allow",
+        "deny: {code: 400, message: no}",
+        "patch: {operations: [{op: add}]}",
+        "always-mutate",
+        "non-idempotent",
+        "non-idempotent: {list: {path: /a, value: 1}}",
+        "sidecar: {repeat: every-call}",
+        "container-env",
+        "when: {if: {absent: /a}, then: deny}",
+        "timeout: {hang: 1500ms}",
+        "bad-response: {status: 500}",
+        "bad-response: closed",
+        "sequence: [allow, deny]",
+    ] {
+        let behaviour: Behaviour =
+            serde_saphyr::from_str(yaml).unwrap_or_else(|error| panic!("{yaml}\n{error}"));
+        let json = serde_json::to_value(&behaviour).unwrap();
+        assert_eq!(serde_json::from_value::<Behaviour>(json).unwrap(), behaviour);
+        let written = serde_saphyr::to_string(&behaviour).unwrap();
+        assert_eq!(serde_saphyr::from_str::<Behaviour>(&written).unwrap(), behaviour, "{written}");
+    }
+}

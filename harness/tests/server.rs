@@ -1,0 +1,583 @@
+//! The API server, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to the same requests.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use harness::attributes::UserInfo;
+use harness::server::{ApiServer, Authentication, Options};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+fn server() -> ApiServer {
+    ApiServer::new(Options::default())
+}
+
+fn administrator() -> UserInfo {
+    UserInfo { username: "admin".to_owned(), ..UserInfo::default() }
+}
+
+async fn respond(
+    server: &ApiServer,
+    method: &Method,
+    path: &str,
+    content_type: &str,
+    body: String,
+) -> Response<Body> {
+    let request = Request::builder().method(method).uri(path).header("content-type", content_type);
+    let router = server.router(Authentication::Always(administrator()));
+    router.oneshot(request.body(Body::from(body)).unwrap()).await.unwrap()
+}
+
+async fn send(
+    server: &ApiServer,
+    method: Method,
+    path: &str,
+    content_type: &str,
+    body: String,
+) -> (u16, Value) {
+    let response = respond(server, &method, path, content_type, body).await;
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let value = serde_json::from_slice(&body)
+        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&body).into_owned()));
+    (code, value)
+}
+
+async fn get(server: &ApiServer, path: &str) -> (u16, Value) {
+    send(server, Method::GET, path, "application/json", String::new()).await
+}
+
+async fn post(server: &ApiServer, path: &str, object: &Value) -> (u16, Value) {
+    send(server, Method::POST, path, "application/json", object.to_string()).await
+}
+
+async fn put(server: &ApiServer, path: &str, object: &Value) -> (u16, Value) {
+    send(server, Method::PUT, path, "application/json", object.to_string()).await
+}
+
+async fn patch(server: &ApiServer, path: &str, content_type: &str, changes: &Value) -> (u16, Value) {
+    send(server, Method::PATCH, path, content_type, changes.to_string()).await
+}
+
+async fn delete(server: &ApiServer, path: &str, options: Option<Value>) -> (u16, Value) {
+    let body = options.map(|options| options.to_string()).unwrap_or_default();
+    send(server, Method::DELETE, path, "application/json", body).await
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name}, "data": {"k": "v"}})
+}
+
+/// A server with the ConfigMap `a`.
+async fn with_config_map() -> ApiServer {
+    let server = server();
+    let (code, created) = post(&server, CONFIG_MAPS, &config_map("a")).await;
+    assert_eq!(code, 201, "{created}");
+    server
+}
+
+/// Checks the code, the reason and the message of a failure.
+#[track_caller]
+fn check((code, answer): (u16, Value), expected_code: u16, reason: &str, message: &str) {
+    assert_eq!(
+        (code, answer["reason"].as_str().unwrap_or_default(), answer["message"].as_str().unwrap_or_default()),
+        (expected_code, reason, message),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn unknown_groups_are_plain_text_and_unknown_resources_a_status() {
+    let server = server();
+    for path in ["/nope", "/apis/nope", "/apis/nope/v1"] {
+        assert_eq!(get(&server, path).await, (404, json!("404 page not found\n")), "{path}");
+    }
+    for path in [
+        "/apis/apps/v9/deployments",
+        "/api/v1/bogus",
+        "/api/v1/namespaces/default/bogus",
+        "/api/v1/namespaces/default/pods/x/bogus",
+        "/api/v1/pods/x",
+        "/api/v1/namespaces/default/nodes",
+    ] {
+        check(get(&server, path).await, 404, "NotFound", "the server could not find the requested resource");
+    }
+}
+
+#[tokio::test]
+async fn a_method_that_a_resource_does_not_have_is_not_allowed() {
+    let server = server();
+    let message = "the server does not allow this method on the requested resource";
+    let object = config_map("q");
+    for answer in [
+        post(&server, &format!("{CONFIG_MAPS}/foo"), &object).await,
+        put(&server, CONFIG_MAPS, &object).await,
+        post(&server, "/api/v1/configmaps", &object).await,
+    ] {
+        check(answer, 405, "MethodNotAllowed", message);
+    }
+}
+
+#[tokio::test]
+async fn a_create_is_refused_in_the_servers_words() {
+    let server = with_config_map().await;
+    let with = |change: Value| {
+        let mut object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}});
+        for (key, value) in change.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    };
+    let required =
+        "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
+    let cases = [
+        (json!({}), 422, "Invalid", required),
+        (with(json!({"metadata": {}})), 422, "Invalid", required),
+        (
+            with(json!({"kind": "Pod"})),
+            400,
+            "BadRequest",
+            "Pod in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Pod) to (core.ConfigMap): \
+             unknown conversion",
+        ),
+        (
+            with(json!({"apiVersion": "v2"})),
+            400,
+            "BadRequest",
+            "ConfigMap in version \"v2\" cannot be handled as a ConfigMap: no kind \"ConfigMap\" is registered for \
+             version \"v2\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            with(json!({"metadata": {"name": "x", "namespace": "other"}})),
+            400,
+            "BadRequest",
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            with(json!({"metadata": {"name": "X_"}})),
+            422,
+            "Invalid",
+            "ConfigMap \"X_\" is invalid: metadata.name: Invalid value: \"X_\": a lowercase RFC 1123 subdomain must \
+             consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric \
+             character (e.g. 'example.com', regex used for validation is \
+             '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        ),
+        (
+            with(json!({"metadata": {"name": "x", "resourceVersion": "5"}})),
+            500,
+            "",
+            "resourceVersion should not be set on objects to be created",
+        ),
+        (config_map("a"), 409, "AlreadyExists", "configmaps \"a\" already exists"),
+    ];
+    for (object, code, reason, message) in cases {
+        check(post(&server, CONFIG_MAPS, &object).await, code, reason, message);
+    }
+    let nowhere = post(&server, "/api/v1/namespaces/nons/configmaps", &config_map("a")).await;
+    check(nowhere, 404, "NotFound", "namespaces \"nons\" not found");
+    let text = send(&server, Method::POST, CONFIG_MAPS, "text/plain", "x".to_owned()).await;
+    check(
+        text,
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: application/json, \
+         application/yaml, application/vnd.kubernetes.protobuf",
+    );
+    let dry_run = post(&server, &format!("{CONFIG_MAPS}?dryRun=Foo"), &config_map("q")).await;
+    check(
+        dry_run,
+        422,
+        "Invalid",
+        "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Foo\"]: supported values: \"All\"",
+    );
+}
+
+#[tokio::test]
+async fn a_created_object_gets_its_metadata_from_the_server() {
+    let server = server();
+    let object =
+        json!({"metadata": {"generateName": "x-", "uid": "mine", "labels": {}, "creationTimestamp": null}});
+    let (code, created) = post(&server, CONFIG_MAPS, &object).await;
+    assert_eq!(code, 201);
+    let name = created["metadata"]["name"].as_str().unwrap();
+    assert_eq!((name.len(), name.starts_with("x-")), (7, true));
+    assert_ne!(created["metadata"]["uid"], "mine");
+    assert_eq!(created["metadata"]["namespace"], "default");
+    assert_eq!(created["metadata"].get("labels"), None);
+    assert_eq!(get(&server, &format!("{CONFIG_MAPS}/{name}")).await, (200, created));
+}
+
+#[tokio::test]
+async fn a_dry_run_stores_nothing() {
+    let server = server();
+    let (code, _) = post(&server, &format!("{CONFIG_MAPS}?dryRun=All"), &config_map("a")).await;
+    assert_eq!(code, 201);
+    let path = format!("{CONFIG_MAPS}/a");
+    check(get(&server, &path).await, 404, "NotFound", "configmaps \"a\" not found");
+}
+
+#[tokio::test]
+async fn yaml_is_read_as_json_is() {
+    let server = server();
+    let body = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\n".to_owned();
+    let (code, created) = send(&server, Method::POST, CONFIG_MAPS, "application/yaml", body).await;
+    assert_eq!((code, &created["data"]), (201, &json!({"k": "v"})));
+}
+
+#[tokio::test]
+async fn an_update_is_refused_in_the_servers_words() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let with = |metadata: Value| json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata});
+    let modified = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply \
+                    your changes to the latest version and try again";
+    let cases = [
+        (
+            with(json!({"name": "b"})),
+            400,
+            "BadRequest",
+            "the name of the object (b) does not match the name on the URL (a)",
+        ),
+        (
+            with(json!({})),
+            400,
+            "BadRequest",
+            "the name of the object (a based on URL) was undeterminable: name must be provided",
+        ),
+        (with(json!({"name": "a", "resourceVersion": "1"})), 409, "Conflict", modified),
+        (
+            with(json!({"name": "a", "resourceVersion": "x"})),
+            500,
+            "",
+            "strconv.ParseUint: parsing \"x\": invalid syntax",
+        ),
+    ];
+    for (object, code, reason, message) in cases {
+        check(put(&server, &path, &object).await, code, reason, message);
+    }
+    let missing = put(&server, &format!("{CONFIG_MAPS}/zz"), &config_map("zz")).await;
+    check(missing, 404, "NotFound", "configmaps \"zz\" not found");
+}
+
+#[tokio::test]
+async fn a_patch_is_refused_in_the_servers_words() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let modified = "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply \
+                    your changes to the latest version and try again";
+    let cases = [
+        ("application/json", json!({}), 415, "UnsupportedMediaType", "415: Unsupported Media Type"),
+        (MERGE_PATCH, json!("x"), 400, "BadRequest", "invalid JSON patch"),
+        (
+            JSON_PATCH,
+            json!([{"op": "remove", "path": "/x"}]),
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        ),
+        (
+            MERGE_PATCH,
+            json!({"metadata": {"name": "b"}}),
+            400,
+            "BadRequest",
+            "the name of the object (b) does not match the name on the URL (a)",
+        ),
+        (
+            MERGE_PATCH,
+            json!({"metadata": {"uid": "b"}}),
+            422,
+            "Invalid",
+            "ConfigMap \"a\" is invalid: metadata.uid: Invalid value: \"b\": field is immutable",
+        ),
+        (MERGE_PATCH, json!({"metadata": {"resourceVersion": "1"}}), 409, "Conflict", modified),
+    ];
+    for (content_type, body, code, reason, message) in cases {
+        check(patch(&server, &path, content_type, &body).await, code, reason, message);
+    }
+}
+
+#[tokio::test]
+async fn a_patch_changes_the_stored_object() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let (code, merged) = patch(&server, &path, MERGE_PATCH, &json!({"data": {"k": null, "l": "w"}})).await;
+    assert_eq!((code, &merged["data"]), (200, &json!({"l": "w"})));
+    let operations = json!([{"op": "add", "path": "/data/m", "value": "x"}]);
+    let (code, patched) = patch(&server, &path, JSON_PATCH, &operations).await;
+    assert_eq!((code, &patched["data"]), (200, &json!({"l": "w", "m": "x"})));
+    assert_eq!(get(&server, &path).await, (200, patched));
+}
+
+#[tokio::test]
+async fn an_update_without_a_change_keeps_the_resource_version() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let (_, before) = get(&server, &path).await;
+    assert_eq!(put(&server, &path, &config_map("a")).await, (200, before));
+}
+
+#[tokio::test]
+async fn preconditions_of_a_delete_are_checked() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let (_, stored) = get(&server, &path).await;
+    let uid = stored["metadata"]["uid"].as_str().unwrap();
+    let message = format!(
+        "Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (xx) does not match the UID in \
+         record ({uid}). The object might have been deleted and then recreated"
+    );
+    let answer = delete(&server, &path, Some(json!({"preconditions": {"uid": "xx"}}))).await;
+    check(answer, 409, "Conflict", &message);
+    let (code, answer) = delete(&server, &path, Some(json!({"preconditions": {"uid": uid}}))).await;
+    assert_eq!(
+        (code, answer),
+        (
+            200,
+            json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+                "details": {"name": "a", "kind": "configmaps", "uid": uid},
+            })
+        )
+    );
+    check(get(&server, &path).await, 404, "NotFound", "configmaps \"a\" not found");
+}
+
+#[tokio::test]
+async fn an_object_with_finalizers_stays_until_they_are_gone() {
+    let server = with_config_map().await;
+    let path = format!("{CONFIG_MAPS}/a");
+    let finalizers = |value: Value| json!({"metadata": {"finalizers": value}});
+    patch(&server, &path, MERGE_PATCH, &finalizers(json!(["example.com/wait"]))).await;
+    let (code, deleted) = delete(&server, &path, None).await;
+    assert_eq!((code, &deleted["kind"]), (200, &json!("ConfigMap")));
+    assert!(deleted["metadata"]["deletionTimestamp"].is_string());
+    assert_eq!(get(&server, &path).await, (200, deleted));
+    let (code, _) = patch(&server, &path, MERGE_PATCH, &finalizers(Value::Null)).await;
+    assert_eq!(code, 200);
+    assert_eq!(get(&server, &path).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_deleted_collection_has_what_the_selectors_pick() {
+    let server = with_config_map().await;
+    let mut labelled = config_map("b");
+    labelled["metadata"]["labels"] = json!({"tier": "web"});
+    post(&server, CONFIG_MAPS, &labelled).await;
+    let names = |list: &Value| -> Vec<String> {
+        let items = list["items"].as_array().unwrap().iter();
+        items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (query, expected) in [
+        ("labelSelector=tier%3Dweb", vec!["b"]),
+        ("labelSelector=tier%21%3Dweb", vec!["a"]),
+        ("labelSelector=tier%20in%20%28web%2Cdb%29", vec!["b"]),
+        ("labelSelector=%21tier", vec!["a"]),
+        ("fieldSelector=metadata.name%3Da", vec!["a"]),
+        ("", vec!["a", "b"]),
+    ] {
+        let (_, list) = get(&server, &format!("{CONFIG_MAPS}?{query}")).await;
+        assert_eq!(names(&list), expected, "{query}");
+    }
+    let (code, deleted) = delete(&server, &format!("{CONFIG_MAPS}?labelSelector=tier"), None).await;
+    assert_eq!((code, names(&deleted)), (200, vec!["b".to_owned()]));
+    assert_eq!(names(&get(&server, CONFIG_MAPS).await.1), ["a"]);
+}
+
+#[tokio::test]
+async fn a_namespace_goes_with_its_objects() {
+    let server = server();
+    let namespace = json!({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "team"}});
+    let (code, created) = post(&server, "/api/v1/namespaces", &namespace).await;
+    assert_eq!(code, 201);
+    assert_eq!(created["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "team"}));
+    assert_eq!(
+        (&created["spec"], &created["status"]),
+        (&json!({"finalizers": ["kubernetes"]}), &json!({"phase": "Active"}))
+    );
+    post(&server, "/api/v1/namespaces/team/configmaps", &config_map("a")).await;
+    let (code, deleted) = delete(&server, "/api/v1/namespaces/team", None).await;
+    assert_eq!((code, &deleted["status"]["phase"]), (200, &json!("Terminating")));
+    assert_eq!(get(&server, "/api/v1/namespaces/team").await.0, 404);
+    assert_eq!(get(&server, "/api/v1/namespaces/team/configmaps/a").await.0, 404);
+    let refused = delete(&server, "/api/v1/namespaces/default", None).await;
+    check(
+        refused,
+        403,
+        "Forbidden",
+        "namespaces \"default\" is forbidden: this namespace may not be deleted",
+    );
+}
+
+#[tokio::test]
+async fn a_scale_reads_and_writes_the_replicas() {
+    let server = server();
+    let deployment = json!({
+        "kind": "Deployment", "apiVersion": "apps/v1", "metadata": {"name": "d"},
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    });
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    let (code, created) = post(&server, path, &deployment).await;
+    assert_eq!((code, &created["spec"]["replicas"], &created["status"]), (201, &json!(1), &json!({})));
+    let path = format!("{path}/d/scale");
+    let (_, scale) = get(&server, &path).await;
+    assert_eq!(scale["kind"], "Scale");
+    assert_eq!(
+        (&scale["spec"], &scale["status"]),
+        (&json!({"replicas": 1}), &json!({"replicas": 0, "selector": "a=b"}))
+    );
+    let wanted = json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {"name": "d"}, "spec": {"replicas": 3},
+    });
+    let (code, scaled) = put(&server, &path, &wanted).await;
+    assert_eq!((code, &scaled["spec"]), (200, &json!({"replicas": 3})));
+    let (_, deployment) = get(&server, "/apis/apps/v1/namespaces/default/deployments/d").await;
+    assert_eq!(
+        (&deployment["spec"]["replicas"], &deployment["metadata"]["generation"]),
+        (&json!(3), &json!(2))
+    );
+}
+
+fn widgets() -> Value {
+    json!({
+        "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [
+                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}},
+                {"name": "v1beta1", "served": true, "storage": false},
+                {"name": "v1alpha1", "served": false, "storage": false},
+            ],
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_custom_resource_is_served_at_once_and_in_its_served_versions() {
+    let server = server();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let (code, created) = post(&server, definitions, &widgets()).await;
+    assert_eq!(code, 201, "{created}");
+    assert_eq!(created["status"]["acceptedNames"]["listKind"], "WidgetList");
+    let (_, document) = get(&server, "/apis/example.com/v1").await;
+    assert_eq!(document["resources"][0]["name"], "widgets");
+    let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/widgets");
+    let widget = json!({
+        "kind": "Widget", "apiVersion": "example.com/v1", "metadata": {"name": "w"}, "spec": {"size": 1}, "status": {"x": 1},
+    });
+    let (code, created) = post(&server, &path("v1"), &widget).await;
+    assert_eq!((code, created.get("status"), &created["metadata"]["generation"]), (201, None, &json!(1)));
+    let (_, beta) = get(&server, &format!("{}/w", path("v1beta1"))).await;
+    assert_eq!((&beta["apiVersion"], &beta["spec"]), (&json!("example.com/v1beta1"), &json!({"size": 1})));
+    assert_eq!(get(&server, &path("v1alpha1")).await.0, 404);
+
+    let without_version = put(&server, &format!("{}/w", path("v1")), &widget).await;
+    check(
+        without_version,
+        422,
+        "Invalid",
+        "widgets.example.com \"w\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an \
+         update",
+    );
+    let body = json!({"spec": {"size": 2}, "status": {"x": 2}});
+    let (_, changed) = patch(&server, &format!("{}/w/status", path("v1")), MERGE_PATCH, &body).await;
+    assert_eq!(
+        (&changed["spec"], &changed["status"], &changed["metadata"]["generation"]),
+        (&json!({"size": 1}), &json!({"x": 2}), &json!(1))
+    );
+    assert_eq!(delete(&server, &format!("{definitions}/widgets.example.com"), None).await.0, 200);
+    assert_eq!(get(&server, &path("v1")).await, (404, json!("404 page not found\n")));
+    post(&server, definitions, &widgets()).await;
+    assert_eq!(get(&server, &path("v1")).await.1["items"], json!([]));
+}
+
+#[tokio::test]
+async fn what_is_not_imitated_says_so() {
+    let server = with_config_map().await;
+    let mut definition = widgets();
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let answers = [
+        get(&server, &format!("{CONFIG_MAPS}?watch=true")).await,
+        get(&server, "/openapi/v2").await,
+        post(&server, definitions, &definition).await,
+    ];
+    for (code, answer) in answers {
+        assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");
+    }
+    let strategic = "application/strategic-merge-patch+json";
+    let (code, answer) = patch(&server, &format!("{CONFIG_MAPS}/a"), strategic, &json!({})).await;
+    assert_eq!((code, &answer["reason"]), (415, &json!("UnsupportedMediaType")));
+}
+
+#[tokio::test]
+async fn a_webhook_configuration_is_effective_at_once() {
+    let server = server();
+    let configurations = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let configuration = json!({
+        "kind": "ValidatingWebhookConfiguration", "apiVersion": "admissionregistration.k8s.io/v1",
+        "metadata": {"name": "v"},
+        "webhooks": [{
+            "name": "deny.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"name": "nobody", "namespace": "default"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        }],
+    });
+    let (code, created) = post(&server, configurations, &configuration).await;
+    assert_eq!((code, &created["webhooks"][0]["timeoutSeconds"]), (201, &json!(10)));
+    check(
+        post(&server, CONFIG_MAPS, &config_map("a")).await,
+        500,
+        "InternalError",
+        "Internal error occurred: failed calling webhook \"deny.example.com\": failed to call webhook: Post \
+         \"https://nobody.default.svc:443/?timeout=10s\": service \"nobody\" not found",
+    );
+    assert_eq!(delete(&server, &format!("{configurations}/v"), None).await.0, 200);
+    assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
+}
+
+#[tokio::test]
+async fn each_request_leaves_an_audit_event() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&events);
+    let audit = Arc::new(move |event: &Value| sink.lock().unwrap().push(event.clone()));
+    let server = ApiServer::new(Options { audit: Some(audit), ..Options::default() });
+    let body = config_map("a").to_string();
+    let response = respond(&server, &Method::POST, CONFIG_MAPS, "application/json", body).await;
+    let events = events.lock().unwrap();
+    let [event] = events.as_slice() else { panic!("{events:?}") };
+    assert_eq!(response.headers()["audit-id"], event["auditID"].as_str().unwrap());
+    assert_eq!((&event["verb"], &event["responseStatus"]["code"]), (&json!("create"), &json!(201)));
+    assert_eq!(
+        event["objectRef"],
+        json!({"resource": "configmaps", "namespace": "default", "name": "a", "apiVersion": "v1"})
+    );
+    assert_eq!(event["requestObject"]["data"], json!({"k": "v"}));
+}
+
+#[tokio::test]
+async fn kubectl_finds_its_discovery() {
+    let server = server();
+    let router = server.router(Authentication::Always(administrator()));
+    let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+    let accept = format!("{aggregated},application/json");
+    let request = Request::get("/apis").header("accept", accept).body(Body::empty()).unwrap();
+    let response = router.oneshot(request).await.unwrap();
+    assert_eq!(response.headers()["content-type"], aggregated);
+    let (_, groups) = get(&server, "/apis").await;
+    assert_eq!(groups["groups"][1]["preferredVersion"], json!({"groupVersion": "apps/v1", "version": "v1"}));
+    let (_, core) = get(&server, "/api/v1").await;
+    let eviction =
+        core["resources"].as_array().unwrap().iter().find(|r| r["name"] == "pods/eviction").unwrap();
+    assert_eq!((&eviction["group"], &eviction["kind"]), (&json!("policy"), &json!("Eviction")));
+}

@@ -1,0 +1,178 @@
+//! `admit fakes` as a person, a shell and an API server meet it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+const TWO: &str = "\
+version: 1
+webhooks:
+- name: labels
+  type: mutating
+  behaviour: always-mutate
+  reinvocationPolicy: IfNeeded
+- name: no.example.com
+  type: validating
+  behaviour: {deny: {message: not today}}
+  certificate: expired
+  failurePolicy: Ignore
+";
+
+/// A running `admit fakes`. It is killed when a test fails before it is stopped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, unless the test fails.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start(yaml: &str, arguments: &[&str]) -> Running {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(["fakes", "-f", "-"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
+    Running(child)
+}
+
+impl Running {
+    /// All of standard output: it ends although the fakes run on.
+    fn configurations(&mut self) -> Vec<Value> {
+        let mut text = String::new();
+        self.0.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        serde_saphyr::from_multiple(&text).unwrap()
+    }
+
+    /// Sends a signal, and returns the exit status and standard error.
+    fn stop(mut self, signal: &str) -> (Option<i32>, String) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        let mut stderr = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (self.0.wait().unwrap().code(), stderr)
+    }
+}
+
+async fn call(webhook: &Value) -> reqwest::Result<Value> {
+    // The result only says whether another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let bundle = STANDARD.decode(webhook["clientConfig"]["caBundle"].as_str().unwrap()).unwrap();
+    let authority = reqwest::Certificate::from_pem(&bundle).unwrap();
+    let client = reqwest::Client::builder().tls_certs_only([authority]).no_proxy().build().unwrap();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "7", "operation": "CREATE", "kind": {"kind": "ConfigMap"}, "namespace": "demo", "name": "one",
+            "object": {"metadata": {"name": "one"}},
+        },
+    });
+    let url = webhook["clientConfig"]["url"].as_str().unwrap();
+    let body = client.post(url).body(review.to_string()).send().await?.bytes().await?;
+    Ok(serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn what_is_printed_points_at_fakes_that_answer() {
+    let mut running = start(TWO, &[]);
+    let configurations = running.configurations();
+    let [mutating, validating] = configurations.as_slice() else { panic!("{configurations:?}") };
+    assert_eq!(mutating["kind"], "MutatingWebhookConfiguration");
+    assert_eq!(validating["kind"], "ValidatingWebhookConfiguration");
+    let labels = &mutating["webhooks"][0];
+    assert_eq!(
+        (&labels["name"], &labels["reinvocationPolicy"]),
+        (&json!("labels.fakes.local"), &json!("IfNeeded"))
+    );
+    assert_eq!(call(labels).await.unwrap()["response"]["patchType"], "JSONPatch");
+    let no = &validating["webhooks"][0];
+    assert_eq!((&no["failurePolicy"], &no["sideEffects"]), (&json!("Ignore"), &json!("None")));
+    assert!(call(no).await.unwrap_err().is_connect());
+
+    let (status, stderr) = running.stop("TERM");
+    assert_eq!(status, Some(0), "{stderr}");
+    let line = "labels.fakes.local CREATE ConfigMap demo/one: allowed, patched with 2 operations";
+    assert!(stderr.lines().any(|logged| logged.ends_with(line)), "{stderr}");
+}
+
+#[test]
+fn both_signals_end_it_cleanly_also_while_a_call_hangs() {
+    for signal in ["INT", "TERM"] {
+        let mut running =
+            start("version: 1\nwebhooks:\n- {name: a, type: mutating, behaviour: timeout}\n", &[]);
+        let url =
+            running.configurations()[0]["webhooks"][0]["clientConfig"]["url"].as_str().unwrap().to_owned();
+        let authority = url.strip_prefix("https://").and_then(|rest| rest.split('/').next()).unwrap();
+        let open = std::net::TcpStream::connect(authority).unwrap();
+        let (status, stderr) = running.stop(signal);
+        assert_eq!(status, Some(0), "{stderr}");
+        assert!(std::net::TcpStream::connect(authority).is_err());
+        drop(open);
+    }
+}
+
+#[test]
+fn the_configurations_can_go_to_a_file_as_json() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("configurations.json");
+    let mut running =
+        start(TWO, &["-o", "json", "--write-configurations", file.to_str().unwrap(), "--host", "localhost"]);
+    let list: Value = loop {
+        if let Ok(text) = fs::read(&file) {
+            break serde_json::from_slice(&text).unwrap();
+        }
+        assert_eq!(running.0.try_wait().unwrap(), None);
+    };
+    assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("List"), 2));
+    let url = list["items"][0]["webhooks"][0]["clientConfig"]["url"].as_str().unwrap();
+    assert!(url.starts_with("https://localhost:") && url.ends_with("/labels.fakes.local"), "{url}");
+    assert_eq!(running.stop("INT").0, Some(0));
+}
+
+/// What is not refused is stopped: it would run for ever.
+fn fakes(arguments: &[&str]) -> Output {
+    let admit = env!("CARGO_BIN_EXE_admit");
+    Command::new("timeout").args(["10", admit, "fakes"]).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], status: i32, parts: &[&str]) {
+    let output = fakes(arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(status), 0), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "`{part}` is not in: {stderr}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_file_and_status() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    refused(&["-f", "no-such.yaml"], 2, &["no-such.yaml", "No such file"]);
+    let typo = path("typo.yaml", &TWO.replace("always-mutate", "always-mutat"));
+    refused(&["-f", &typo], 2, &["typo.yaml:5:", "always-mutat", "non-idempotent"]);
+    let good = path("good.yaml", TWO);
+    refused(&["-f", &good, "--listen", "0.0.0.0:0"], 2, &["--host"]);
+    refused(&["-f", &good, "--listen", "0.0.0.0:0", "--host", "a.b"], 3, &["loopback", "--allow-remote"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    refused(&["-f", &good, "--listen", &address], 3, &[&address, "in use"]);
+    refused(&["-f", &good, "-f", &good], 2, &["admit-fakes", "`name`"]);
+}

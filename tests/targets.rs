@@ -1,0 +1,76 @@
+//! The shipped features in process and on a real kube-apiserver: scenario by scenario the same.
+//!
+//! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped and says so.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What one target made of one scenario: its status, and what its steps told.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    status: String,
+    told: Vec<String>,
+}
+
+/// Runs the shipped features and returns what was seen, by the scenario's place in the files.
+fn run(target: &str, folder: &Path) -> BTreeMap<String, Seen> {
+    let report = folder.join(format!("{target}.json"));
+    let status = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(["run", "--quiet", "--target", target, "--json"])
+        .arg(&report)
+        .status()
+        .expect("admit starts");
+    println!("admit run --target {target}: {status}");
+    let report = std::fs::read(&report).expect("the report is written, also when scenarios fail");
+    let report: Value = serde_json::from_slice(&report).expect("the report is JSON");
+    println!("{target}: {}", report["counts"]);
+    let mut seen = BTreeMap::new();
+    for feature in list(&report["features"]) {
+        let rules = list(&feature["rules"]).iter().flat_map(|rule| list(&rule["scenarios"]));
+        for scenario in list(&feature["scenarios"]).iter().chain(rules) {
+            let place = format!("{}:{} {}", feature["path"], scenario["line"], scenario["name"]);
+            seen.insert(place, Seen { status: text(&scenario["status"]), told: told(scenario) });
+        }
+    }
+    seen
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What the steps of the last attempt told: every call and every decision. Names and ports are drawn anew in every run.
+fn told(scenario: &Value) -> Vec<String> {
+    let attempt = list(&scenario["attempts"]).last().unwrap_or(&Value::Null);
+    let lines = list(&attempt["steps"]).iter().flat_map(|step| list(&step["told"]));
+    lines
+        .map(|line| line.as_str().unwrap_or_default().replace(|letter: char| letter.is_ascii_digit(), "#"))
+        .collect()
+}
+
+#[test]
+fn every_scenario_ends_alike_in_process_and_on_a_real_kube_apiserver() {
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
+        println!("skipped: KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (ours, theirs) = (run("in-process", folder.path()), run("envtest", folder.path()));
+    assert!(ours.len() > 20, "only {} scenarios were run", ours.len());
+    let mut differences = Vec::new();
+    for (place, ours) in &ours {
+        match theirs.get(place) {
+            Some(theirs) if ours == theirs && ours.status == "passed" => {}
+            theirs => differences.push(format!("{place}\n  in process: {ours:?}\n  envtest: {theirs:?}")),
+        }
+    }
+    assert_eq!(ours.len(), theirs.len(), "a scenario was run on one target only");
+    assert!(differences.is_empty(), "{} scenarios differ:\n{}", differences.len(), differences.join("\n"));
+}
