@@ -162,6 +162,8 @@ fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
         &expect![""],
         &expect![[r#"
             error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
+              the nearest: Given a {admission} webhook {string} for {word}
+              for example: Given a mutating webhook "sidecar" for pods
             tests/features/undefined.feature:7:5: no step matches `When the moon is full of cheese and mice dance upon it`
             `admit steps` prints every step
         "#]],
