@@ -98,21 +98,21 @@ pub(crate) async fn send(
     send_as(client, &Manner::default(), method, path, body, None).await
 }
 
-/// Sends a request in a manner; `patch` is the format of `body` if `method` is PATCH.
+/// Sends a request in a manner; `format` is that of `body` if `method` is PATCH.
 pub(crate) async fn send_as(
     client: &kube::Client,
     manner: &Manner,
     method: Method,
     path: &str,
     body: Option<&Value>,
-    patch: Option<PatchFormat>,
+    format: Option<PatchFormat>,
 ) -> Outcome<Answer> {
     let audit_id = Uuid::new_v4().to_string();
     let uri = match manner.effect {
         Effect::Stored => path.to_owned(),
         Effect::DryRun => format!("{path}?dryRun=All"),
     };
-    let content_type = match patch {
+    let content_type = match format {
         None => "application/json",
         Some(PatchFormat::Merge) => "application/merge-patch+json",
         Some(PatchFormat::Json) => "application/json-patch+json",
