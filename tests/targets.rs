@@ -2,6 +2,12 @@
 //!
 //! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped and says so.
 
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "what a test does not expect may panic, and it says why it skips"
+)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;

@@ -18,7 +18,7 @@ impl<'a> Labels<'a> {
     }
 
     /// The value of a label. One that is no text counts as empty, as a null does upstream.
-    fn value(&self, key: &str) -> Option<&'a str> {
+    fn value(self, key: &str) -> Option<&'a str> {
         self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
     }
 }

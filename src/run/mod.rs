@@ -142,14 +142,15 @@ impl Run {
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         drop(launched);
-        let (failed, written) = live.finish(|record, display| {
+        let (counts, written) = live.finish(|record, display| {
             display.print(&summary::summary(record, circumstances.unchecked_audits));
-            (record.counts().failed, reports.write(record, circumstances))
+            (record.counts(), reports.write(record, circumstances))
         });
         written?;
         Ok(match end {
             End::Stopped => ExitCode::Interrupted,
-            End::Done if failed > 0 => ExitCode::Failed,
+            End::Done if counts.failed > counts.unsupported => ExitCode::Failed,
+            End::Done if counts.unsupported > 0 => ExitCode::Unsupported,
             End::Done => ExitCode::Ok,
         })
     }

@@ -1,5 +1,6 @@
 //! One request to the server and its answer, with nothing of either hidden by a client library.
 
+use harness::status::NOT_IMITATED;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -77,6 +78,18 @@ impl Answer {
             reason => reason,
         };
         format!("{} {reason}: {}", self.code.as_u16(), self.message())
+    }
+
+    /// The answer, unless it is that admit does not imitate what was asked of it: that proves nothing about a webhook.
+    ///
+    /// # Errors
+    /// What is not imitated.
+    pub(crate) fn imitated(self) -> Outcome<Self> {
+        if self.message().starts_with(NOT_IMITATED) {
+            Err(StepFailure::new(self.message()))
+        } else {
+            Ok(self)
+        }
     }
 
     /// The answer if it is a success.

@@ -150,6 +150,7 @@ impl World {
         let name = name.ok_or_else(|| StepFailure::new("a webhook configuration needs `metadata.name`"))?;
         let mut webhooks = own.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
         for entry in &mut webhooks {
+            self.target()?.locate(entry);
             self.confine(entry);
         }
         Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))

@@ -21,7 +21,7 @@ impl World {
         let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
         let manner = self.manner.clone();
         let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
-        let answer = sent.await?;
+        let answer = sent.await?.imitated()?;
         self.last = Some(answer);
         self.tell_what_happened(step);
         Ok(())

@@ -1,3 +1,5 @@
+//! The dispatcher with webhooks in memory: rounds, failures, refusals and what is recorded of them.
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
