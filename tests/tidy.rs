@@ -179,7 +179,7 @@ fn the_rules_of_kubernetes_name_their_source() {
         "harness/src/failure.rs",
         "harness/src/audit.rs",
         "harness/src/warnings.rs",
-        "harness/src/dispatcher.rs",
+        "harness/src/dispatcher/mod.rs",
     ] {
         if !read(Path::new(file)).contains("Source: ") {
             findings.push(format!("{file}: no `Source:`"));
