@@ -57,7 +57,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "REGEX", help_heading = "Selection")]
     name: Option<Regex>,
 
-    /// Run so many scenarios at the same time [default: 64 in process, 8 on other targets]
+    /// Run so many scenarios at the same time [default: 16 in process, 8 on other targets]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: Option<u16>,
 
@@ -157,7 +157,7 @@ impl Run {
 
     fn pace(&self) -> Pace {
         let concurrency = self.concurrency.unwrap_or(match self.target.target {
-            TargetKind::InProcess => 64,
+            TargetKind::InProcess => 16,
             TargetKind::Envtest | TargetKind::Cluster => 8,
         });
         Pace {
