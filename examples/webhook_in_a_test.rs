@@ -24,7 +24,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = kube::Client::new(server.router(Authentication::Always(admin)), "default");
 
     // Your own webhook stands here; a fake does for an example. It is a real server, on loopback, with a certificate.
-    let behaviour: Behaviour = serde_json::from_value(json!({"deny": {"code": 403, "message": "not today"}}))?;
+    let behaviour: Behaviour =
+        serde_json::from_value(json!({"deny": {"code": 403, "message": "not today"}}))?;
     let webhook = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await?;
 
     let configuration: ValidatingWebhookConfiguration = serde_json::from_value(json!({
