@@ -130,7 +130,7 @@ impl Decoder {
             match entry? {
                 (1, wire) => key = wire.text(&field.name)?,
                 (2, wire) => value = Some(wire),
-                (_, Wire::Varint(_) | Wire::Fixed64(_) | Wire::Bytes(_) | Wire::Fixed32 | Wire::Group) => {}
+                _ => {}
             }
         }
         let value = match value {
@@ -250,7 +250,7 @@ fn time(bytes: &[u8], is_micro: bool) -> Result<Value, DecodeError> {
         match field? {
             (1, wire) => seconds = wire.varint("Seconds")?.cast_signed(),
             (2, wire) => nanos = low_i32(wire.varint("Nanos")?),
-            (_, Wire::Varint(_) | Wire::Fixed64(_) | Wire::Bytes(_) | Wire::Fixed32 | Wire::Group) => {}
+            _ => {}
         }
     }
     let micros = if is_micro { nanos / 1000 } else { 0 };
@@ -273,7 +273,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, DecodeError> {
             (1, wire) => which = wire.varint("Type")?,
             (2, wire) => number = low_i32(wire.varint("IntVal")?),
             (3, wire) => text = wire.text("StrVal")?,
-            (_, Wire::Varint(_) | Wire::Fixed64(_) | Wire::Bytes(_) | Wire::Fixed32 | Wire::Group) => {}
+            _ => {}
         }
     }
     match which {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::json::Decoder;
 use self::messages::MESSAGES;
-use self::wire::{Fields, Wire, WireError};
+use self::wire::{Fields, WireError};
 use crate::attributes::GroupVersionKind;
 use crate::quantity::QuantityError;
 
@@ -23,7 +23,8 @@ pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `protoEncodingPrefix`.
 const PREFIX: &[u8] = b"k8s\0";
 
-/// Why a body cannot be read. The texts are the API server's but for the last four.
+/// Why a body cannot be read. The texts are the API server's but for the last four, and for a field of a wrong wire type,
+/// which the server calls by its name in Go.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DecodeError {
     #[error("empty data")]
@@ -88,7 +89,7 @@ impl<'a> Envelope<'a> {
                 (2, wire) => raw = wire.bytes("Raw")?,
                 (3, wire) => drop(wire.bytes("ContentEncoding")?),
                 (4, wire) => drop(wire.bytes("ContentType")?),
-                (_, Wire::Varint(_) | Wire::Fixed64(_) | Wire::Bytes(_) | Wire::Fixed32 | Wire::Group) => {}
+                _ => {}
             }
         }
         let (mut api_version, mut kind) = (String::new(), String::new());
@@ -96,7 +97,7 @@ impl<'a> Envelope<'a> {
             match field? {
                 (1, wire) => api_version = wire.text("APIVersion")?,
                 (2, wire) => kind = wire.text("Kind")?,
-                (_, Wire::Varint(_) | Wire::Fixed64(_) | Wire::Bytes(_) | Wire::Fixed32 | Wire::Group) => {}
+                _ => {}
             }
         }
         let kind = GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}));

@@ -1,4 +1,7 @@
 //! Bodies of the real kubectl, and the objects with every field that upstream tests its own encodings with.
+//!
+//! `recorded.jsonl` is what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
+//! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is what upstream's Go types make of the body.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
