@@ -18,6 +18,7 @@ mod discovery;
 mod metadata;
 mod options;
 mod plugins;
+mod protobuf;
 mod read;
 mod request;
 mod route;
