@@ -65,9 +65,9 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     let kind = request.target.kind().clone();
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(&request.headers, &request.body, &resource, &kind)?;
-    create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
+    create::fill_in_namespace(&mut object, request)?;
     let stored = existing(request)?;
     let mut attributes = request.attributes(Operation::Create, &kind);
     attributes.object = Some(object);

@@ -27,9 +27,9 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(&request.headers, &request.body, &resource, &resource.kind)?;
-    fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
+    fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);
 
     let mut attributes = request.attributes(Operation::Create, &resource.kind);

@@ -20,6 +20,7 @@ mod options;
 mod plugins;
 mod read;
 mod request;
+mod request_info;
 mod route;
 mod scale;
 mod state;

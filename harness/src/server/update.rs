@@ -35,10 +35,10 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
     let mut object = body::object(&request.headers, &request.body, &request.target.resource, &kind)?;
-    check_name(&object, &request.target.name)?;
-    create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
     write(request, &Change::Replace(object), &options).await
 }
 
