@@ -51,6 +51,13 @@ pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// A time to come, as the API writes it.
+pub(super) fn seconds_from_now(seconds: i64) -> String {
+    let now = jiff::Timestamp::now();
+    let then = jiff::SignedDuration::from_secs(seconds);
+    now.checked_add(then).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Takes out what a client must not say, and what the API leaves out when it is empty.
 ///
 /// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.

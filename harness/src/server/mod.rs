@@ -14,6 +14,7 @@ mod create;
 mod custom_resources;
 mod defaulting;
 mod delete;
+mod deletion;
 mod discovery;
 mod metadata;
 mod options;
