@@ -448,15 +448,18 @@ async fn a_scale_reads_and_writes_the_replicas() {
 }
 
 fn widgets() -> Value {
+    let schema = json!({
+        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    });
     json!({
         "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": {"name": "widgets.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [
-                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}},
-                {"name": "v1beta1", "served": true, "storage": false},
-                {"name": "v1alpha1", "served": false, "storage": false},
+                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": schema},
+                {"name": "v1beta1", "served": true, "storage": false, "schema": schema},
+                {"name": "v1alpha1", "served": false, "storage": false, "schema": schema},
             ],
         },
     })

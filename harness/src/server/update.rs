@@ -36,6 +36,9 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let kind = request.target.kind().clone();
     let mut object = body::object(&request.headers, &request.body, &request.target.resource, &kind)?;
     request.server.state.set_defaults(&mut object);
+    if request.target.subresource == "scale" {
+        scale::complete(&mut object);
+    }
     request.note_decoded(&object);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
@@ -161,19 +164,22 @@ async fn attempt(
     };
 
     check_resource_version(&new, &old, &resource, is_scale)?;
+    metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
+    let mut scaled = None;
     if is_scale {
         scale::validate(&new)?;
-        for field in ["uid", "creationTimestamp"] {
-            if let Some(value) = old.pointer(&format!("/metadata/{field}")) {
-                metadata::set(&mut new, field, value.clone());
-            }
-        }
+        let object = scale::apply(&new, &old, &resource);
+        new = scale::of(&object, &resource);
+        scaled = Some(object);
     } else {
+        create::fill_in_namespace(&mut new, request)?;
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
+        metadata::without_empty_members(&mut new);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
             let kind = &resource.kind;
-            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
+            let name = metadata::text(&new, "name");
+            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         strategy::validate(&new, Some(&old), &resource)?;
         request.warnings = strategy::warnings(&new, Some(&old), &resource);
@@ -183,8 +189,7 @@ async fn attempt(
     let Some(new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    let new = if is_scale { scale::apply(&new, &old, &resource) } else { new };
-    store(request, &stored, new, &old, options.dry_run)
+    store(request, &stored, scaled.unwrap_or(new), &old, options.dry_run)
 }
 
 /// Stores the object; none if somebody else was faster.
