@@ -55,32 +55,55 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
                 request.note_decoded(&patch);
                 Change::Merge(patch)
             }
-            Ok(_) | Err(_) => return Err(invalid()),
+            Ok(other) => {
+                return Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}"))));
+            }
+            Err(_) => return Err(invalid()),
         },
         "application/json-patch+json" => {
             let patch = Patch::decode(&request.body);
             let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
-                Ok(_) => Box::new(Status::bad_request(error.to_string())),
+                Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
+                    Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
+                }
+                Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
                 Err(_) => invalid(),
             })?;
+            request.note_decoded(&patch.operations().into());
             if patch.operations().len() > MOST_OPERATIONS {
                 return Err(Box::new(too_many(patch.operations().len())));
             }
-            request.note_decoded(&patch.operations().into());
             Change::Operations(patch)
         }
         other => {
             let supported = "admit applies application/json-patch+json and application/merge-patch+json";
             let message = match other {
                 "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
-                    format!("415: Unsupported Media Type: {other}: {supported}")
+                    format!("admit does not imitate this: {other}: {supported}")
                 }
                 _ => "415: Unsupported Media Type".to_owned(),
             };
-            return Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)));
+            let mut status = Status::failure(415, "UnsupportedMediaType", message);
+            status.details = Some(StatusDetails::default());
+            return Err(Box::new(status));
         }
     };
     write(request, &change, &options).await
+}
+
+/// A patch that is some other JSON than its `go_type`.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
+fn no_patch(found: &Value, go_type: &str) -> String {
+    let kind = match found {
+        Value::Null => return "Invalid JSON Patch".to_owned(),
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
 }
 
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
@@ -238,11 +261,28 @@ fn patched(
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = request.target.resource.custom.is_some();
-    let mut object = body::typed(object, kind, custom)?;
+    let text = object.to_string();
+    let typed = body::typed(object, kind, custom);
+    let mut object = typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     Ok(object)
+}
+
+/// A patched object that cannot be read is told as a bad patch.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
+fn unreadable(text: &str, status: &Status) -> Box<Status> {
+    let why =
+        status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    let why = why.map_or(status.message.as_str(), |(_, why)| why);
+    let error = FieldError {
+        reason: "FieldValueInvalid",
+        field: "patch".to_owned(),
+        detail: format!("Invalid value: {}: {why}", Value::from(text)),
+    };
+    Box::new(Status::invalid("", "", "", &[error]))
 }
 
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
