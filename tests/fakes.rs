@@ -141,8 +141,10 @@ fn the_configurations_can_go_to_a_file_as_json() {
     assert_eq!(running.stop("INT").0, Some(0));
 }
 
+/// What is not refused is stopped: it would run for ever.
 fn fakes(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_admit")).arg("fakes").args(arguments).output().unwrap()
+    let admit = env!("CARGO_BIN_EXE_admit");
+    Command::new("timeout").args(["10", admit, "fakes"]).args(arguments).output().unwrap()
 }
 
 #[track_caller]

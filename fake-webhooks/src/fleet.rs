@@ -35,7 +35,7 @@ pub struct Fleet {
 pub enum FleetError {
     /// A URL needs a host.
     #[error(
-        "it listens on {0}, which is no address to call: say with `host` under which name or address it is reached"
+        "it listens on {0}, which is no address to call: say with `host` or `--host` under which name or address it is reached"
     )]
     NoHost(IpAddr),
     /// Applied one after the other, the second would replace the first.
@@ -55,6 +55,10 @@ impl Fleet {
     /// # Errors
     /// An address is taken, not allowed or cannot be called.
     pub async fn start(files: &[FakesFile], log: &Log) -> Result<Self, FleetError> {
+        let mut names = BTreeSet::new();
+        if let Some(file) = files.iter().find(|file| !names.insert(&file.name)) {
+            return Err(FleetError::SameName(file.name.clone()));
+        }
         let authority =
             CertificateAuthority::new("admit test CA").map_err(TlsError::from).map_err(StartError::from)?;
         let mut fleet = Self { listeners: Vec::new(), configurations: Vec::new() };

@@ -124,7 +124,9 @@ impl fmt::Debug for Observer {
 #[non_exhaustive]
 pub enum StartError {
     /// Nobody allowed other machines to reach it.
-    #[error("{0} is not a loopback address, and remote access is not allowed")]
+    #[error(
+        "{0} is not a loopback address, and nobody allowed remote access (`allowRemote: true` or `--allow-remote`)"
+    )]
     NotLoopback(SocketAddr),
     /// The address is taken or not of this machine.
     #[error("cannot listen on {address}: {source}")]

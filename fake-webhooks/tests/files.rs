@@ -36,13 +36,13 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     refused(&file("  timeoutSeconds: 31\n"), "6:19:", &["31", "1 to 30"]);
     refused(
         &file("  rules:\n  - operations: [CREAT]\n    resources: [pods]\n"),
-        "7:18",
+        "7:18:",
         &["CREAT", "CREATE"],
     );
     refused(&file("  rules:\n  - resource: [pods]\n"), "7:5:", &["resource", "resources"]);
     refused(
         &file("- {name: one, type: mutating, behaviour: allow}\n"),
-        "6:10",
+        "6:10:",
         &["two webhooks", "one.fakes.local"],
     );
     refused(&file("").replace("name: one", "name: One"), "3:9:", &["`One`", "small letters"]);

@@ -82,8 +82,8 @@ pub(crate) fn create_config_map() -> Attributes {
     }
 }
 
-/// A cluster without equivalent resources, in which `ConfigMap` and `Secret` are the built-in kinds, and whose one default is
-/// `data.defaulted`.
+/// A cluster without equivalent resources, in which `ConfigMap`, `Secret` and `Pod` are the built-in kinds, and whose
+/// one default is `data.defaulted`.
 pub(crate) struct NoCluster;
 
 impl ClusterState for NoCluster {
@@ -108,6 +108,6 @@ impl ClusterState for NoCluster {
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        kind.api_version() == "v1" && matches!(kind.kind.as_str(), "ConfigMap" | "Secret")
+        kind.api_version() == "v1" && matches!(kind.kind.as_str(), "ConfigMap" | "Secret" | "Pod")
     }
 }

@@ -1,13 +1,14 @@
 use std::sync::Mutex;
+use std::time::Duration;
 
 use ::base64::Engine as _;
 use ::base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::attributes::Operation;
 use crate::audit;
-use crate::caller::Reply;
+use crate::caller::{Call, CallError, Reply};
 use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarget};
 use crate::testing::{NoCluster, create_config_map, webhook};
 

@@ -88,13 +88,12 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
     };
     match request.target.subresource.as_str() {
+        "eviction" | "binding" if options.dry_run => success(),
         // The deletion that an eviction causes is not admitted again.
-        "eviction" if options.dry_run => success(),
         "eviction" => {
             storage.remove(&key, &stored).ok().ok_or_else(conflict)?;
             success()
         }
-        "binding" if options.dry_run => success(),
         "binding" => {
             let node =
                 attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();

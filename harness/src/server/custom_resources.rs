@@ -160,8 +160,8 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
 
 /// `status` as the server's own controllers write it: the names are accepted and the resource is served.
 ///
-/// Source: apiextensions-apiserver pkg/controller/status/naming_controller.go and
-/// pkg/controller/establish/establishing_controller.go.
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
+/// `pkg/controller/establish/establishing_controller.go`.
 pub(super) fn establish(definition: &mut Value) {
     let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
     let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();

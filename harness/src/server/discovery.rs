@@ -260,13 +260,13 @@ impl Resources {
 
     /// `/api` in the aggregated form.
     pub(super) fn aggregated_core(&self) -> Value {
-        aggregated(vec![self.aggregated_group("", &["v1"])])
+        aggregated(&[self.aggregated_group("", &["v1"])])
     }
 
     /// `/apis` in the aggregated form.
     pub(super) fn aggregated_groups(&self) -> Value {
-        let groups = self.groups();
-        aggregated(groups.iter().map(|(name, versions)| self.aggregated_group(name, versions)).collect())
+        let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
+        aggregated(&groups.collect::<Vec<_>>())
     }
 
     fn aggregated_group(&self, group: &str, versions: &[&str]) -> Value {
@@ -295,7 +295,7 @@ fn group_document(name: &str, versions: &[&str]) -> Value {
     json!({"name": name, "preferredVersion": versions.first(), "versions": versions})
 }
 
-fn aggregated(items: Vec<Value>) -> Value {
+fn aggregated(items: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
 }
 

@@ -100,7 +100,9 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
     let metadata = match metadata {
         Value::Object(metadata) => metadata,
         Value::Null => return Ok(()),
-        other => return Err(wrong("", "v1.ObjectMeta", other)),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(wrong("", "v1.ObjectMeta", other));
+        }
     };
     for (field, value) in metadata {
         let expected = match field.as_str() {

@@ -281,7 +281,7 @@ fn operation(verb: Verb) -> Option<Operation> {
 
 /// `?timeout=`, as far as it is shorter than the server's own limit.
 ///
-/// Source: apiserver pkg/server/filters/request_deadline.go.
+/// Source: apiserver `pkg/server/filters/request_deadline.go`.
 fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
     let bad =

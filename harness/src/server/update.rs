@@ -254,7 +254,7 @@ fn does_not_apply(error: &ApplyError) -> Box<Status> {
         ApplyError::DoesNotApply(_) => {
             "the server rejected our request due to an error in our request".to_owned()
         }
-        other => other.to_string(),
+        ApplyError::Panic(_) => error.to_string(),
     };
     let mut status = Status::failure(422, "Invalid", message);
     status.details = Some(StatusDetails::default());

@@ -12,7 +12,7 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 
 /// The annotations that no object keeps beyond a conversion.
-const ROUND_TRIP: [&str; 6] = [
+pub(in crate::server) const ROUND_TRIP: [&str; 6] = [
     METRICS,
     BEHAVIOR,
     CURRENT_METRICS,

@@ -5,6 +5,8 @@ mod go_json;
 mod horizontal_pod_autoscaler;
 mod metrics;
 
+pub(super) use self::horizontal_pod_autoscaler::ROUND_TRIP;
+
 use serde_json::Value;
 
 use crate::attributes::GroupVersionKind;

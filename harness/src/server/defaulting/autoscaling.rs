@@ -2,32 +2,36 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, with};
+use super::super::conversion::{Converter, ROUND_TRIP, convert};
+use super::fields::{each, ensure, fill, has, is_empty, remove, with};
 use super::quantities;
+use crate::attributes::GroupVersionKind;
 
-/// `autoscaling/v1`. The target of 80 % is set on the way through the internal type, and only where no other metric is
-/// kept in the annotation.
+const KIND: &str = "HorizontalPodAutoscaler";
+
+/// `autoscaling/v1`. On its way through the internal type the object gets a target of 80 % if it has no other metric, and
+/// its annotations are read and written anew.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v1/defaults.go and conversion.go.
 pub(super) fn version_1(object: &mut Value) {
-    let has_metrics = object
-        .pointer("/metadata/annotations/autoscaling.alpha.kubernetes.io~1metrics")
-        .and_then(Value::as_str)
-        .and_then(|text| serde_json::from_str::<Value>(text).ok())
-        .is_some_and(|metrics| metrics.as_array().is_some_and(|metrics| !metrics.is_empty()));
     ensure(object, "metadata");
-    if let Some(status) = ensure(object, "status") {
-        fill(status, "currentReplicas", 0);
-        fill(status, "desiredReplicas", 0);
+    ensure(object, "status");
+    if let Some(spec) = ensure(object, "spec") {
+        fill(spec, "minReplicas", 1);
     }
-    let Some(spec) = ensure(object, "spec") else { return };
-    fill(spec, "minReplicas", 1);
-    if !has_metrics {
-        fill(spec, "targetCPUUtilizationPercentage", 80);
+    // What has another shape is left to validation.
+    if !["metadata", "spec", "status"].iter().all(|field| object[*field].is_object()) {
+        return;
+    }
+    let [old, new] = ["v1", "v2"].map(|version| GroupVersionKind::new("autoscaling", version, KIND));
+    let Ok(mut internal) = convert(object, &new, Converter::Scheme) else { return };
+    canonical_metrics(&mut internal);
+    if let Ok(converted) = convert(&internal, &old, Converter::Scheme) {
+        *object = converted;
     }
 }
 
-/// `autoscaling/v2`.
+/// `autoscaling/v2`, without the annotations of `autoscaling/v1`.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/v2/defaults.go.
 pub(super) fn version_2(object: &mut Value) {
@@ -38,6 +42,15 @@ pub(super) fn version_2(object: &mut Value) {
             status["currentMetrics"] = Value::Null;
         }
     }
+    with(object, "metadata", |metadata| {
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|name, _| !ROUND_TRIP.contains(&name.as_str()));
+            if annotations.is_empty() {
+                remove(metadata, "annotations");
+            }
+        }
+    });
+    canonical_metrics(object);
     let Some(spec) = ensure(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
     if is_empty(spec, "metrics") {
@@ -46,16 +59,6 @@ pub(super) fn version_2(object: &mut Value) {
             "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
         }]);
     }
-    each(spec, "metrics", |metric| {
-        for source in ["containerResource", "external", "object", "pods", "resource"] {
-            with(metric, source, |source| {
-                with(source, "target", |target| {
-                    quantities::canonical_field(target, "value");
-                    quantities::canonical_field(target, "averageValue");
-                });
-            });
-        }
-    });
     with(spec, "behavior", |behavior| {
         scaling_rules(
             behavior,
@@ -78,6 +81,23 @@ pub(super) fn version_2(object: &mut Value) {
             }),
         );
     });
+}
+
+fn canonical_metrics(object: &mut Value) {
+    for (field, list, amounts) in [("spec", "metrics", "target"), ("status", "currentMetrics", "current")] {
+        with(object, field, |part| {
+            each(part, list, |metric| {
+                for source in ["containerResource", "external", "object", "pods", "resource"] {
+                    with(metric, source, |source| {
+                        with(source, amounts, |amounts| {
+                            quantities::canonical_field(amounts, "value");
+                            quantities::canonical_field(amounts, "averageValue");
+                        });
+                    });
+                }
+            });
+        });
+    }
 }
 
 fn scaling_rules(behavior: &mut Value, field: &str, defaults: &Value) {

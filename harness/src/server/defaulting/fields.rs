@@ -6,23 +6,63 @@ use serde_json::Value;
 const MAPS_OF_TEXTS: [&str; 6] =
     ["annotations", "data", "labels", "matchLabels", "nodeSelector", "stringData"];
 
-/// Leaves out each member that is `null`, as a typed object has no such thing. In a map of texts it is an empty text.
+/// Members that are not written when they are empty, in every type that has them.
+const OMITTED_WHEN_EMPTY: [&str; 24] = [
+    "annotations",
+    "args",
+    "binaryData",
+    "command",
+    "data",
+    "env",
+    "envFrom",
+    "ephemeralContainers",
+    "finalizers",
+    "hostAliases",
+    "imagePullSecrets",
+    "initContainers",
+    "labels",
+    "matchExpressions",
+    "matchLabels",
+    "nodeSelector",
+    "ownerReferences",
+    "ports",
+    "requests",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumeDevices",
+    "volumeMounts",
+    "volumes",
+];
+
+/// Leaves out what a typed object does not write: each member that is `null`, and certain empty lists and maps, where a
+/// patch must not find anything. In a map of texts `null` is an empty text.
 ///
-/// Source: Go's encoding/json, `Unmarshal`.
-pub(super) fn without_nulls(value: &mut Value) {
+/// Source: Go's encoding/json, `Unmarshal` and `omitempty`.
+pub(super) fn as_typed(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
+            members.retain(|name, member| !member.is_null() && !is_omitted(name, member));
             for (name, member) in members {
                 if MAPS_OF_TEXTS.contains(&name.as_str()) {
                     let texts = member.as_object_mut().into_iter().flat_map(serde_json::Map::values_mut);
                     texts.filter(|text| text.is_null()).for_each(|text| *text = Value::String(String::new()));
                 }
-                without_nulls(member);
+                as_typed(member);
             }
         }
-        Value::Array(entries) => entries.iter_mut().for_each(without_nulls),
+        Value::Array(entries) => entries.iter_mut().for_each(as_typed),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `limits` is a map in a container, and a list that is always written in a `LimitRange`.
+fn is_omitted(name: &str, member: &Value) -> bool {
+    match member {
+        Value::Array(entries) => entries.is_empty() && OMITTED_WHEN_EMPTY.contains(&name),
+        Value::Object(members) => {
+            members.is_empty() && (name == "limits" || OMITTED_WHEN_EMPTY.contains(&name))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn set_defaults(object: &mut Value) {
     let Some((_, kind, set)) = found else { return };
     // A schema may have `default: null`, which means something.
     if *kind != "CustomResourceDefinition" {
-        fields::without_nulls(object);
+        fields::as_typed(object);
     }
     set(object);
 }

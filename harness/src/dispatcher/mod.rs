@@ -1,27 +1,26 @@
 //! Admits a request: in-tree plugins and mutating webhooks, a second round, then the validating ones.
 
-use std::borrow::Cow;
+mod call;
+mod versions;
+
 use std::fmt;
-use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
-use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::attributes::{Attributes, GroupVersionKind};
-use crate::caller::{Call, CallError, Caller};
+use crate::attributes::Attributes;
+use crate::caller::Caller;
 use crate::cluster_state::{ClusterState, ConversionError};
 use crate::config::Webhook;
-use crate::event::{CallFailure, CallResult, Called, Event, Mismatch, Part, Pass, Phase, Record, Round};
+use crate::event::{CallResult, Event, Mismatch, Part, Pass, Phase, Record, Round};
 use crate::failure;
 use crate::matching::{self, Decision, Invocation};
 use crate::mutation::{PatchError, WorkingCopy};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
-use crate::review::ReviewVersion;
-use crate::review::request::{self, Objects};
-use crate::review::response::{self, Response};
+use crate::review::request::Objects;
 use crate::status::{Status, Unsupported};
+use versions::{Version, converted_old};
 
 /// Admits requests by calling webhooks with a [`Caller`].
 pub struct Dispatcher<C> {
@@ -254,118 +253,12 @@ impl<C: Caller> Dispatcher<C> {
         }
         first.map_or(Ok(()), |status| Err(Refusal::Status(status)))
     }
-
-    /// Calls one webhook. The response only if it allows the request.
-    async fn call(
-        &self,
-        webhook: &Webhook,
-        attributes: &Attributes,
-        invocation: &Invocation,
-        objects: Objects<'_>,
-        chain: &Chain<'_>,
-        place: Place,
-    ) -> (Called, Option<Response>) {
-        let mut called = Called {
-            webhook: webhook.id.clone(),
-            phase: place.phase,
-            round: place.round,
-            index: place.index,
-            failure_policy: webhook.failure_policy,
-            uid: String::new(),
-            review: bytes::Bytes::new(),
-            started: chain.started.elapsed(),
-            took: Duration::ZERO,
-            warnings: Vec::new(),
-            audit_annotations: std::collections::BTreeMap::new(),
-            result: CallResult::Allowed { patch: None, changed: false },
-        };
-        let mut allowed = None;
-        if attributes.dry_run && !webhook.side_effects.allow_dry_run() {
-            let status = failure::dry_run_unsupported(&webhook.id.name);
-            called.result = CallResult::ServerError { status, patch: None };
-        } else {
-            match self.exchange(webhook, attributes, invocation, objects, chain, &mut called).await {
-                Err(failure) => called.result = failure::result(webhook.failure_policy, failure),
-                Ok(mut response) => {
-                    called.warnings = std::mem::take(&mut response.warnings);
-                    called.audit_annotations = std::mem::take(&mut response.audit_annotations);
-                    if response.allowed {
-                        allowed = Some(response);
-                    } else {
-                        called.result =
-                            CallResult::Denied(failure::denied(&webhook.id.name, response.status));
-                    }
-                }
-            }
-        }
-        called.took = chain.started.elapsed().saturating_sub(called.started);
-        (called, allowed)
-    }
-
-    /// Sends the review and reads the reply.
-    async fn exchange(
-        &self,
-        webhook: &Webhook,
-        attributes: &Attributes,
-        invocation: &Invocation,
-        objects: Objects<'_>,
-        chain: &Chain<'_>,
-        called: &mut Called,
-    ) -> Result<Response, CallFailure> {
-        let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
-        called.uid = (self.new_uid)();
-        called.review = request::encode(version, &called.uid, attributes, invocation, objects)?;
-        let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
-        if timeout.is_zero() {
-            return Err(failure::no_reply(CallError::Transport("context deadline exceeded".to_owned())));
-        }
-        let call = Call { client_config: &webhook.client_config, body: called.review.clone(), timeout };
-        let reply = self.caller.call(call).await.map_err(failure::no_reply)?;
-        response::read(&reply, version, &called.uid, called.phase)
-    }
 }
 
 impl<C> fmt::Debug for Dispatcher<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dispatcher").finish_non_exhaustive()
     }
-}
-
-/// The objects of a validating review in another version than the request's. All webhooks of that version share it.
-struct Version {
-    kind: GroupVersionKind,
-    object: Option<Value>,
-    old_object: Option<Value>,
-}
-
-impl Version {
-    fn new(
-        kind: &GroupVersionKind,
-        attributes: &Attributes,
-        state: &dyn ClusterState,
-    ) -> Result<Self, ConversionError> {
-        let convert =
-            |object: &Option<Value>| object.as_ref().map(|object| state.convert(object, kind)).transpose();
-        let (object, old_object) = (convert(&attributes.object)?, convert(&attributes.old_object)?);
-        Ok(Self { kind: kind.clone(), object, old_object })
-    }
-
-    fn objects(&self) -> Objects<'_> {
-        Objects { object: self.object.as_ref(), old_object: self.old_object.as_ref() }
-    }
-}
-
-fn converted_old<'a>(
-    attributes: &'a Attributes,
-    invocation: &Invocation,
-    state: &dyn ClusterState,
-) -> Result<Option<Cow<'a, Value>>, ConversionError> {
-    let Some(old) = &attributes.old_object else { return Ok(None) };
-    if *invocation.kind() == attributes.kind {
-        return Ok(Some(Cow::Borrowed(old)));
-    }
-    state.convert(old, invocation.kind()).map(|old| Some(Cow::Owned(old)))
 }
 
 /// The invocation if the webhook is called; what else there is to say goes into the record.
