@@ -169,6 +169,10 @@ async fn attempt(
             }
         }
     } else {
+        // An unconditional update is one of the newest version, which validating webhooks see.
+        if metadata::text(&new, "resourceVersion").is_empty() {
+            metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
+        }
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
