@@ -41,9 +41,11 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
     request.passage.mutate(&mut attributes).await?;
-    let Some(mutated) = attributes.object.take() else {
+    let Some(mut mutated) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
+    // A webhook may have moved it.
+    fill_in_namespace(&mut mutated, request)?;
 
     let generate = metadata::text(&mutated, "generateName").to_owned();
     let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };

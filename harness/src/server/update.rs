@@ -173,6 +173,7 @@ async fn attempt(
         if metadata::text(&new, "resourceVersion").is_empty() {
             metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
         }
+        create::fill_in_namespace(&mut new, request)?;
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
