@@ -158,6 +158,14 @@ impl Resources {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
 
+    /// Whether all resources of the group are custom ones.
+    pub(super) fn is_custom_group(&self, group: &str) -> bool {
+        self.all
+            .iter()
+            .filter(|resource| resource.gvr.group == group)
+            .all(|resource| resource.custom.is_some())
+    }
+
     /// The resources that lead to the same stored objects, in the order in which they were installed.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);

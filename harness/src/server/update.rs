@@ -180,7 +180,8 @@ async fn attempt(
             let kind = &resource.kind;
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
         }
-        strategy::validate(&new, &resource)?;
+        strategy::validate(&new, Some(&old), &resource)?;
+        request.warnings = strategy::warnings(&new, Some(&old), &resource);
     }
     attributes.object = Some(new);
     request.passage.validate(&attributes).await?;
