@@ -117,7 +117,7 @@ async fn answer_review(
 fn store(
     request: &ObjectRequest<'_>,
     name: &str,
-    object: Value,
+    mut object: Value,
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
@@ -127,6 +127,7 @@ fn store(
     if state.storage.at(&key).is_some() {
         return Err(taken());
     }
+    metadata::without_empty_members(&mut object);
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }
