@@ -33,3 +33,11 @@ measure:
 # The documentation of the libraries.
 doc:
     cargo doc --no-deps --workspace
+
+# Runs cases on a kube-apiserver from KUBEBUILDER_ASSETS and writes down what it does.
+record GLOB="*":
+    cargo run --quiet -p tests -- record '{{GLOB}}'
+
+# Which statements of tests/behaviours.md the cases prove.
+coverage:
+    cargo run --quiet -p tests -- coverage

@@ -6,7 +6,7 @@ use std::future::Future;
 /// What the command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum ExitCode {
+pub enum ExitCode {
     /// All that was asked for holds.
     Ok = 0,
     /// A scenario failed.
@@ -42,25 +42,25 @@ impl From<ExitCode> for std::process::ExitCode {
 
 /// A message for people, what to do about it, and the exit status.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// The exit status.
-    pub(crate) code: ExitCode,
+    pub code: ExitCode,
     message: String,
 }
 
 impl Failure {
     /// A failure of an input: names the file, line or field and what was expected.
-    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+    pub fn usage(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Usage, message: message.to_string() }
     }
 
     /// A failure of the surroundings: says what to do.
-    pub(crate) fn environment(message: impl fmt::Display) -> Self {
+    pub fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
     }
 
     /// There is nothing to run.
-    pub(crate) fn nothing_run(message: impl fmt::Display) -> Self {
+    pub fn nothing_run(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::NothingRun, message: message.to_string() }
     }
 }

@@ -1,5 +1,6 @@
 //! What is answered to a call: a function of the behaviour, the number of the call and the review.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::misanswer::misanswer;
+use crate::raw::raw;
 use crate::{Behaviour, Hang, Timeout, mutation};
 
 /// What happens to one call.
@@ -32,8 +34,10 @@ pub struct Reply {
     pub after: Duration,
     /// The HTTP status.
     pub status: http::StatusCode,
-    /// The `Content-Type`.
-    pub content_type: &'static str,
+    /// The `Content-Type`; empty for none.
+    pub content_type: Cow<'static, str>,
+    /// Headers beside that and the length.
+    pub headers: Vec<(http::HeaderName, http::HeaderValue)>,
     /// The body, whole.
     pub body: Bytes,
     /// The answer in a few words for people, such as `denied: not today`.
@@ -46,6 +50,7 @@ pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
         Behaviour::Sequence(sequence) => answer(sequence.behaviour(nth), sequence.within(nth), review),
         Behaviour::Timeout(timeout) => hang(timeout, nth, review),
         Behaviour::BadResponse(bad) => misanswer(*bad, review),
+        Behaviour::Raw(response) => Answer::Reply(raw(response, review)),
         Behaviour::When(when) if mutation::holds(&when.condition, object(review)) => {
             answer(&when.then, nth, review)
         }
@@ -77,7 +82,8 @@ impl Reply {
         Self {
             after: Duration::ZERO,
             status,
-            content_type: "text/plain; charset=utf-8",
+            content_type: "text/plain; charset=utf-8".into(),
+            headers: Vec::new(),
             body: Bytes::from(text),
             summary,
         }
@@ -88,7 +94,8 @@ impl Reply {
         Self {
             after: Duration::ZERO,
             status: http::StatusCode::OK,
-            content_type: JSON,
+            content_type: JSON.into(),
+            headers: Vec::new(),
             body: Bytes::from(body.to_string()),
             summary,
         }
@@ -168,7 +175,11 @@ fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value)
         Behaviour::ContainerEnv(parameters) => {
             summary = mutate(&mut response, &mutation::container_env(parameters, object(review)));
         }
-        Behaviour::When(_) | Behaviour::Timeout(_) | Behaviour::BadResponse(_) | Behaviour::Sequence(_) => {
+        Behaviour::When(_)
+        | Behaviour::Timeout(_)
+        | Behaviour::BadResponse(_)
+        | Behaviour::Raw(_)
+        | Behaviour::Sequence(_) => {
             unreachable!("answer() does not ask for a review here")
         }
     }

@@ -6,7 +6,8 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Sequence, Sidecar, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sequence, Sidecar, Timeout,
+    When,
 };
 
 /// What a fake does with a call.
@@ -37,6 +38,8 @@ pub enum Behaviour {
     Timeout(Timeout),
     /// `bad-response`: answers with something that is no valid review.
     BadResponse(BadResponse),
+    /// `raw`: answers with exactly this HTTP response.
+    Raw(Raw),
     /// `sequence`: one behaviour after another, call by call; the last one repeats.
     Sequence(Sequence),
 }
@@ -59,6 +62,7 @@ const NAMES: &[&str] = &[
     "when",
     "timeout",
     "bad-response",
+    "raw",
     "sequence",
 ];
 
@@ -84,6 +88,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "sidecar" => Behaviour::Sidecar(Sidecar::default()),
                     "container-env" => Behaviour::ContainerEnv(ContainerEnv::default()),
                     "timeout" => Behaviour::Timeout(Timeout::default()),
+                    "raw" => return Err(E::custom("`raw` needs `json` or `text`")),
                     "patch" => return Err(E::custom("`patch` needs `operations`")),
                     "when" => return Err(E::custom("`when` needs `if` and `then`")),
                     "bad-response" => {
@@ -109,6 +114,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "when" => Behaviour::When(map.next_value()?),
                     "timeout" => Behaviour::Timeout(map.next_value()?),
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
+                    "raw" => Behaviour::Raw(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::journal::Journal;
@@ -143,7 +143,14 @@ fn received(parts: &http::request::Parts, body: Bytes) -> Entry {
 }
 
 fn response(reply: Reply) -> Response {
-    (reply.status, [(CONTENT_TYPE, reply.content_type)], reply.body).into_response()
+    let mut response = (reply.status, Body::from(reply.body)).into_response();
+    let headers = response.headers_mut();
+    headers.extend(reply.headers);
+    match HeaderValue::from_str(&reply.content_type) {
+        Ok(value) if !value.is_empty() => headers.insert(CONTENT_TYPE, value),
+        Ok(_) | Err(_) => headers.remove(CONTENT_TYPE),
+    };
+    response
 }
 
 fn refusal(status: http::StatusCode, text: &str) -> Response {

@@ -22,6 +22,7 @@ mod log_line;
 mod misanswer;
 mod mutation;
 mod parameters;
+mod raw;
 mod refusing_port;
 mod server;
 mod tls;
@@ -40,8 +41,8 @@ pub use fleet::{Fleet, FleetError, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Repeat, Sequence,
-    Sidecar, StatusCode, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat,
+    Sequence, Sidecar, StatusCode, Timeout, When,
 };
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};

@@ -33,7 +33,7 @@ pub(crate) fn misanswer(bad: BadResponse, review: &Value) -> Answer {
         }
         BadResponse::Empty => {
             let reply = Reply::text(StatusCode::OK, String::new(), "bad response: empty".to_owned());
-            Reply { content_type: JSON, ..reply }
+            Reply { content_type: JSON.into(), ..reply }
         }
         BadResponse::NoResponse => spoilt("no `response`", |answer| {
             answer.as_object_mut().map(|fields| fields.remove("response"));

@@ -206,6 +206,25 @@ pub enum BadResponse {
     Status(StatusCode),
 }
 
+/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Raw {
+    /// The HTTP status; 200 if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<StatusCode>,
+    /// Headers beside `Content-Length`. Without a `content-type` it is `application/json`; an empty value leaves the
+    /// header out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The body as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub json: Option<Value>,
+    /// The body as text, instead of `json`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 /// A final HTTP status: 200 to 999.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "u16", into = "u16")]

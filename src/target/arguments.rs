@@ -12,7 +12,7 @@ use crate::service_map::{self, ServiceMapping};
 /// The options that choose and describe a target.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Target")]
-pub(crate) struct TargetArguments {
+pub struct TargetArguments {
     /// What the scenarios run against
     #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
     pub(crate) target: TargetKind,
@@ -43,6 +43,19 @@ pub(crate) struct TargetArguments {
 }
 
 impl TargetArguments {
+    /// A target of this kind with everything else left out.
+    pub fn of(target: TargetKind) -> Self {
+        Self {
+            target,
+            service: Vec::new(),
+            kubeconfig: None,
+            kubeconfig_context: None,
+            fakes_host: None,
+            fakes_listen: None,
+            audit_log: None,
+        }
+    }
+
     /// Where services listen that a `clientConfig` names.
     pub(crate) fn services(&self) -> BTreeMap<ServiceName, (String, u16)> {
         service_map::by_service(self.service.clone())

@@ -14,11 +14,11 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 /// Annotations of one event.
-pub(crate) type Annotations = BTreeMap<String, String>;
+pub type Annotations = BTreeMap<String, String>;
 
 /// Audit events by the Audit-ID that the request chose.
 #[derive(Debug)]
-pub(crate) struct AuditLog {
+pub struct AuditLog {
     source: Source,
     longest_wait: Duration,
     unchecked: AtomicUsize,
@@ -82,7 +82,7 @@ impl AuditLog {
 
     /// The annotations of the request's audit event, as soon as it is there; none if this target shows no audit log or
     /// the event does not come within 10 s.
-    pub(crate) async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
+    pub async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
         let index = match &self.source {
             Source::NotShown => {
                 self.unchecked.fetch_add(1, Ordering::Relaxed);

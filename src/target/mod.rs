@@ -11,8 +11,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-pub(crate) use arguments::TargetArguments;
-pub(crate) use audit_log::AuditLog;
+pub use arguments::TargetArguments;
+pub use audit_log::{Annotations, AuditLog};
 
 use crate::Failure;
 use envtest::Envtest;
@@ -20,20 +20,20 @@ use harness::server::ServiceName;
 use serde_json::Value;
 
 /// A server that scenarios run against.
-pub(crate) struct Target {
+pub struct Target {
     /// Which kind of server.
-    pub(crate) kind: TargetKind,
+    pub kind: TargetKind,
     /// The only way in which steps speak to it.
-    pub(crate) client: kube::Client,
+    pub client: kube::Client,
     /// The host under which that server reaches fakes that listen here: `127.0.0.1` but for a cluster.
-    pub(crate) fakes_host: String,
+    pub fakes_host: String,
     /// The address at which fakes listen: loopback but for a cluster.
-    pub(crate) fakes_listen: IpAddr,
+    pub fakes_listen: IpAddr,
     /// Where services listen that a `clientConfig` names, by `--service`: host and port. The API server of this crate
     /// knows them itself; for every other one a configuration's `service` has to be rewritten into a `url`.
-    pub(crate) services: BTreeMap<ServiceName, (String, u16)>,
+    pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Where the audit events of requests are found; a cluster may not show them.
-    pub(crate) audit: AuditLog,
+    pub audit: AuditLog,
 }
 
 impl Target {
@@ -65,7 +65,7 @@ impl fmt::Debug for Target {
 
 /// Which kind of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum TargetKind {
+pub enum TargetKind {
     /// The API server of this crate, without a socket.
     InProcess,
     /// etcd and kube-apiserver started from KUBEBUILDER_ASSETS.
@@ -76,10 +76,10 @@ pub(crate) enum TargetKind {
 
 impl TargetKind {
     /// Every kind, in the order in which they are described.
-    pub(crate) const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
+    pub const ALL: [Self; 3] = [Self::InProcess, Self::Envtest, Self::Cluster];
 
     /// The kind as the command line and the tags of scenarios write it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::InProcess => "in-process",
             Self::Envtest => "envtest",
@@ -96,9 +96,9 @@ impl fmt::Display for TargetKind {
 
 /// A target with the servers that were started for it; dropped means that they are killed and their folder is gone.
 #[derive(Debug)]
-pub(crate) struct Launched {
+pub struct Launched {
     /// What the scenarios speak to.
-    pub(crate) target: Arc<Target>,
+    pub target: Arc<Target>,
     _servers: Option<Envtest>,
 }
 
@@ -107,7 +107,7 @@ impl Launched {
     ///
     /// # Errors
     /// The surroundings are not as they must be: the failure says what to do.
-    pub(crate) async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
+    pub async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
             TargetKind::InProcess => (in_process::target(arguments), None),
             TargetKind::Envtest => {

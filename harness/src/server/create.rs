@@ -41,9 +41,11 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
     request.passage.mutate(&mut attributes).await?;
-    let Some(mutated) = attributes.object.take() else {
+    let Some(mut mutated) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
+    // A webhook may have moved it.
+    fill_in_namespace(&mut mutated, request)?;
 
     if !resource.verbs.iter().any(|verb| verb == "get") {
         return answer_review(request, attributes, mutated).await;
@@ -116,7 +118,7 @@ async fn answer_review(
 fn store(
     request: &ObjectRequest<'_>,
     name: &str,
-    object: Value,
+    mut object: Value,
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
@@ -126,6 +128,7 @@ fn store(
     if state.storage.at(&key).is_some() {
         return Err(taken());
     }
+    metadata::without_empty_members(&mut object);
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }

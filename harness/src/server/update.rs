@@ -320,9 +320,25 @@ fn merge(target: &mut Value, patch: &Value) {
     for (key, value) in patch {
         if value.is_null() {
             members.remove(key);
+        } else if let Some(member) = members.get_mut(key).filter(|member| !member.is_null()) {
+            merge(member, value);
         } else {
-            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+            members.insert(key.clone(), without_nulls(value));
         }
+    }
+}
+
+/// What a merge adds has no null members, also not inside lists.
+///
+/// Source: evanphx json-patch merge.go, `pruneNils`.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

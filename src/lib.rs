@@ -1,0 +1,69 @@
+//! The command `admit`, as a library: its targets are of use to other tools of this workspace.
+
+mod certs;
+pub mod exit_code;
+mod fakes;
+mod run;
+mod serve;
+mod service_map;
+mod steps;
+pub mod target;
+
+use clap::{Parser, Subcommand};
+
+use crate::exit_code::{ExitCode, Failure};
+
+/// kube-apiserver's admission webhooks without a cluster.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = exit_code::TABLE)]
+struct Admit {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Colours: `auto` means on a terminal, unless NO_COLOR or CLICOLOR=0 says otherwise
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    color: Colour,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Steps(run::Steps),
+    Fakes(fakes::Fakes),
+    Serve(serve::Serve),
+    Certs(certs::Certs),
+}
+
+/// Does what the command line says.
+pub fn main() -> std::process::ExitCode {
+    let admit = Admit::parse();
+    match admit.color {
+        Colour::Auto => anstream::ColorChoice::Auto,
+        Colour::Always => anstream::ColorChoice::Always,
+        Colour::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+    let outcome = exit_code::with_runtime(async {
+        match admit.command {
+            Command::Run(run) => run.run().await,
+            Command::Steps(steps) => Ok(steps.run()),
+            Command::Fakes(fakes) => fakes.run().await,
+            Command::Serve(serve) => serve.run().await,
+            Command::Certs(certs) => certs.run(),
+        }
+    });
+    match outcome {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            anstream::eprintln!("error: {failure}");
+            failure.code.into()
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The tools of the judge: record cases, count what they prove, search for differences at random.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tests::record::record;
+use tests::server::Server;
+use tests::cases;
+
+#[derive(Debug, Parser)]
+#[command(about)]
+struct Tools {
+    #[command(subcommand)]
+    tool: Tool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Tool {
+    /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
+    Record(Record),
+}
+
+#[derive(Debug, clap::Args)]
+struct Record {
+    /// Which cases, such as `reinvocation/*`
+    #[arg(default_value = "*")]
+    glob: String,
+    /// Cases at a time
+    #[arg(long, default_value_t = 8)]
+    jobs: usize,
+    /// Write nothing: fail where a recording is not what the server does now
+    #[arg(long)]
+    check: bool,
+    /// The folder of the cases
+    #[arg(long)]
+    cases: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match Tools::parse().tool {
+        Tool::Record(arguments) => recorded(arguments).await,
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) => {
+            anstream::eprintln!("error: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let folder = arguments.cases.unwrap_or_else(cases::folder);
+    let found = cases::find(&folder, &arguments.glob)?;
+    if found.is_empty() {
+        anstream::eprintln!("no case matches {}", arguments.glob);
+        return Ok(ExitCode::from(4));
+    }
+    let server = Server::apiserver().await?;
+    let (mut changed, mut failed, total) = (0, 0, found.len());
+    for recorded in record(found, &server, arguments.jobs).await? {
+        let name = &recorded.case.name;
+        match recorded.outcome {
+            Err(error) => {
+                failed += 1;
+                anstream::eprintln!("{name}: {error}");
+            }
+            Ok(recording) => {
+                let (path, text) = (recorded.case.recording(), recording.text());
+                if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+                    continue;
+                }
+                changed += 1;
+                if arguments.check {
+                    anstream::eprintln!("{name}: the server does something else than {}", path.display());
+                } else {
+                    fs::write(&path, text)?;
+                    anstream::println!("{name}: recorded");
+                }
+            }
+        }
+    }
+    anstream::println!("{total} cases, {changed} changed, {failed} failed");
+    Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,226 @@
+//! A case, as a person writes it: `case.yaml`.
+
+use std::collections::BTreeMap;
+
+use fake_webhooks::{Behaviour, Certificate};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use serde_saphyr::Spanned;
+
+/// A situation: what is there, which webhooks, what is asked of the server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Case {
+    /// The version of this format: 1.
+    pub version: u32,
+    /// The statements of `tests/behaviours.md` that this case proves.
+    #[serde(default)]
+    pub proves: Vec<String>,
+    /// Webhooks may be called for what others do: the case runs when no other does.
+    #[serde(default)]
+    pub serial: bool,
+    /// Webhooks of which any may answer first, where the server's answer depends on that. The recording has one
+    /// alternative for each.
+    #[serde(default)]
+    pub race: Vec<String>,
+    /// Objects that are there before the webhooks are.
+    #[serde(default)]
+    pub cluster: Vec<Value>,
+    /// The webhooks, in the order of their configurations.
+    #[serde(default)]
+    pub webhooks: Vec<Webhook>,
+    /// What is asked, one after another.
+    pub requests: Vec<Spanned<Request>>,
+}
+
+/// One webhook of a case.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// Its name; one without a dot gets the case's own domain.
+    pub name: String,
+    /// Which kind of configuration it stands in.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// In which of the case's configurations of this kind.
+    #[serde(default = "only_configuration")]
+    pub configuration: String,
+    /// What it does.
+    #[serde(default)]
+    pub behaviour: Behaviour,
+    /// Which certificate it shows.
+    #[serde(default)]
+    pub certificate: Certificate,
+    /// What a connection meets.
+    #[serde(default)]
+    pub connection: Connection,
+    /// Which versions of HTTP it offers.
+    #[serde(default)]
+    pub http: Http,
+    /// What follows `https://host:port` in its URL.
+    #[serde(default = "root")]
+    pub path: String,
+    /// Whether it is called for the namespaces of the case only.
+    #[serde(default)]
+    pub reach: Reach,
+    /// Every other field of its entry in the configuration.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+
+/// Which kind of configuration a webhook stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `mutating`
+    Mutating,
+    /// `validating`
+    Validating,
+}
+
+/// Which versions of HTTP a webhook offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Http {
+    /// HTTP/2 and HTTP/1.1.
+    #[default]
+    Both,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// What a connection to a webhook meets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Connection {
+    /// The fake.
+    #[default]
+    Accepted,
+    /// A port at which nobody listens.
+    Refused,
+}
+
+/// Which requests of a shared server a webhook may see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Its `namespaceSelector` also asks for the label of the case's namespaces.
+    #[default]
+    Case,
+    /// As its fields say. Unless they say something that is the case's own, the case has to be serial.
+    AsWritten,
+}
+
+/// One request to the server.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// What is asked.
+    pub verb: Verb,
+    /// `configmaps`, or with group and version: `apps/v1/deployments`.
+    #[serde(default = "config_maps")]
+    pub resource: String,
+    /// A subresource; empty for the object itself.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subresource: String,
+    /// The namespace: the case's own if there is none, and none at all if it is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// The object; in a creation the `metadata.name` that the body lacks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The object, the patch or the options.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Value>,
+    /// The format of a patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PatchFormat>,
+    /// Whether it is a dry run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// Further parameters of the query.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub query: BTreeMap<String, String>,
+    /// Whose request it is, instead of the administrator's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<User>,
+    /// The server works on several objects at the same time: its calls have no order.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unordered: bool,
+}
+
+/// What is asked of the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verb {
+    /// POST to a collection, or to a subresource.
+    #[default]
+    Create,
+    /// GET.
+    Get,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+    /// POST to a subresource that is a connection.
+    Connect,
+}
+
+/// The format of a patch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PatchFormat {
+    /// RFC 6902.
+    Json,
+    /// RFC 7396.
+    Merge,
+    /// Kubernetes' own.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+/// Whom the administrator impersonates.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The groups; `system:masters` if there are none, so that the request is authorized.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// The uid.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Further facts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub extra: BTreeMap<String, String>,
+}
+
+impl Case {
+    /// Reads a case whose names have been expanded.
+    ///
+    /// # Errors
+    /// What is wrong, with its line.
+    pub fn parse(text: &str) -> Result<Self, serde_saphyr::Error> {
+        serde_saphyr::from_str(text)
+    }
+}
+
+fn only_configuration() -> String {
+    "webhooks".to_owned()
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn config_maps() -> String {
+    "configmaps".to_owned()
+}

@@ -1,0 +1,1 @@
+//! Which statements of `tests/behaviours.md` the cases prove.

@@ -1,0 +1,1 @@
+//! Random situations on both servers.

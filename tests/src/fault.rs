@@ -1,0 +1,178 @@
+//! Deliberate faults: a judge that cannot fail proves nothing.
+//!
+//! Each fault makes a run in process wrong in one way, as a mistake in the dispatcher would: in what it was told, or in
+//! what comes of it.
+
+use serde_json::{Value, json};
+
+use crate::case::{Case, Kind};
+
+/// One thing that is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Nobody is called again: every `reinvocationPolicy` counts as `Never`.
+    NoReinvocation,
+    /// Everybody who may be is called again: `Never` counts as `IfNeeded`.
+    AlwaysReinvocation,
+    /// An object selector looks at the labels of the namespace.
+    SelectorOfTheWrongObject,
+    /// `failurePolicy: Ignore` counts as `Fail`.
+    NothingFailsOpen,
+    /// `failurePolicy: Fail` counts as `Ignore`.
+    EverythingFailsOpen,
+    /// `matchPolicy: Equivalent` counts as `Exact`.
+    NoEquivalents,
+    /// The annotation `mutation…` is lost.
+    LostAnnotation,
+    /// The index of mutating webhooks counts from one.
+    IndexOffByOne,
+    /// A denial without a code is a 403.
+    DenialIsForbidden,
+    /// The last warning is lost.
+    LostWarning,
+    /// Webhooks of a configuration are called in the order of their names.
+    OrderOfNames,
+    /// `*` in the resources of a rule matches subresources.
+    StarMatchesSubresources,
+    /// A fail-open call is counted as a rejection.
+    WrongCounter,
+    /// `oldObject` is missing in reviews.
+    NoOldObject,
+    /// `request.resource` is what the client asked for, also if the webhook matched an equivalent.
+    ResourceOfTheRequest,
+    /// The `timeout` in the query is one second short.
+    TimeoutOffByOne,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::NoReinvocation,
+        Self::AlwaysReinvocation,
+        Self::SelectorOfTheWrongObject,
+        Self::NothingFailsOpen,
+        Self::EverythingFailsOpen,
+        Self::NoEquivalents,
+        Self::LostAnnotation,
+        Self::IndexOffByOne,
+        Self::DenialIsForbidden,
+        Self::LostWarning,
+        Self::OrderOfNames,
+        Self::StarMatchesSubresources,
+        Self::WrongCounter,
+        Self::NoOldObject,
+        Self::ResourceOfTheRequest,
+        Self::TimeoutOffByOne,
+    ];
+
+    /// What the dispatcher understands wrongly, by telling it something else.
+    pub(crate) fn spoil_case(self, case: &mut Case) {
+        for webhook in &mut case.webhooks {
+            let fields = &mut webhook.fields;
+            match self {
+                Self::NoReinvocation => {
+                    fields.remove("reinvocationPolicy");
+                }
+                Self::AlwaysReinvocation if webhook.kind == Kind::Mutating => {
+                    fields.insert("reinvocationPolicy".to_owned(), json!("IfNeeded"));
+                }
+                Self::SelectorOfTheWrongObject => {
+                    if let Some(selector) = fields.remove("objectSelector") {
+                        fields.insert("namespaceSelector".to_owned(), selector);
+                    }
+                }
+                Self::NothingFailsOpen => {
+                    fields.insert("failurePolicy".to_owned(), json!("Fail"));
+                }
+                Self::EverythingFailsOpen => {
+                    fields.insert("failurePolicy".to_owned(), json!("Ignore"));
+                }
+                Self::NoEquivalents => {
+                    fields.insert("matchPolicy".to_owned(), json!("Exact"));
+                }
+                Self::StarMatchesSubresources => {
+                    for rule in fields.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
+                        if rule["resources"] == json!(["*"]) {
+                            rule["resources"] = json!(["*/*"]);
+                        }
+                    }
+                }
+                Self::AlwaysReinvocation
+                | Self::LostAnnotation
+                | Self::IndexOffByOne
+                | Self::DenialIsForbidden
+                | Self::LostWarning
+                | Self::OrderOfNames
+                | Self::WrongCounter
+                | Self::NoOldObject
+                | Self::ResourceOfTheRequest
+                | Self::TimeoutOffByOne => {}
+            }
+        }
+        if self == Self::OrderOfNames {
+            case.webhooks.sort_by(|one, other| one.name.cmp(&other.name));
+        }
+    }
+
+    /// What the dispatcher does wrongly, in what was seen of it.
+    pub(crate) fn spoil_result(self, document: &mut Value) {
+        for request in document["requests"].as_array_mut().into_iter().flatten() {
+            match self {
+                Self::LostAnnotation => retain_annotations(request, |key| !key.starts_with("mutation.")),
+                Self::IndexOffByOne => {
+                    let text = request["audit"].to_string().replace("index_1", "index_2").replace("index_0", "index_1");
+                    if let (true, Ok(audit)) = (request.get("audit").is_some(), serde_json::from_str(&text)) {
+                        request["audit"] = audit;
+                    }
+                }
+                Self::DenialIsForbidden if request["answer"]["body"]["code"] == 400 => {
+                    request["answer"]["status"] = json!(403);
+                    request["answer"]["body"]["code"] = json!(403);
+                    request["answer"]["body"]["reason"] = json!("Forbidden");
+                }
+                Self::LostWarning => {
+                    request["answer"].get_mut("warnings").and_then(Value::as_array_mut).and_then(Vec::pop);
+                }
+                Self::NoOldObject => {
+                    for call in request["calls"].as_array_mut().into_iter().flatten() {
+                        call["review"]["request"]["oldObject"] = Value::Null;
+                    }
+                }
+                Self::ResourceOfTheRequest => {
+                    for call in request["calls"].as_array_mut().into_iter().flatten() {
+                        let asked = call["review"]["request"]["requestResource"].clone();
+                        call["review"]["request"]["resource"] = asked;
+                    }
+                }
+                Self::TimeoutOffByOne => {
+                    for call in request["calls"].as_array_mut().into_iter().flatten() {
+                        let line = call["request"].as_str().unwrap_or_default().replace("timeout=10s", "timeout=9s");
+                        call["request"] = json!(line);
+                    }
+                }
+                Self::DenialIsForbidden
+                | Self::NoReinvocation
+                | Self::AlwaysReinvocation
+                | Self::SelectorOfTheWrongObject
+                | Self::NothingFailsOpen
+                | Self::EverythingFailsOpen
+                | Self::NoEquivalents
+                | Self::OrderOfNames
+                | Self::StarMatchesSubresources
+                | Self::WrongCounter => {}
+            }
+        }
+        if self == Self::WrongCounter
+            && let Some(metrics) = document["metrics"].as_object_mut()
+        {
+            let wrong = |(name, count): (String, Value)| (name.replace("fail_open_count", "rejection_count"), count);
+            *metrics = std::mem::take(metrics).into_iter().map(wrong).collect();
+        }
+    }
+}
+
+fn retain_annotations(request: &mut Value, keep: fn(&str) -> bool) {
+    if let Some(audit) = request.get_mut("audit").and_then(Value::as_object_mut) {
+        audit.retain(|key, _| keep(key));
+    }
+}

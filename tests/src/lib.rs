@@ -1,0 +1,26 @@
+//! The judge of admit: what a real kube-apiserver did, and whether admit does the same.
+//!
+//! A *case* is a situation written down: objects, webhooks with their behaviours, requests. Its *recording* is what a
+//! real kube-apiserver made of it; nothing else writes one. `cargo test` replays every case in process and compares.
+
+pub mod case;
+pub mod cases;
+pub mod coverage;
+pub mod difference;
+pub mod differential;
+pub mod fault;
+pub mod known_differences;
+pub mod mask;
+pub mod names;
+pub mod objects;
+pub mod record;
+pub mod recording;
+pub mod replay;
+pub mod run;
+pub mod server;
+pub mod transport;
+pub mod webhooks;
+
+mod annotations;
+mod metrics;
+mod yaml;

@@ -1,0 +1,176 @@
+//! What two runs of a case never have in common, replaced by named placeholders.
+//!
+//! This is the only place where anything is masked. What must repeat keeps its identity: `<uid-1>` is the same uid
+//! wherever it stands, numbered by where it stands first. Left out entirely: `metadata.managedFields` (admit keeps
+//! none), and by [`crate::annotations`] the audit annotations of other parts of the server.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::names::Names;
+
+/// Masks one run of a case.
+#[derive(Debug)]
+pub struct Mask<'a> {
+    names: &'a Names,
+    ports: Vec<(u16, String)>,
+    numbered: BTreeMap<String, String>,
+    counts: BTreeMap<&'static str, usize>,
+}
+
+static UID: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
+static TIME: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
+static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
+
+impl<'a> Mask<'a> {
+    /// A mask for a run with these names, whose webhooks have these ports.
+    pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
+        Self { names, ports, numbered: BTreeMap::new(), counts: BTreeMap::new() }
+    }
+
+    /// The document without noise. Documents of one run go through one mask, in order.
+    pub fn apply(&mut self, document: &Value) -> Value {
+        self.note_generated_names(document);
+        self.value(document, "")
+    }
+
+    fn value(&mut self, value: &Value, key: &str) -> Value {
+        match value {
+            Value::Object(members) => Value::Object(self.members(members)),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.value(item, key)).collect()),
+            Value::String(text) if key == "resourceVersion" && !text.is_empty() => {
+                Value::String(self.number("resourceVersion", text))
+            }
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    fn members(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
+        let is_list = members.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let mut masked = Map::new();
+        for (key, member) in members {
+            if key == "managedFields" && member.is_array() {
+                continue;
+            }
+            let member = if is_list && key == "metadata" {
+                // It is the whole server's, whose other objects change too.
+                let mut metadata = member.clone();
+                metadata["resourceVersion"] = Value::from("<resourceVersion of the list>");
+                self.value(&metadata, "metadata of a list")
+            } else {
+                self.value(member, key)
+            };
+            masked.insert(self.text(key), member);
+        }
+        masked
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let mut text = self.names.shorten(text);
+        for (port, webhook) in &self.ports {
+            text = text.replace(&format!("127.0.0.1:{port}"), &format!("127.0.0.1:<port of {webhook}>"));
+            text = text.replace(&format!("localhost:{port}"), &format!("localhost:<port of {webhook}>"));
+            text = text.replace(&format!(".svc:{port}"), &format!(".svc:<port of {webhook}>"));
+        }
+        if let Some(peer) = PEER.as_ref() {
+            text = peer.replace_all(&text, "127.0.0.1:<port of the server>->").into_owned();
+        }
+        if let Some(time) = TIME.as_ref() {
+            text = time.replace_all(&text, "<time>").into_owned();
+        }
+        if let Some(uid) = UID.as_ref() {
+            text = uid.replace_all(&text, |found: &regex::Captures<'_>| self.number("uid", &found[0])).into_owned();
+        }
+        for (generated, placeholder) in &self.numbered {
+            if placeholder.starts_with("<generated") && text.contains(generated.as_str()) {
+                text = text.replace(generated.as_str(), placeholder);
+            }
+        }
+        text
+    }
+
+    /// The placeholder of a value: the next number, unless it was seen.
+    fn number(&mut self, what: &'static str, value: &str) -> String {
+        if let Some(known) = self.numbered.get(value).filter(|known| known.starts_with(&format!("<{what}-"))) {
+            return known.clone();
+        }
+        let count = self.counts.entry(what).or_default();
+        *count += 1;
+        let placeholder = format!("<{what}-{count}>");
+        self.numbered.insert(value.to_owned(), placeholder.clone());
+        placeholder
+    }
+
+    /// Where an object has a `generateName`, its `name` ends in five letters of the server's choice.
+    fn note_generated_names(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                let text = |key: &str| members.get(key).and_then(Value::as_str);
+                if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
+                    && let Some(generated) = name.strip_prefix(prefix)
+                    && generated.len() == 5
+                {
+                    let name = name.to_owned();
+                    self.note_generated(&name, &self.names.shorten(prefix));
+                }
+                members.values().for_each(|member| self.note_generated_names(member));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.note_generated_names(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn note_generated(&mut self, name: &str, prefix: &str) {
+        if !self.numbered.contains_key(name) {
+            let count = self.counts.entry("generated").or_default();
+            *count += 1;
+            self.numbered.insert(name.to_owned(), format!("<generated-{count} {prefix}>"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_repeats_keeps_its_identity() {
+        let names = Names::random();
+        let one = uuid::Uuid::new_v4().to_string();
+        let other = uuid::Uuid::new_v4().to_string();
+        let mut mask = Mask::new(&names, vec![(4711, "a".to_owned())]);
+        let masked = mask.apply(&json!({
+            "a": one, "b": format!("uid={other}, not {one}"), "metadata": {"managedFields": [], "resourceVersion": "7"},
+            "c": format!("https://127.0.0.1:4711/ {} 2026-01-01T00:00:00Z", names.namespace()),
+            "d": {"resourceVersion": "8"}, "e": {"resourceVersion": "7"},
+        }));
+        assert_eq!(
+            masked,
+            json!({
+                "a": "<uid-1>", "b": "uid=<uid-2>, not <uid-1>",
+                "c": "https://127.0.0.1:<port of a>/ <ns> <time>",
+                "d": {"resourceVersion": "<resourceVersion-1>"}, "e": {"resourceVersion": "<resourceVersion-2>"},
+                "metadata": {"resourceVersion": "<resourceVersion-2>"},
+            })
+        );
+    }
+
+    #[test]
+    fn a_generated_name_is_the_same_everywhere() {
+        let names = Names::random();
+        let mut mask = Mask::new(&names, Vec::new());
+        let masked = mask.apply(&json!([
+            {"name": "thing-abcde"}, {"metadata": {"generateName": "thing-", "name": "thing-abcde"}},
+        ]));
+        assert_eq!(masked[0]["name"], "<generated-1 thing->");
+        assert_eq!(masked[1]["metadata"]["name"], "<generated-1 thing->");
+    }
+}

@@ -1,0 +1,83 @@
+//! Recordings of cases on a real kube-apiserver.
+
+use std::fs;
+
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::cases::CaseFile;
+use crate::names::Names;
+use crate::recording::Recording;
+use crate::run::{Manner, RunError, Seen, run};
+use crate::server::Server;
+
+/// What became of one case.
+#[derive(Debug)]
+pub struct Recorded {
+    /// Which case.
+    pub case: CaseFile,
+    /// The recording, or why there is none.
+    pub outcome: Result<Recording, RunError>,
+}
+
+/// Runs the cases on `server`, `jobs` at a time and the serial ones alone, and says what they came to.
+///
+/// # Errors
+/// The server does not tell its version or its metrics.
+pub async fn record(
+    cases: Vec<CaseFile>,
+    server: &Server,
+    jobs: usize,
+) -> Result<Vec<Recorded>, crate::server::ServerError> {
+    let version = server.version().await?;
+    let texts = cases.into_iter().map(|case| {
+        let text = fs::read_to_string(case.path()).unwrap_or_default();
+        // A case that cannot be read is no serial one: its run says why.
+        let parsed = Case::parse(&Names::random().expand(&text));
+        let (serial, race) = parsed.map_or((false, Vec::new()), |case| (case.serial, case.race));
+        (case, text, serial, race)
+    });
+    let (serial, parallel): (Vec<_>, Vec<_>) = texts.partition(|(_, _, serial, _)| *serial);
+    let mut seen = Vec::new();
+    let mut running = futures::stream::iter(parallel)
+        .map(|(case, text, _, race)| async move { (case, alternatives(&text, &race, server).await) })
+        .buffer_unordered(jobs);
+    while let Some(one) = running.next().await {
+        seen.push(one);
+    }
+    for (case, text, _, race) in serial {
+        seen.push((case, alternatives(&text, &race, server).await));
+    }
+    // Every run has names of its own, so that one look at the metrics serves all.
+    let exposition = server.metrics().await?;
+    let mut recorded: Vec<Recorded> = seen
+        .into_iter()
+        .map(|(case, outcome)| Recorded {
+            case,
+            outcome: outcome.map(|seen| {
+                let mut alternatives: Vec<Value> = Vec::new();
+                for alternative in seen.iter().map(|seen| seen.masked(&exposition)) {
+                    if !alternatives.contains(&alternative) {
+                        alternatives.push(alternative);
+                    }
+                }
+                Recording { apiserver: version.clone(), alternatives }
+            }),
+        })
+        .collect();
+    recorded.sort_by(|one, other| one.case.cmp(&other.case));
+    Ok(recorded)
+}
+
+/// One run, or of a race one for each that may be first.
+async fn alternatives(text: &str, race: &[String], server: &Server) -> Result<Vec<Seen>, RunError> {
+    if race.is_empty() {
+        return Ok(vec![run(text, server, Manner::default()).await?]);
+    }
+    let mut seen = Vec::new();
+    for first in race {
+        seen.push(run(text, server, Manner { first: Some(first), ..Manner::default() }).await?);
+    }
+    Ok(seen)
+}

@@ -1,0 +1,250 @@
+//! One run of a case on a server, and what was seen of it.
+
+use serde_json::{Map, Value, json};
+
+use crate::annotations;
+use crate::case::{Case, Kind, Request, Verb};
+use crate::fault::Fault;
+use crate::mask::Mask;
+use crate::metrics;
+use crate::names::Names;
+use crate::objects;
+use crate::server::{Server, ServerError, configurations};
+use crate::transport::{Answer, send};
+use crate::webhooks::{Call, Webhooks};
+
+/// How a case is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner<'a> {
+    /// The webhook of a race that answers first.
+    pub first: Option<&'a str>,
+    /// What is deliberately wrong.
+    pub fault: Option<Fault>,
+}
+
+/// What was seen of one run, before it is masked. What the server counted is added later.
+#[derive(Debug)]
+pub struct Seen {
+    names: Names,
+    ports: Vec<(u16, String)>,
+    requests: Vec<Value>,
+    before: std::collections::BTreeMap<String, f64>,
+    fault: Option<Fault>,
+}
+
+/// Why a case did not run to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Case(#[from] Box<serde_saphyr::Error>),
+    /// The server does not do what the judge needs.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// A request has no audit event.
+    #[error("request {0} has no audit event")]
+    NoAuditEvent(usize),
+}
+
+impl From<fake_webhooks::StartError> for RunError {
+    fn from(error: fake_webhooks::StartError) -> Self {
+        Self::Server(error.into())
+    }
+}
+
+impl From<kube::Error> for RunError {
+    fn from(error: kube::Error) -> Self {
+        Self::Server(error.into())
+    }
+}
+
+/// Runs the case that `text` is, and removes afterwards what it made.
+///
+/// # Errors
+/// The case cannot be read or run; what the server refuses of the requests is no error but a result.
+pub async fn run(text: &str, server: &Server, manner: Manner<'_>) -> Result<Seen, RunError> {
+    let names = Names::random();
+    let mut case = Case::parse(&names.expand(text)).map_err(Box::new)?;
+    if let Some(fault) = manner.fault {
+        fault.spoil_case(&mut case);
+    }
+    let mut made = Vec::new();
+    let outcome = run_case(&case, &names, server, manner, &mut made).await;
+    if server.is_shared() {
+        server.remove(&made).await;
+    }
+    outcome
+}
+
+async fn run_case(
+    case: &Case,
+    names: &Names,
+    server: &Server,
+    manner: Manner<'_>,
+    made: &mut Vec<String>,
+) -> Result<Seen, RunError> {
+    prepare(case, names, server, made).await?;
+    let mut webhooks = Webhooks::start(case, &server.authority, manner.first).await?;
+    for (kind, object) in webhooks.configurations(names, &server.authority) {
+        let collection = configurations(kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        made.push(format!("{collection}/{name}"));
+        server.make(&collection, object).await?;
+    }
+    let kinds = webhooks.kinds();
+    made.extend(server.settle(names, &kinds).await?);
+    webhooks.start_anew();
+    let before = match (case.serial, server.is_shared()) {
+        (true, true) => metrics::samples(&server.metrics().await?, names.id()),
+        _ => std::collections::BTreeMap::new(),
+    };
+    let order = webhooks.dispatch_order(names);
+    let mut requests = Vec::new();
+    for (number, request) in case.requests.iter().enumerate() {
+        let request = &request.value;
+        let answer = send(server.client(), objects::message(request, names)).await?;
+        let mut seen = json!({"request": title(request)});
+        let annotations = if answer.status == 0 {
+            std::collections::BTreeMap::new()
+        } else {
+            let found = server.target().audit.annotations(&answer.audit_id).await;
+            found.ok_or(RunError::NoAuditEvent(number + 1))?
+        };
+        let is_relative = server.is_shared() && !case.serial;
+        let annotations = annotations::judged(&annotations, &order, is_relative);
+        if !annotations.is_empty() {
+            seen["audit"] = Value::Object(annotations);
+        }
+        seen["answer"] = answer.recorded();
+        let calls = webhooks.new_calls(request.unordered);
+        seen["calls"] = calls.iter().map(recorded).collect();
+        requests.push(seen);
+        if server.is_shared() {
+            catch_up(server, names, request, &answer).await?;
+        }
+    }
+    Ok(Seen { names: names.clone(), ports: webhooks.ports(), requests, before, fault: manner.fault })
+}
+
+/// Waits until the server's own cache has what was written: an update that begins with a stale object runs admission
+/// twice, which is a matter of luck.
+///
+/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
+async fn catch_up(server: &Server, names: &Names, request: &Request, answer: &Answer) -> Result<(), kube::Error> {
+    let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (name, version) = (text("/metadata/name"), text("/metadata/resourceVersion"));
+    if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {
+        return Ok(());
+    }
+    let read = Request {
+        verb: Verb::Get,
+        resource: request.resource.clone(),
+        namespace: request.namespace.clone(),
+        name: name.to_owned(),
+        query: [("resourceVersion".to_owned(), version.to_owned())].into(),
+        ..Request::default()
+    };
+    send(server.client(), objects::message(&read, names)).await.map(drop)
+}
+
+/// Makes what is there before the webhooks are.
+async fn prepare(
+    case: &Case,
+    names: &Names,
+    server: &Server,
+    made: &mut Vec<String>,
+) -> Result<(), ServerError> {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace()}});
+    let own = case.cluster.iter().any(|object| {
+        object["kind"] == "Namespace" && object["metadata"]["name"] == names.namespace().as_str()
+    });
+    let first = if own { None } else { Some(&namespace) };
+    for object in first.into_iter().chain(&case.cluster) {
+        let (collection, object) = objects::placed(object, &case.cluster, names);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        server.make(&collection, object.clone()).await?;
+        if !collection.contains("/namespaces/") {
+            made.push(format!("{collection}/{name}"));
+        }
+        if object["kind"] == "CustomResourceDefinition" {
+            for version in object["spec"]["versions"].as_array().into_iter().flatten() {
+                if version["served"] == true {
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    let (group, plural) = (text(&object["spec"]["group"]), text(&object["spec"]["names"]["plural"]));
+                    server.wait_for(&format!("/apis/{group}/{}/{plural}", text(&version["name"]))).await?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Seen {
+    /// What was seen as a recording has it, with what the server's `exposition` of its metrics says.
+    pub fn masked(&self, exposition: &str) -> Value {
+        let counted = metrics::delta(&self.before, &metrics::samples(exposition, self.names.id()));
+        let mut document = json!({"requests": self.requests, "metrics": counted});
+        if let Some(fault) = self.fault {
+            fault.spoil_result(&mut document);
+        }
+        Mask::new(&self.names, self.ports.clone()).apply(&document)
+    }
+}
+
+/// Runs a case on a server of its own, in process.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_in_process(
+    text: &str,
+    authority: std::sync::Arc<certs::CertificateAuthority>,
+    manner: Manner<'_>,
+) -> Result<Value, RunError> {
+    let server = Server::in_process(authority).await?;
+    let seen = run(text, &server, manner).await?;
+    let exposition = server.metrics().await?;
+    Ok(seen.masked(&exposition))
+}
+
+fn title(request: &Request) -> String {
+    let verb = match request.verb {
+        Verb::Create => "create",
+        Verb::Get => "get",
+        Verb::Update => "update",
+        Verb::Patch => "patch",
+        Verb::Delete => "delete",
+        Verb::DeleteCollection => "deletecollection",
+        Verb::Connect => "connect",
+    };
+    let mut title = format!("{verb} {}", request.resource);
+    for part in [&request.subresource, &request.name] {
+        if !part.is_empty() {
+            title.push(' ');
+            title.push_str(part);
+        }
+    }
+    title
+}
+
+/// Of the headers only those that do not tell a length.
+fn recorded(call: &Call) -> Value {
+    let entry = &call.entry;
+    let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
+    let headers: Map<String, Value> = entry
+        .headers
+        .iter()
+        .filter(|(name, _)| name != "content-length")
+        .map(|(name, value)| (name.clone(), Value::from(value.clone())))
+        .collect();
+    let kind = match call.kind {
+        Kind::Mutating => "mutating",
+        Kind::Validating => "validating",
+    };
+    json!({
+        "webhook": call.webhook, "type": kind,
+        "request": format!("{} {}{query} {:?}", entry.method, entry.path, entry.version),
+        "headers": headers,
+        "review": entry.review().unwrap_or_else(|| Value::from(String::from_utf8_lossy(&entry.body).into_owned())),
+    })
+}

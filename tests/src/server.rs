@@ -1,0 +1,253 @@
+//! The two servers of the judge: a real kube-apiserver, and admit in process.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use admit::exit_code::Failure;
+use admit::target::{Launched, Target, TargetArguments, TargetKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Fake, FakeWebhook, Observer};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::case::Kind;
+use crate::names::Names;
+use crate::transport::{Message, send};
+
+/// A server on which cases run.
+#[derive(Debug)]
+pub struct Server {
+    launched: Launched,
+    /// Signs what fakes show, so that one suffices for all.
+    pub(crate) authority: Arc<CertificateAuthority>,
+    marker: Option<Marker>,
+}
+
+/// A webhook whose calls tell which configurations the server uses.
+#[derive(Debug)]
+struct Marker {
+    fake: FakeWebhook,
+    called: Arc<Mutex<HashSet<String>>>,
+}
+
+/// Why there is no server, or none that does as it is told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The surroundings are not as they must be.
+    #[error("{0}")]
+    Surroundings(Failure),
+    /// A fake could not start.
+    #[error("a fake cannot start: {0}")]
+    Fake(#[from] fake_webhooks::StartError),
+    /// No certificates.
+    #[error("no certificates: {0}")]
+    Certificates(#[from] certs::Error),
+    /// A request could not be sent.
+    #[error("the server cannot be asked: {0}")]
+    Unreachable(#[from] kube::Error),
+    /// What the judge itself asked for was refused.
+    #[error("{what}: {answer}")]
+    Refused {
+        /// What was asked for.
+        what: String,
+        /// The server's answer.
+        answer: String,
+    },
+}
+
+const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Server {
+    /// etcd and kube-apiserver from `KUBEBUILDER_ASSETS`; they end when this is dropped.
+    ///
+    /// # Errors
+    /// They do not start.
+    pub async fn apiserver() -> Result<Self, ServerError> {
+        let launched = Launched::start(&TargetArguments::of(TargetKind::Envtest), |_| ()).await;
+        let launched = launched.map_err(ServerError::Surroundings)?;
+        let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
+        let called = Arc::new(Mutex::new(HashSet::new()));
+        let seen = Arc::clone(&called);
+        let observer = Observer::new(move |entry| {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).insert(entry.path.clone());
+        });
+        let fake = Fake { authority: Authority::Shared(Arc::clone(&authority)), observer, ..Fake::default() };
+        let marker = Marker { fake: FakeWebhook::start(fake).await?, called };
+        Ok(Self { launched, authority, marker: Some(marker) })
+    }
+
+    /// A new server of this repository, without objects.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub async fn in_process(authority: Arc<CertificateAuthority>) -> Result<Self, ServerError> {
+        let launched = Launched::start(&TargetArguments::of(TargetKind::InProcess), |_| ()).await;
+        let launched = launched.map_err(ServerError::Surroundings)?;
+        Ok(Self { launched, authority, marker: None })
+    }
+
+    /// What requests are sent to.
+    pub(crate) fn target(&self) -> &Target {
+        &self.launched.target
+    }
+
+    /// The client of that.
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.launched.target.client
+    }
+
+    /// Whether other cases may run on it at the same time, so that what it counts is not one case's alone.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.marker.is_some()
+    }
+
+    /// The version that the server tells, such as `v1.37.1`.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub async fn version(&self) -> Result<String, ServerError> {
+        Ok(self.client().apiserver_version().await?.git_version)
+    }
+
+    /// Makes an object.
+    ///
+    /// # Errors
+    /// The server refuses it, or warns of it.
+    pub(crate) async fn make(&self, collection: &str, object: Value) -> Result<Value, ServerError> {
+        let what = format!("making {} {}", object["kind"], object["metadata"]["name"]);
+        let answer = send(self.client(), Message::new(Method::POST, collection, Some(object))).await?;
+        if answer.is_success() && answer.warnings.is_empty() {
+            return Ok(answer.body);
+        }
+        let answer = answer.recorded().to_string();
+        Err(ServerError::Refused { what, answer })
+    }
+
+    /// Asks until `path` is there: a definition of custom resources is served some time after it was made.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub(crate) async fn wait_for(&self, path: &str) -> Result<(), ServerError> {
+        let started = tokio::time::Instant::now();
+        loop {
+            let answer = send(self.client(), Message::new(Method::GET, path, None)).await?;
+            if answer.is_success() {
+                return Ok(());
+            }
+            if started.elapsed() > PATIENCE {
+                let what = format!("waiting for {path}");
+                return Err(ServerError::Refused { what, answer: answer.recorded().to_string() });
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the server uses every configuration that was made so far. Nothing tells that but a call of a webhook
+    /// whose configuration was made last: what is watched arrives in order.
+    ///
+    /// # Errors
+    /// The marker is not called.
+    pub(crate) async fn settle(&self, names: &Names, kinds: &[Kind]) -> Result<Vec<String>, ServerError> {
+        let Some(marker) = &self.marker else { return Ok(Vec::new()) };
+        let mut made = Vec::new();
+        for kind in kinds {
+            let (path, object) = marker.configuration(names, *kind);
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            made.push(format!("{path}/{name}"));
+            self.make(&path, object).await?;
+        }
+        let started = tokio::time::Instant::now();
+        let mut pause = Duration::from_millis(5);
+        loop {
+            self.poke(names).await?;
+            if kinds.iter().all(|kind| marker.was_called(&Marker::path(names, *kind))) {
+                return Ok(made);
+            }
+            if started.elapsed() > PATIENCE {
+                let what = "waiting until the server uses the configurations".to_owned();
+                return Err(ServerError::Refused { what, answer: "it does not".to_owned() });
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    async fn poke(&self, names: &Names) -> Result<(), ServerError> {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
+            "name": format!("marker-{}", names.id()), "labels": {MARKER_LABEL: names.id()},
+        }});
+        let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+        send(self.client(), Message::new(Method::POST, path, Some(object))).await?;
+        Ok(())
+    }
+
+    /// The admission counters of the server, as text.
+    ///
+    /// # Errors
+    /// It does not answer.
+    pub(crate) async fn metrics(&self) -> Result<String, ServerError> {
+        let answer = send(self.client(), Message::new(Method::GET, "/metrics", None)).await?;
+        Ok(answer.body.as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Removes what a case made; what is gone already is gone.
+    pub(crate) async fn remove(&self, paths: &[String]) {
+        for path in paths.iter().rev() {
+            drop(send(self.client(), Message::new(Method::DELETE, path.as_str(), None)).await);
+        }
+    }
+}
+
+const MARKER_LABEL: &str = "admit.example.com/marker";
+
+/// The first label of the marker's name.
+pub(crate) const MARKER: &str = "marker";
+
+impl Marker {
+    fn path(names: &Names, kind: Kind) -> String {
+        format!("/{}/{kind:?}", names.id())
+    }
+
+    fn was_called(&self, path: &str) -> bool {
+        self.called.lock().unwrap_or_else(PoisonError::into_inner).contains(path)
+    }
+
+    /// Its name sorts behind those of all cases, whose webhooks it must not move in the order of dispatch.
+    fn configuration(&self, names: &Names, kind: Kind) -> (String, Value) {
+        let (kind_name, resource) = configuration_kind(kind);
+        let url = format!("https://{}{}", self.fake.address(), Self::path(names, kind));
+        let object = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind_name,
+            "metadata": {"name": format!("zz-{MARKER}-{}", names.id())},
+            "webhooks": [{
+                "name": format!("{MARKER}.{}.example.com", names.id()),
+                "clientConfig": {"url": url, "caBundle": STANDARD.encode(self.fake.ca_bundle())},
+                "rules": [{
+                    "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+                }],
+                "objectSelector": {"matchLabels": {MARKER_LABEL: names.id()}},
+                "failurePolicy": "Ignore", "timeoutSeconds": 5,
+                "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            }],
+        });
+        (format!("{ROOT}/{resource}"), object)
+    }
+}
+
+/// The kind and the resource of a configuration.
+pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
+    match kind {
+        Kind::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        Kind::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    }
+}
+
+/// The collection of configurations of a kind.
+pub(crate) fn configurations(kind: Kind) -> String {
+    format!("{ROOT}/{}", configuration_kind(kind).1)
+}

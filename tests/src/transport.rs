@@ -1,0 +1,111 @@
+//! One request to a server and its answer, with nothing of either hidden by a client library.
+
+use http::{Method, Request, header};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// A request as it is sent.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub uri: String,
+    /// The body's type; JSON if it is empty.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: Option<Value>,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
+}
+
+/// What the server answered.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The HTTP status; 0 if the server closed the connection without one.
+    pub status: u16,
+    /// The object or the Status; a string if it is no JSON.
+    pub body: Value,
+    /// The `Warning` headers, in order.
+    pub warnings: Vec<String>,
+    /// The `Retry-After` header, empty if there is none.
+    pub retry_after: String,
+    /// The Audit-ID that the request chose.
+    pub audit_id: String,
+}
+
+impl Message {
+    /// A request with a JSON body.
+    pub fn new(method: Method, uri: impl Into<String>, body: Option<Value>) -> Self {
+        Self { method, uri: uri.into(), body, ..Self::default() }
+    }
+}
+
+impl Answer {
+    /// Whether the server did what it was asked to do.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The answer as a recording has it.
+    pub fn recorded(&self) -> Value {
+        let mut answer = json!({"status": self.status, "body": self.body});
+        if !self.warnings.is_empty() {
+            answer["warnings"] = json!(self.warnings);
+        }
+        if !self.retry_after.is_empty() {
+            answer["retryAfter"] = json!(self.retry_after);
+        }
+        answer
+    }
+}
+
+/// Sends a request and waits for the whole answer.
+///
+/// # Errors
+/// The request cannot be sent at all. A connection that the server closes is an answer.
+pub async fn send(client: &kube::Client, message: Message) -> Result<Answer, kube::Error> {
+    let audit_id = Uuid::new_v4().to_string();
+    let content_type =
+        if message.content_type.is_empty() { "application/json" } else { message.content_type };
+    let mut request = Request::builder()
+        .method(message.method)
+        .uri(message.uri)
+        .header(header::ACCEPT, "application/json")
+        .header(header::CONTENT_TYPE, content_type)
+        .header("Audit-ID", &audit_id);
+    for (name, value) in &message.headers {
+        request = request.header(name, value);
+    }
+    let bytes = message.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request = request.body(Body::from(bytes)).map_err(kube::Error::HttpError)?;
+    let closed = Answer {
+        status: 0,
+        body: Value::Null,
+        warnings: Vec::new(),
+        retry_after: String::new(),
+        audit_id: audit_id.clone(),
+    };
+    let answer = match client.send(request).await {
+        Ok(answer) => answer,
+        Err(kube::Error::HyperError(_) | kube::Error::Service(_)) => return Ok(closed),
+        Err(error) => return Err(error),
+    };
+    let (parts, body) = answer.into_parts();
+    let Ok(body) = body.collect().await else { return Ok(closed) };
+    let bytes = body.to_bytes();
+    let texts = |name| {
+        let values = parts.headers.get_all(name).iter();
+        values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect::<Vec<_>>()
+    };
+    Ok(Answer {
+        status: parts.status.as_u16(),
+        body: serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+        warnings: texts(header::WARNING),
+        retry_after: texts(header::RETRY_AFTER).concat(),
+        audit_id,
+    })
+}

@@ -1,0 +1,259 @@
+//! The webhooks of a case: fakes that run, and the configurations that name them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, HttpVersions, RefusingPort, StartError, Timeout};
+use serde_json::{Map, Value, json};
+
+use crate::case::{Case, Connection, Http, Kind, Reach, Webhook};
+use crate::names::{CASE_LABEL, Names};
+use crate::objects::member;
+use crate::server::configuration_kind;
+
+/// The webhooks of a case, running.
+#[derive(Debug)]
+pub(crate) struct Webhooks {
+    running: Vec<Running>,
+}
+
+/// One webhook that the server can call.
+#[derive(Debug)]
+struct Running {
+    webhook: Webhook,
+    endpoint: Endpoint,
+    /// Calls of the journal that were looked at.
+    seen: u64,
+}
+
+#[derive(Debug)]
+enum Endpoint {
+    Fake(FakeWebhook),
+    Refusing(RefusingPort),
+}
+
+/// One call, with the place of its webhook among those of the case.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) place: usize,
+    pub(crate) kind: Kind,
+    pub(crate) webhook: String,
+    pub(crate) entry: Entry,
+}
+
+/// How long those wait that are not to be first.
+const HANDICAP: Duration = Duration::from_millis(400);
+
+impl Webhooks {
+    /// Starts the fakes. If `first` names one, those of a race that are not it answer later.
+    pub(crate) async fn start(
+        case: &Case,
+        authority: &Arc<CertificateAuthority>,
+        first: Option<&str>,
+    ) -> Result<Self, StartError> {
+        let mut running = Vec::new();
+        for webhook in &case.webhooks {
+            let is_late = first.is_some_and(|first| first != webhook.name && case.race.contains(&webhook.name));
+            let behaviour = if is_late {
+                Behaviour::Timeout(Timeout { hang: Hang::For(HANDICAP), then: Box::new(webhook.behaviour.clone()) })
+            } else {
+                webhook.behaviour.clone()
+            };
+            let endpoint = match webhook.connection {
+                Connection::Refused => Endpoint::Refusing(RefusingPort::bind().map_err(|source| {
+                    StartError::Listen { address: ([127, 0, 0, 1], 0).into(), source }
+                })?),
+                Connection::Accepted => Endpoint::Fake(
+                    FakeWebhook::start(Fake {
+                        behaviour,
+                        certificate: webhook.certificate,
+                        http: match webhook.http {
+                            Http::Both => HttpVersions::Both,
+                            Http::Http1 => HttpVersions::Http1,
+                            Http::Http2 => HttpVersions::Http2,
+                        },
+                        authority: Authority::Shared(Arc::clone(authority)),
+                        ..Fake::default()
+                    })
+                    .await?,
+                ),
+            };
+            running.push(Running { webhook: webhook.clone(), endpoint, seen: 0 });
+        }
+        Ok(Self { running })
+    }
+
+    /// The kinds of configuration that there are.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let mut kinds: Vec<Kind> = self.running.iter().map(|it| it.webhook.kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// The configurations as they are written, by kind and name.
+    pub(crate) fn configurations(&self, names: &Names, authority: &CertificateAuthority) -> Vec<(Kind, Value)> {
+        let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
+        for running in &self.running {
+            let webhook = &running.webhook;
+            let key = (webhook.kind, names.configuration(&webhook.configuration));
+            configurations.entry(key).or_default().push(running.entry(names, authority));
+        }
+        let configurations = configurations.into_iter().map(|((kind, name), webhooks)| {
+            let object = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration_kind(kind).0,
+                "metadata": {"name": name}, "webhooks": webhooks,
+            });
+            (kind, object)
+        });
+        configurations.collect()
+    }
+
+    /// The mutating webhooks in the order of dispatch, as configuration and name.
+    pub(crate) fn dispatch_order(&self, names: &Names) -> Vec<(String, String)> {
+        let mut order: Vec<(String, String)> = self
+            .running
+            .iter()
+            .filter(|it| it.webhook.kind == Kind::Mutating)
+            .map(|it| (names.configuration(&it.webhook.configuration), names.webhook(&it.webhook.name)))
+            .collect();
+        order.sort_by(|one, other| one.0.cmp(&other.0));
+        order
+    }
+
+    /// The calls since the last look, in the order in which they came. Calls to validating webhooks come at the same
+    /// time: beside each other they stand in the order of the case.
+    pub(crate) fn new_calls(&mut self, unordered: bool) -> Vec<Call> {
+        let mut calls = Vec::new();
+        for (place, running) in self.running.iter_mut().enumerate() {
+            let Endpoint::Fake(fake) = &running.endpoint else { continue };
+            for entry in fake.journal() {
+                if entry.number > running.seen {
+                    running.seen = entry.number;
+                    calls.push(Call {
+                        place,
+                        kind: running.webhook.kind,
+                        webhook: running.webhook.name.clone(),
+                        entry,
+                    });
+                }
+            }
+        }
+        calls.sort_by_key(|call| call.entry.time);
+        if unordered {
+            calls.sort_by_cached_key(|call| (call.place, subject(&call.entry)));
+            return calls;
+        }
+        for run in calls.chunk_by_mut(|one, other| one.kind == other.kind) {
+            if run.first().is_some_and(|call| call.kind == Kind::Validating) {
+                run.sort_by_key(|call| call.place);
+            }
+        }
+        calls
+    }
+
+    /// Forgets the calls so far, and every count of them.
+    pub(crate) fn start_anew(&mut self) {
+        let calls = self.new_calls(true);
+        if calls.is_empty() {
+            return;
+        }
+        for running in &self.running {
+            if let Endpoint::Fake(fake) = &running.endpoint {
+                fake.set_behaviour(running.webhook.behaviour.clone());
+            }
+        }
+    }
+
+    /// The ports, with the webhooks that have them.
+    pub(crate) fn ports(&self) -> Vec<(u16, String)> {
+        self.running.iter().map(|it| (it.endpoint.port(), it.webhook.name.clone())).collect()
+    }
+}
+
+/// What a review is about, to sort reviews that come in no order.
+fn subject(entry: &Entry) -> String {
+    let review = entry.review().unwrap_or_default();
+    let name = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    format!("{}{}", name("/request/object/metadata/name"), name("/request/oldObject/metadata/name"))
+}
+
+impl Endpoint {
+    fn port(&self) -> u16 {
+        match self {
+            Self::Fake(fake) => fake.address().port(),
+            Self::Refusing(port) => port.address().port(),
+        }
+    }
+}
+
+impl Running {
+    /// The entry of the configuration, with what a case may leave out.
+    fn entry(&self, names: &Names, authority: &CertificateAuthority) -> Value {
+        let webhook = &self.webhook;
+        let mut entry = Map::new();
+        entry.insert("name".to_owned(), json!(names.webhook(&webhook.name)));
+        entry.insert("sideEffects".to_owned(), json!("None"));
+        entry.insert("admissionReviewVersions".to_owned(), json!(["v1"]));
+        entry.insert(
+            "rules".to_owned(),
+            json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]),
+        );
+        let url = format!("https://127.0.0.1:{}{}", self.endpoint.port(), webhook.path);
+        let bundle = STANDARD.encode(authority.certificate_pem());
+        entry.insert("clientConfig".to_owned(), json!({"url": url, "caBundle": bundle}));
+        for (name, value) in &webhook.fields {
+            if name == "clientConfig" {
+                // What the case says stands beside, or instead of, what the fake needs.
+                let mut merged = json!({"url": url, "caBundle": bundle});
+                merge(&mut merged, value);
+                entry.insert(name.clone(), with_port(merged, self.endpoint.port()));
+            } else {
+                entry.insert(name.clone(), value.clone());
+            }
+        }
+        let mut entry = Value::Object(entry);
+        match webhook.reach {
+            Reach::AsWritten => {}
+            Reach::Case => {
+                member(member(&mut entry, "namespaceSelector"), "matchLabels")[CASE_LABEL] = json!(names.id());
+            }
+        }
+        entry
+    }
+}
+
+/// RFC 7396.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(members) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in members {
+        if value.is_null() {
+            if let Some(object) = target.as_object_mut() {
+                object.remove(key);
+            }
+        } else {
+            merge(&mut target[key], value);
+        }
+    }
+}
+
+/// `<port>` in a URL stands for the fake's, and so does a service's port 0.
+fn with_port(mut config: Value, port: u16) -> Value {
+    if let Some(url) = config.get("url").and_then(Value::as_str) {
+        config["url"] = json!(url.replace("<port>", &port.to_string()));
+    }
+    if config.pointer("/service/port") == Some(&json!(0)) {
+        config["service"]["port"] = json!(port);
+    }
+    config
+}
