@@ -53,6 +53,8 @@ pub struct Found {
     pub not_run: u64,
     /// How often a feature was drawn that is left out.
     pub left_out: BTreeMap<String, usize>,
+    /// How many situations differ first in which place.
+    pub places: BTreeMap<String, u64>,
 }
 
 /// Why there was no search.
@@ -69,8 +71,8 @@ pub enum SearchError {
 
 /// One look at the metrics serves this many situations.
 const BATCH: usize = 50;
-/// Differences beyond these are told as they are, without a search for a smaller case.
-const SHRUNK: u64 = 12;
+/// Of several situations that differ in one place, these are shrunk and shown.
+const SHOWN: u64 = 2;
 
 impl Search {
     /// Searches; `tell` hears of progress and of every difference.
@@ -148,11 +150,13 @@ impl Search {
             }
             Judgement::Differs(difference) => {
                 found.failed += 1;
-                let (case, difference) = if found.failed <= SHRUNK {
-                    shrink::shrink(case, difference, server, self.jobs).await?
-                } else {
-                    (case.clone(), difference)
-                };
+                let place = difference.signature.first().cloned().unwrap_or_default();
+                let count = found.places.entry(place).or_default();
+                *count += 1;
+                if *count > SHOWN {
+                    return Ok(());
+                }
+                let (case, difference) = shrink::shrink(case, difference, server, self.jobs).await?;
                 let path = self.out.join(&name).join("case.yaml");
                 let text = format!(
                     "# Found by `differential --seed {} --first {number} --cases 1`.\n{}",
@@ -184,6 +188,9 @@ impl std::fmt::Display for Found {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (feature, count) in &self.left_out {
             writeln!(f, "left out {count} times, as known-differences.toml says: {feature}")?;
+        }
+        for (place, count) in &self.places {
+            writeln!(f, "{count} differ first at {place}")?;
         }
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
         for (count, what) in [(self.wavering, "wavering"), (self.not_run, "not run")] {
