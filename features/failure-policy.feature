@@ -23,7 +23,6 @@ Feature: Failure policy
       And the message contains 'Internal error occurred: failed calling webhook "policy.admit.example.com": '
       And the message contains "?timeout=1s"
       And the message contains "context deadline exceeded"
-      And "policy" is called once
       And the configmap "settings" does not exist
 
       Examples:

@@ -17,7 +17,7 @@ pub enum ExitCode {
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
-    /// kube-apiserver can do this and admit does not imitate it.
+    /// Scenarios failed, all of them because admit does not imitate something that kube-apiserver can do.
     Unsupported = 5,
     /// SIGINT or SIGTERM came before the end; what a shell says of a command that SIGINT ended.
     Interrupted = 130,
@@ -31,7 +31,7 @@ Exit status:
     2  the command line or an input file cannot be understood
     3  a port, a cluster or KUBEBUILDER_ASSETS is not as it must be
     4  nothing was selected to run
-    5  kube-apiserver can do this and admit does not imitate it
+    5  all that failed did so because admit does not imitate it
   130  stopped by SIGINT or SIGTERM";
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -62,11 +62,6 @@ impl Failure {
     /// There is nothing to run.
     pub fn nothing_run(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::NothingRun, message: message.to_string() }
-    }
-
-    /// Something that admit does not imitate.
-    pub fn unsupported(message: impl fmt::Display) -> Self {
-        Self { code: ExitCode::Unsupported, message: message.to_string() }
     }
 }
 

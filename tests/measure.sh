@@ -29,7 +29,8 @@ printf 'admit serve resident when idle: %s MB\n' "$(($(awk '/^VmRSS/ {print $2}'
 kill "$server"
 
 started=$(milliseconds)
-"$admit" run | while IFS= read -r line; do
-  case $line in *Scenario*) [ -e "$folder/first" ] || echo "$(($(milliseconds) - started))" >"$folder/first" ;; esac
-done
-printf 'admit run: %s ms, first scenario after %s ms\n' "$(($(milliseconds) - started))" "$(cat "$folder/first")"
+first=
+while IFS= read -r line; do
+  case $line in *✔*) [ -n "$first" ] || first=$(($(milliseconds) - started)) ;; esac
+done < <("$admit" run)
+printf 'admit run: %s ms, first scenario after %s ms\n' "$(($(milliseconds) - started))" "$first"

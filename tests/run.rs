@@ -1,5 +1,8 @@
 //! `admit run` and `admit steps` from outside: what they print and their exit statuses.
 
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+#![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -72,7 +75,10 @@ fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
 
 #[test]
 fn a_scenario_that_fails_says_where_and_why() {
-    check(&["run", "tests/features/fails.feature"], 1, &expect![[r#"
+    check(
+        &["run", "tests/features/fails.feature"],
+        1,
+        &expect![[r#"
         Feature: What fails  tests/features/fails.feature
             ✘ Nothing was asked  _ s
               ✔ Given a mutating webhook "first" for pods
@@ -86,7 +92,9 @@ fn a_scenario_that_fails_says_where_and_why() {
 
         1 feature, 1 scenario (1 failed), 3 steps, _ s
         0 passed, 1 failed
-    "#]], &expect![""]);
+    "#]],
+        &expect![""],
+    );
 }
 
 #[test]
@@ -115,17 +123,36 @@ fn quiet_shows_only_what_failed() {
 }
 
 #[test]
+fn the_features_that_the_binary_carries_pass_in_process() {
+    let output = output(&mut admit(&["run", "--quiet"]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    assert!(last.contains(" passed, 0 failed"), "{text}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn a_path_that_is_not_there_is_named() {
-    check(&["run", "tests/features/missing.feature"], 2, &expect![""], &expect![[r#"
+    check(
+        &["run", "tests/features/missing.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
         error: tests/features/missing.feature: no such file or folder
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
-    check(&["run", "tests/features/unreadable.feature"], 2, &expect![""], &expect![[r#"
+    check(
+        &["run", "tests/features/unreadable.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
         error: tests/features/unreadable.feature:5:5: expected a line that begins with Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *, found `Perhaps the request is admitted`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -136,6 +163,8 @@ fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
         &expect![""],
         &expect![[r#"
             error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
+              the nearest: Given a {admission} webhook {string} for {word}
+              for example: Given a mutating webhook "sidecar" for pods
             tests/features/undefined.feature:7:5: no step matches `When the moon is full of cheese and mice dance upon it`
             `admit steps` prints every step
         "#]],

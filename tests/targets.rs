@@ -2,6 +2,12 @@
 //!
 //! Needs KUBEBUILDER_ASSETS; without it the comparison is skipped and says so.
 
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "what a test does not expect may panic, and it says why it skips"
+)]
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -50,7 +56,9 @@ fn text(value: &Value) -> String {
 fn told(scenario: &Value) -> Vec<String> {
     let attempt = list(&scenario["attempts"]).last().unwrap_or(&Value::Null);
     let lines = list(&attempt["steps"]).iter().flat_map(|step| list(&step["told"]));
-    lines.map(|line| line.as_str().unwrap_or_default().replace(|letter: char| letter.is_ascii_digit(), "#")).collect()
+    lines
+        .map(|line| line.as_str().unwrap_or_default().replace(|letter: char| letter.is_ascii_digit(), "#"))
+        .collect()
 }
 
 #[test]

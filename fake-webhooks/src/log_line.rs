@@ -28,14 +28,11 @@ pub(crate) fn log_line(webhook: &str, entry: &Entry) -> String {
 }
 
 fn object_name(request: &Value) -> String {
-    let name = match request["name"].as_str().filter(|name| !name.is_empty()) {
-        Some(name) => name.to_owned(),
-        None => {
-            let metadata = &request["object"]["metadata"];
-            let generated = metadata["generateName"].as_str().map(|prefix| format!("{prefix}*"));
-            metadata["name"].as_str().map(str::to_owned).or(generated).unwrap_or_else(|| "-".to_owned())
-        }
-    };
+    let metadata = &request["object"]["metadata"];
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let generated = || text(&metadata["generateName"]).map(|prefix| format!("{prefix}*"));
+    let name = text(&request["name"]).or_else(|| text(&metadata["name"])).or_else(generated);
+    let name = name.unwrap_or_else(|| "-".to_owned());
     match request["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
         Some(namespace) => format!("{namespace}/{name}"),
         None => name,

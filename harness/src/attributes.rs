@@ -25,7 +25,7 @@ impl GroupVersionResource {
 
     /// `pods` or `deployments.apps`: how error messages name a resource.
     ///
-    /// Source: apimachinery pkg/runtime/schema/group_version.go, `GroupResource.String`.
+    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupResource.String`.
     pub fn group_resource(&self) -> String {
         if self.group.is_empty() {
             self.resource.clone()
@@ -68,7 +68,7 @@ impl GroupVersionKind {
 
 /// `apps/v1, Kind=Deployment`, and `/v1, Kind=Pod` for the core group.
 ///
-/// Source: apimachinery pkg/runtime/schema/group_version.go, `GroupVersionKind.String`.
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
 impl fmt::Display for GroupVersionKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}, Kind={}", self.group, self.version, self.kind)

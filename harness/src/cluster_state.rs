@@ -1,15 +1,16 @@
 //! What the server knows beside the request: namespaces, equivalent resources, versions of kinds.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
-use crate::selector::Labels;
 use crate::status::Unsupported;
 
 /// What the server knows beside the request. All of it is in memory: nothing here does I/O.
 pub trait ClusterState: Send + Sync {
-    /// The labels of a stored Namespace; none if it does not exist.
-    fn namespace_labels(&self, name: &str) -> Option<Labels>;
+    /// A stored Namespace; none if it does not exist.
+    fn namespace(&self, name: &str) -> Option<Arc<Value>>;
 
     /// The resources that lead to the same stored objects as `resource`, itself included, in the order in
     /// which their versions were installed, and the kind that each has for `subresource`.

@@ -3,6 +3,7 @@
 //! Audit annotations, metrics, warnings and reports are views of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,7 +51,7 @@ pub enum Event {
     /// A webhook was not called.
     Skipped {
         /// Which webhook.
-        webhook: WebhookId,
+        webhook: Arc<WebhookId>,
         /// In which phase.
         phase: Phase,
         /// In which round.
@@ -80,7 +81,7 @@ pub enum Event {
     /// namespace that is gone, an object that cannot be converted.
     MatchFailed {
         /// Which webhook.
-        webhook: WebhookId,
+        webhook: Arc<WebhookId>,
         /// In which phase.
         phase: Phase,
         /// In which round.
@@ -140,7 +141,7 @@ pub enum Mismatch {
 #[derive(Clone, Debug)]
 pub struct Called {
     /// Which webhook.
-    pub webhook: WebhookId,
+    pub webhook: Arc<WebhookId>,
     /// In which phase.
     pub phase: Phase,
     /// In which round.

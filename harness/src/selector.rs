@@ -1,26 +1,26 @@
 //! Which labels a `metav1.LabelSelector` picks.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::names;
 
-/// The labels of an object: `metadata.labels`.
-pub type Labels = BTreeMap<String, String>;
+/// The labels of an object, where they stand: `metadata.labels`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 
-/// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
-///
-/// Source: apimachinery pkg/api/meta/meta.go, `Accessor`.
-pub fn labels_of(object: &Value) -> Option<Labels> {
-    let metadata = object.get("metadata")?.as_object()?;
-    let labels = metadata.get("labels").and_then(Value::as_object);
-    Some(labels.map_or_else(Labels::new, |labels| {
-        labels
-            .iter()
-            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect()
-    }))
+impl<'a> Labels<'a> {
+    /// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
+    ///
+    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`.
+    pub fn of(object: &'a Value) -> Option<Self> {
+        let metadata = object.get("metadata")?.as_object()?;
+        Some(Self(metadata.get("labels").and_then(Value::as_object)))
+    }
+
+    /// The value of a label. One that is no text counts as empty, as a null does upstream.
+    fn value(self, key: &str) -> Option<&'a str> {
+        self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
+    }
 }
 
 /// A parsed label selector; without requirements it matches everything.
@@ -88,12 +88,12 @@ impl Selector {
     /// Whether every requirement holds for `labels`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
-    pub fn matches(&self, labels: &Labels) -> bool {
+    pub fn matches(&self, labels: Labels<'_>) -> bool {
         self.requirements.iter().all(|requirement| {
-            let value = labels.get(&requirement.key);
+            let value = labels.value(&requirement.key);
             match &requirement.operator {
-                Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-                Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Operator::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+                Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
                 Operator::Exists => value.is_some(),
                 Operator::DoesNotExist => value.is_none(),
             }
@@ -179,14 +179,20 @@ mod tests {
 
     use super::*;
 
-    fn labels(pairs: &[(&str, &str)]) -> Labels {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    fn object(pairs: &[(&str, &str)]) -> Value {
+        let labels: Map<_, _> =
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+        json!({"metadata": {"labels": labels}})
+    }
+
+    fn picks(selector: &Selector, pairs: &[(&str, &str)]) -> bool {
+        selector.matches(Labels::of(&object(pairs)).unwrap())
     }
 
     #[track_caller]
     fn check(selector: &Value, pairs: &[(&str, &str)], expect: bool) {
         let parsed = Selector::parse(selector).unwrap();
-        assert_eq!(parsed.matches(&labels(pairs)), expect, "{selector} on {pairs:?}");
+        assert_eq!(picks(&parsed, pairs), expect, "{selector} on {pairs:?}");
     }
 
     #[track_caller]
@@ -247,9 +253,11 @@ mod tests {
 
     #[test]
     fn an_object_without_metadata_has_no_labels_at_all() {
-        assert_eq!(labels_of(&json!({"kind": "PodExecOptions"})), None);
-        assert_eq!(labels_of(&json!({"metadata": {}})), Some(Labels::new()));
-        assert_eq!(labels_of(&json!({"metadata": {"labels": {"a": "b"}}})), Some(labels(&[("a", "b")])));
+        assert!(Labels::of(&json!({"kind": "PodExecOptions"})).is_none());
+        let value = |object: &Value| Labels::of(object).map(|labels| labels.value("a").map(str::to_owned));
+        assert_eq!(value(&json!({"metadata": {}})), Some(None));
+        assert_eq!(value(&object(&[("a", "b")])), Some(Some("b".to_owned())));
+        assert_eq!(value(&json!({"metadata": {"labels": {"a": null}}})), Some(Some(String::new())));
     }
 
     proptest! {
@@ -260,7 +268,7 @@ mod tests {
                 "matchExpressions": [{"key": &key, "operator": "In", "values": [&value]}],
             })).unwrap();
             prop_assert_eq!(&by_labels, &by_expression);
-            prop_assert_eq!(by_labels.matches(&labels(&[(&key, &other)])), value == other);
+            prop_assert_eq!(picks(&by_labels, &[(&key, &other)]), value == other);
         }
 
         #[test]
@@ -268,8 +276,8 @@ mod tests {
             let selector = |operator: &str| Selector::parse(&json!({
                 "matchExpressions": [{"key": "k", "operator": operator, "values": &values}],
             })).unwrap();
-            let labels = labels(&[("k", &label)]);
-            prop_assert_ne!(selector("In").matches(&labels), selector("NotIn").matches(&labels));
+            let labels = [("k", label.as_str())];
+            prop_assert_ne!(picks(&selector("In"), &labels), picks(&selector("NotIn"), &labels));
         }
     }
 }

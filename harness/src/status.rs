@@ -204,9 +204,12 @@ impl Status {
 
     /// 501: kube-apiserver can do this and admit does not imitate it. Not a Status of Kubernetes.
     pub fn unsupported(what: &Unsupported) -> Self {
-        Self::failure(501, "NotImplemented", format!("admit does not imitate this: {}", what.what))
+        Self::failure(501, "NotImplemented", format!("{NOT_IMITATED}{}", what.what))
     }
 }
+
+/// How the message of every [`Status::unsupported`] begins.
+pub const NOT_IMITATED: &str = "admit does not imitate this: ";
 
 /// Something that kube-apiserver does and admit does not imitate: said, never guessed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! Webhooks, calls and requests for the tests of this crate.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,13 +14,13 @@ use crate::config::{
     WebhookId, WebhookTarget,
 };
 use crate::event::{CallResult, Called, Phase, Round};
-use crate::selector::{Labels, Selector};
+use crate::selector::Selector;
 
 /// A webhook for everything, in the configuration `c`.
 pub(crate) fn webhook(name: &str) -> Webhook {
     let all = || vec!["*".to_owned()];
     Webhook {
-        id: WebhookId { configuration: "c".to_owned(), name: name.to_owned(), ordinal: 0 },
+        id: Arc::new(WebhookId { configuration: "c".to_owned(), name: name.to_owned(), ordinal: 0 }),
         reinvocation_policy: ReinvocationPolicy::Never,
         client_config: ClientConfig {
             target: WebhookTarget::Url(format!("https://{name}/")),
@@ -87,8 +88,8 @@ pub(crate) fn create_config_map() -> Attributes {
 pub(crate) struct NoCluster;
 
 impl ClusterState for NoCluster {
-    fn namespace_labels(&self, _name: &str) -> Option<Labels> {
-        Some(Labels::new())
+    fn namespace(&self, _name: &str) -> Option<Arc<Value>> {
+        Some(Arc::new(json!({"metadata": {}})))
     }
 
     fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {

@@ -11,13 +11,18 @@ const EACH: usize = 256;
 
 /// The values of the `Warning` headers, ready to send: `299 - "…"`.
 pub fn headers(record: &Record) -> Vec<String> {
-    encode(record.events.iter().flat_map(|event| match event {
+    encode(texts(record))
+}
+
+/// The texts of the webhooks' warnings, as they were returned.
+pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
+    record.events.iter().flat_map(|event| match event {
         Event::Called(called) => called.warnings.as_slice(),
         Event::Skipped { .. }
         | Event::PluginChanged { .. }
         | Event::PluginRefused { .. }
         | Event::MatchFailed { .. } => &[],
-    }))
+    })
 }
 
 /// The values of the `Warning` headers for `texts`: each text once, control characters drop a text, and beyond 4096

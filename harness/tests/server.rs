@@ -1,4 +1,5 @@
 //! The API server, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to the same requests.
+#![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
 use std::sync::{Arc, Mutex};
 
@@ -61,8 +62,8 @@ async fn put(server: &ApiServer, path: &str, object: &Value) -> (u16, Value) {
     send(server, Method::PUT, path, "application/json", object.to_string()).await
 }
 
-async fn patch(server: &ApiServer, path: &str, content_type: &str, patch: &Value) -> (u16, Value) {
-    send(server, Method::PATCH, path, content_type, patch.to_string()).await
+async fn patch(server: &ApiServer, path: &str, content_type: &str, changes: &Value) -> (u16, Value) {
+    send(server, Method::PATCH, path, content_type, changes.to_string()).await
 }
 
 async fn delete(server: &ApiServer, path: &str, options: Option<Value>) -> (u16, Value) {
@@ -579,4 +580,15 @@ async fn kubectl_finds_its_discovery() {
     let eviction =
         core["resources"].as_array().unwrap().iter().find(|r| r["name"] == "pods/eviction").unwrap();
     assert_eq!((&eviction["group"], &eviction["kind"]), (&json!("policy"), &json!("Eviction")));
+}
+
+#[tokio::test]
+async fn an_access_review_is_answered_and_not_stored() {
+    let server = server();
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    let (code, answer) =
+        post(&server, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await;
+    assert_eq!((code, &answer["status"]), (201, &json!({"allowed": true})));
+    let (code, answer) = post(&server, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
+    assert_eq!((code, &answer["status"]["userInfo"]["username"]), (201, &json!("admin")));
 }

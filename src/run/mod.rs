@@ -57,7 +57,7 @@ pub(crate) struct Run {
     #[arg(long, short, value_name = "REGEX", help_heading = "Selection")]
     name: Option<Regex>,
 
-    /// Run so many scenarios at the same time [default: 64 in process, 8 on other targets]
+    /// Run so many scenarios at the same time [default: 16 in process, 8 on other targets]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: Option<u16>,
 
@@ -142,21 +142,22 @@ impl Run {
         let circumstances =
             Circumstances { target: self.target.target, unchecked_audits: launched.target.audit.unchecked() };
         drop(launched);
-        let (failed, written) = live.finish(|record, display| {
+        let (counts, written) = live.finish(|record, display| {
             display.print(&summary::summary(record, circumstances.unchecked_audits));
-            (record.counts().failed, reports.write(record, circumstances))
+            (record.counts(), reports.write(record, circumstances))
         });
         written?;
         Ok(match end {
             End::Stopped => ExitCode::Interrupted,
-            End::Done if failed > 0 => ExitCode::Failed,
+            End::Done if counts.failed > counts.unsupported => ExitCode::Failed,
+            End::Done if counts.unsupported > 0 => ExitCode::Unsupported,
             End::Done => ExitCode::Ok,
         })
     }
 
     fn pace(&self) -> Pace {
         let concurrency = self.concurrency.unwrap_or(match self.target.target {
-            TargetKind::InProcess => 64,
+            TargetKind::InProcess => 16,
             TargetKind::Envtest | TargetKind::Cluster => 8,
         });
         Pace {

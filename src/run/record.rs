@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use harness::status::NOT_IMITATED;
 use tokio::time::Instant;
 
 use super::plan::PlannedScenario;
@@ -92,6 +93,8 @@ pub(crate) struct Counts {
     pub(crate) flaky: usize,
     /// Failed at every attempt.
     pub(crate) failed: usize,
+    /// Failed because admit does not imitate what they need (they are among the failed).
+    pub(crate) unsupported: usize,
     /// Not for this target.
     pub(crate) skipped: usize,
     /// Their turn did not come.
@@ -143,7 +146,10 @@ impl Record {
                     counts.passed += 1;
                     counts.flaky += usize::from(scenario.is_flaky());
                 }
-                Outcome::Failed => counts.failed += 1,
+                Outcome::Failed => {
+                    counts.failed += 1;
+                    counts.unsupported += usize::from(scenario.is_unsupported());
+                }
                 Outcome::Skipped(_) => counts.skipped += 1,
                 Outcome::NotRun => counts.not_run += 1,
             }
@@ -156,6 +162,12 @@ impl ScenarioRecord {
     /// Passed, but not at the first attempt.
     pub(crate) fn is_flaky(&self) -> bool {
         self.outcome == Outcome::Passed && self.attempts.len() > 1
+    }
+
+    /// Failed, the last time because admit does not imitate what it needs.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        let last = self.attempts.last().and_then(Attempt::failed_step);
+        self.outcome == Outcome::Failed && last.is_some_and(|(_, message)| message.contains(NOT_IMITATED))
     }
 
     /// The time of all attempts.

@@ -81,7 +81,7 @@ pub(crate) async fn run(
                 // Unwinding is the only way in which cucumber lets a scenario end before its first step.
                 std::panic::resume_unwind(Box::new(Stopped));
             }
-            world.start(target, narrator).await;
+            world.start(target, narrator);
         })
     })
     .after(|_, _, _, _, world| {

@@ -18,6 +18,13 @@ pub(crate) fn summary(record: &Record, unchecked_audits: usize) -> String {
     if counts.not_run > 0 {
         let _ = writeln!(text, "{NOT_DONE}not run: {}{NOT_DONE:#}", scenarios(counts.not_run));
     }
+    if counts.unsupported > 0 {
+        let of_them = scenarios(counts.unsupported);
+        let _ = writeln!(
+            text,
+            "{NOT_DONE}{of_them} failed because admit does not imitate all that they need{NOT_DONE:#}"
+        );
+    }
     if unchecked_audits > 0 {
         let checks = if unchecked_audits == 1 { "audit check" } else { "audit checks" };
         let _ = writeln!(

@@ -1,5 +1,6 @@
 //! One request to the server and its answer, with nothing of either hidden by a client library.
 
+use harness::status::NOT_IMITATED;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use kube::client::Body;
@@ -79,6 +80,18 @@ impl Answer {
         format!("{} {reason}: {}", self.code.as_u16(), self.message())
     }
 
+    /// The answer, unless it is that admit does not imitate what was asked of it: that proves nothing about a webhook.
+    ///
+    /// # Errors
+    /// What is not imitated.
+    pub(crate) fn imitated(self) -> Outcome<Self> {
+        if self.message().starts_with(NOT_IMITATED) {
+            Err(StepFailure::new(self.message()))
+        } else {
+            Ok(self)
+        }
+    }
+
     /// The answer if it is a success.
     ///
     /// # Errors
@@ -98,21 +111,21 @@ pub(crate) async fn send(
     send_as(client, &Manner::default(), method, path, body, None).await
 }
 
-/// Sends a request in a manner; `patch` is the format of `body` if `method` is PATCH.
+/// Sends a request in a manner; `format` is that of `body` if `method` is PATCH.
 pub(crate) async fn send_as(
     client: &kube::Client,
     manner: &Manner,
     method: Method,
     path: &str,
     body: Option<&Value>,
-    patch: Option<PatchFormat>,
+    format: Option<PatchFormat>,
 ) -> Outcome<Answer> {
     let audit_id = Uuid::new_v4().to_string();
     let uri = match manner.effect {
         Effect::Stored => path.to_owned(),
         Effect::DryRun => format!("{path}?dryRun=All"),
     };
-    let content_type = match patch {
+    let content_type = match format {
         None => "application/json",
         Some(PatchFormat::Merge) => "application/merge-patch+json",
         Some(PatchFormat::Json) => "application/json-patch+json",
@@ -130,9 +143,14 @@ pub(crate) async fn send_as(
         request = request.header("Impersonate-Group", group);
     }
     let bytes = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
-    let answer = client.send(request.body(Body::from(bytes))?).await?;
-    let (parts, body) = answer.into_parts();
-    let bytes = body.collect().await?.to_bytes();
+    let (client, request) = (client.clone(), request.body(Body::from(bytes))?);
+    // All scenarios share one task. In process the server's own work is done by whoever sends the request.
+    let (parts, bytes) = tokio::spawn(async move {
+        let (parts, body) = client.send(request).await?.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        Ok::<_, kube::Error>((parts, bytes))
+    })
+    .await??;
     let warnings = parts.headers.get_all(header::WARNING);
     let warnings = warnings.iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
     Ok(Answer {

@@ -62,8 +62,8 @@ fn mutated(annotations: &BTreeMap<String, String>, short: &str, round: Ordinal) 
     let name = Names::webhook(short);
     let of_round = annotations.iter().filter(|(key, _)| key.starts_with(&prefix));
     let values = of_round.filter_map(|(_, value)| serde_json::from_str::<Value>(value).ok());
-    let own = values.filter(|value| value.get("webhook").and_then(Value::as_str) == Some(&name));
-    own.last()?.get("mutated")?.as_bool()
+    let mut own = values.filter(|value| value.get("webhook").and_then(Value::as_str) == Some(&name));
+    own.next_back()?.get("mutated")?.as_bool()
 }
 
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations

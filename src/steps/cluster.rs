@@ -118,9 +118,9 @@ async fn limit_range(world: &mut World, cpu: String) -> Outcome {
 async fn namespace_label(world: &mut World, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     let path = format!("/api/v1/namespaces/{}", world.namespace().await?);
-    let patch = json!({"metadata": {"labels": {key: value}}});
+    let labels = json!({"metadata": {"labels": {key: value}}});
     let (client, manner) = (world.client()?, Manner::default());
-    let sent = api::send_as(client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge));
+    let sent = api::send_as(client, &manner, Method::PATCH, &path, Some(&labels), Some(PatchFormat::Merge));
     sent.await?.successful().map(drop)
 }
 

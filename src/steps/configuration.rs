@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server can miss a configuration until it is written again; after so long it is.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go (the cache of compiled configurations)
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go` (the cache of compiled configurations)
 const TOUCH_AFTER: Duration = Duration::from_secs(3);
 
 impl Installation {
@@ -150,6 +150,7 @@ impl World {
         let name = name.ok_or_else(|| StepFailure::new("a webhook configuration needs `metadata.name`"))?;
         let mut webhooks = own.get("webhooks").and_then(Value::as_array).cloned().unwrap_or_default();
         for entry in &mut webhooks {
+            self.target()?.locate(entry);
             self.confine(entry);
         }
         Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
@@ -169,8 +170,8 @@ impl World {
         let path = format!("{collection}/{}", configuration.name);
         let (client, manner) = (self.client()?.clone(), Manner::default());
         let answer = if self.installation.written.contains(&path) {
-            let patch = json!({ "webhooks": webhooks });
-            api::send_as(&client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge))
+            let change = json!({ "webhooks": webhooks });
+            api::send_as(&client, &manner, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge))
                 .await?
         } else {
             let object = json!({
@@ -238,10 +239,10 @@ impl World {
     async fn touch(&self, configuration: &Configuration) -> Outcome {
         let path = format!("{ROOT}/{}/{}", configuration.resource, configuration.name);
         let annotations = json!({"admit.example.com/touched": uuid::Uuid::new_v4().to_string()});
-        let patch = json!({"metadata": {"annotations": annotations}});
+        let change = json!({"metadata": {"annotations": annotations}});
         let (client, manner) = (self.client()?, Manner::default());
         let sent =
-            api::send_as(client, &manner, Method::PATCH, &path, Some(&patch), Some(PatchFormat::Merge));
+            api::send_as(client, &manner, Method::PATCH, &path, Some(&change), Some(PatchFormat::Merge));
         sent.await?.successful().map(drop)
     }
 

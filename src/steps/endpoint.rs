@@ -59,7 +59,9 @@ impl Running {
         };
         let listen = SocketAddr::new(target.fakes_listen, 0);
         let fake = Fake { behaviour, certificate, listen, names, remote_access, ..Fake::default() };
-        Ok(Self::Fake { fake: FakeWebhook::start(fake).await?, host })
+        // Certificates take their time, and all scenarios share one task.
+        let fake = tokio::spawn(FakeWebhook::start(fake)).await??;
+        Ok(Self::Fake { fake, host })
     }
 
     /// `clientConfig` for calls to `path`.

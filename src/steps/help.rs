@@ -55,8 +55,8 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "Merges YAML into its entry in the configuration",
         r#"Given "policy" is configured with:
   """yaml
-  matchConditions:
-  - {name: not-dry, expression: "!request.dryRun"}
+  namespaceSelector: {matchLabels: {team: blue}}
+  timeoutSeconds: 5
   """"#,
     ),
     given(

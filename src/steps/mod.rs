@@ -1,5 +1,7 @@
 //! What the sentences of a feature file do: one file per noun.
 
+#![expect(clippy::needless_pass_by_value, reason = "cucumber hands over what it captured in a sentence")]
+
 mod api;
 mod audit;
 mod calls;

@@ -50,7 +50,7 @@ impl Names {
 
     /// The whole name of the webhook that the feature calls `short`: itself if it is a domain already.
     pub(crate) fn webhook(short: &str) -> String {
-        let short = short.to_lowercase().replace(" ", "-");
+        let short = short.to_lowercase().replace(' ', "-");
         if short.split('.').count() >= 3 { short } else { format!("{short}.{WEBHOOK_DOMAIN}") }
     }
 
@@ -92,6 +92,7 @@ mod tests {
     #[test]
     fn a_short_webhook_name_becomes_a_domain() {
         assert_eq!(Names::webhook("sidecar"), "sidecar.admit.example.com");
+        assert_eq!(Names::webhook("Blue only"), "blue-only.admit.example.com");
         assert_eq!(Names::webhook("a.b.c"), "a.b.c");
     }
 }

@@ -149,24 +149,24 @@ fn object_has_label(world: &mut World, label: String) -> Outcome {
 }
 
 #[then(expr = "the stored {word} {string} contains:")]
-async fn stored_contains(world: &mut World, step: &Step, word: String, name: String) -> Outcome {
-    let (expected, stored) = (world.yaml(step)?, world.stored(&word, &name).await?.successful()?);
+async fn stored_contains(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
+    let (expected, stored) = (world.yaml(step)?, world.stored(&resource, &name).await?.successful()?);
     contains("the stored object", &expected, &stored.body)
 }
 
 #[then(expr = "the {word} {string} exists")]
-async fn exists(world: &mut World, word: String, name: String) -> Outcome {
-    world.stored(&word, &name).await?.successful().map(drop)
+async fn exists(world: &mut World, resource: String, name: String) -> Outcome {
+    world.stored(&resource, &name).await?.successful().map(drop)
 }
 
 #[then(expr = "the {word} {string} does not exist")]
-async fn does_not_exist(world: &mut World, word: String, name: String) -> Outcome {
-    let stored = world.stored(&word, &name).await?;
+async fn does_not_exist(world: &mut World, resource: String, name: String) -> Outcome {
+    let stored = world.stored(&resource, &name).await?;
     if stored.code == http::StatusCode::NOT_FOUND {
         return Ok(());
     }
     Err(StepFailure::new(format!(
-        "expected no {word} {name}, found:\n{}",
+        "expected no {resource} {name}, found:\n{}",
         indented(&document::show(&stored.body))
     )))
 }

@@ -18,10 +18,10 @@ impl World {
         for webhook in &mut self.webhooks {
             webhook.calls_before = webhook.journal().last().map_or(0, |call| call.number);
         }
-        let patch = (method == Method::PATCH).then(|| format_of(body.as_ref()));
+        let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
         let manner = self.manner.clone();
-        let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), patch);
-        let answer = sent.await?;
+        let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
+        let answer = sent.await?.imitated()?;
         self.last = Some(answer);
         self.tell_what_happened(step);
         Ok(())
@@ -110,34 +110,40 @@ async fn is_updated(world: &mut World, step: &Step) -> Outcome {
 }
 
 #[when(expr = "the {word} {string} is patched:")]
-async fn is_patched(world: &mut World, step: &Step, word: String, name: String) -> Outcome {
-    let (path, patch) = (world.path_of(&word, &name).await?, world.yaml(step)?);
-    world.request(step, Method::PATCH, &path, Some(patch)).await
+async fn is_patched(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
+    let (path, change) = (world.path_of(&resource, &name).await?, world.yaml(step)?);
+    world.request(step, Method::PATCH, &path, Some(change)).await
 }
 
 #[when(expr = "the {word} {string} gets the label {string}")]
-async fn gets_label(world: &mut World, step: &Step, word: String, name: String, label: String) -> Outcome {
+async fn gets_label(
+    world: &mut World,
+    step: &Step,
+    resource: String,
+    name: String,
+    label: String,
+) -> Outcome {
     let (key, value) = label_parts(&label)?;
-    let path = world.path_of(&word, &name).await?;
+    let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: value })))).await
 }
 
 #[when(expr = "the {word} {string} loses the label {string}")]
-async fn loses_label(world: &mut World, step: &Step, word: String, name: String, key: String) -> Outcome {
-    let path = world.path_of(&word, &name).await?;
+async fn loses_label(world: &mut World, step: &Step, resource: String, name: String, key: String) -> Outcome {
+    let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::PATCH, &path, Some(labels(&json!({ key: null })))).await
 }
 
 #[when(expr = "the {word} {string} is deleted")]
-async fn is_deleted(world: &mut World, step: &Step, word: String, name: String) -> Outcome {
-    let path = world.path_of(&word, &name).await?;
+async fn is_deleted(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
+    let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::DELETE, &path, None).await
 }
 
 #[when(expr = "all {word} are deleted")]
-async fn all_are_deleted(world: &mut World, step: &Step, word: String) -> Outcome {
+async fn all_are_deleted(world: &mut World, step: &Step, resource: String) -> Outcome {
     let namespace = world.namespace().await?;
-    let path = world.resource_called(&word).await?.collection(&namespace);
+    let path = world.resource_called(&resource).await?.collection(&namespace);
     world.request(step, Method::DELETE, &path, None).await
 }
 
@@ -146,12 +152,12 @@ async fn subresource_is_patched(
     world: &mut World,
     step: &Step,
     subresource: String,
-    word: String,
+    resource: String,
     name: String,
 ) -> Outcome {
-    let path = format!("{}/{subresource}", world.path_of(&word, &name).await?);
-    let patch = world.yaml(step)?;
-    world.request(step, Method::PATCH, &path, Some(patch)).await
+    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
+    let change = world.yaml(step)?;
+    world.request(step, Method::PATCH, &path, Some(change)).await
 }
 
 #[when(expr = "the {word} of the {word} {string} is created:")]
@@ -159,10 +165,10 @@ async fn subresource_is_created(
     world: &mut World,
     step: &Step,
     subresource: String,
-    word: String,
+    resource: String,
     name: String,
 ) -> Outcome {
-    let path = format!("{}/{subresource}", world.path_of(&word, &name).await?);
+    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
     let object = world.yaml(step)?;
     world.request(step, Method::POST, &path, Some(object)).await
 }

@@ -344,10 +344,9 @@ fn defective_certificate(world: &mut World, short: String, defect: String) -> Ou
 }
 
 fn operations(world: &World, step: &Step) -> Outcome<Behaviour> {
-    match document::parse(&world.names.expand(&document::text(step)?))? {
-        Value::Array(operations) => Ok(patch(operations)),
-        other => Err(StepFailure::new(format!("a JSON Patch is a list of operations, and this is {other}"))),
-    }
+    let operations: Vec<Value> = serde_saphyr::from_str(&world.names.expand(&document::text(step)?))
+        .map_err(|error| StepFailure::new(format!("a JSON Patch is a list of operations: {error}")))?;
+    Ok(patch(operations))
 }
 
 fn patch(operations: Vec<Value>) -> Behaviour {

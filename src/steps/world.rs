@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Called once before the first step of every scenario.
-    pub(crate) async fn start(&mut self, target: Arc<Target>, narrator: Narrator) {
+    pub(crate) fn start(&mut self, target: Arc<Target>, narrator: Narrator) {
         self.target = Some(target);
         self.narrator = Some(narrator);
     }

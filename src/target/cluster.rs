@@ -25,7 +25,8 @@ pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failur
     let client = client(arguments).await?;
     client.apiserver_version().await.map_err(|error| {
         Failure::environment(format!(
-            "the cluster does not answer: {error}\n  check it with: kubectl {}version",
+            "the cluster does not answer: {}\n  check it with: kubectl {}version",
+            with_causes(&error),
             context_option(arguments)
         ))
     })?;
@@ -63,4 +64,18 @@ fn read(path: &Path) -> Result<Kubeconfig, Failure> {
 
 fn context_option(arguments: &TargetArguments) -> String {
     arguments.kubeconfig_context.as_ref().map_or_else(String::new, |name| format!("--context {name} "))
+}
+
+/// The error with what caused it, each once: the client's own words are often only "client error".
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
 }

@@ -17,6 +17,7 @@ pub use audit_log::{Annotations, AuditLog};
 use crate::Failure;
 use envtest::Envtest;
 use harness::server::ServiceName;
+use serde_json::Value;
 
 /// A server that scenarios run against.
 pub struct Target {
@@ -33,6 +34,27 @@ pub struct Target {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Where the audit events of requests are found; a cluster may not show them.
     pub audit: AuditLog,
+}
+
+impl Target {
+    /// Turns the `service` of a webhook's `clientConfig` into the `url` that `--service` gives for it.
+    ///
+    /// Only the API server of this crate finds a service where nothing routes to it.
+    pub(crate) fn locate(&self, webhook: &mut Value) {
+        match self.kind {
+            TargetKind::InProcess => return,
+            TargetKind::Envtest | TargetKind::Cluster => {}
+        }
+        let Some(Value::Object(client_config)) = webhook.get_mut("clientConfig") else { return };
+        let Some(service) = client_config.get("service") else { return };
+        let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
+        let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
+        let Some((host, port)) = self.services.get(&name) else { return };
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let url = format!("https://{host}:{port}/{}", text("path").trim_start_matches('/'));
+        client_config.remove("service");
+        client_config.insert("url".to_owned(), Value::String(url));
+    }
 }
 
 impl fmt::Debug for Target {

@@ -54,6 +54,9 @@ pub struct Webhook {
     /// What a connection meets.
     #[serde(default)]
     pub connection: Connection,
+    /// Which versions of HTTP it offers.
+    #[serde(default)]
+    pub http: Http,
     /// What follows `https://host:port` in its URL.
     #[serde(default = "root")]
     pub path: String,
@@ -73,6 +76,19 @@ pub enum Kind {
     Mutating,
     /// `validating`
     Validating,
+}
+
+/// Which versions of HTTP a webhook offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Http {
+    /// HTTP/2 and HTTP/1.1.
+    #[default]
+    Both,
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
 }
 
 /// What a connection to a webhook meets.

@@ -10,7 +10,7 @@ use crate::metrics;
 use crate::names::Names;
 use crate::objects;
 use crate::server::{Server, ServerError, configurations};
-use crate::transport::send;
+use crate::transport::{Answer, send};
 use crate::webhooks::{Call, Webhooks};
 
 /// How a case is run.
@@ -123,8 +123,32 @@ async fn run_case(
         let calls = webhooks.new_calls(request.unordered);
         seen["calls"] = calls.iter().map(recorded).collect();
         requests.push(seen);
+        if server.is_shared() {
+            catch_up(server, names, request, &answer).await?;
+        }
     }
     Ok(Seen { names: names.clone(), ports: webhooks.ports(), requests, before, fault: manner.fault })
+}
+
+/// Waits until the server's own cache has what was written: an update that begins with a stale object runs admission
+/// twice, which is a matter of luck.
+///
+/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
+async fn catch_up(server: &Server, names: &Names, request: &Request, answer: &Answer) -> Result<(), kube::Error> {
+    let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (name, version) = (text("/metadata/name"), text("/metadata/resourceVersion"));
+    if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {
+        return Ok(());
+    }
+    let read = Request {
+        verb: Verb::Get,
+        resource: request.resource.clone(),
+        namespace: request.namespace.clone(),
+        name: name.to_owned(),
+        query: [("resourceVersion".to_owned(), version.to_owned())].into(),
+        ..Request::default()
+    };
+    send(server.client(), objects::message(&read, names)).await.map(drop)
 }
 
 /// Makes what is there before the webhooks are.

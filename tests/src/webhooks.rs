@@ -7,10 +7,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, RefusingPort, StartError, Timeout};
+use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, HttpVersions, RefusingPort, StartError, Timeout};
 use serde_json::{Map, Value, json};
 
-use crate::case::{Case, Connection, Kind, Reach, Webhook};
+use crate::case::{Case, Connection, Http, Kind, Reach, Webhook};
 use crate::names::{CASE_LABEL, Names};
 use crate::objects::member;
 use crate::server::configuration_kind;
@@ -71,6 +71,11 @@ impl Webhooks {
                     FakeWebhook::start(Fake {
                         behaviour,
                         certificate: webhook.certificate,
+                        http: match webhook.http {
+                            Http::Both => HttpVersions::Both,
+                            Http::Http1 => HttpVersions::Http1,
+                            Http::Http2 => HttpVersions::Http2,
+                        },
                         authority: Authority::Shared(Arc::clone(authority)),
                         ..Fake::default()
                     })

@@ -1,3 +1,5 @@
+//! The client against servers on loopback, and the words of its failures.
+
 use std::net::SocketAddr;
 use std::sync::Mutex;
 

@@ -9,6 +9,7 @@ mod validation;
 mod warnings;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::decoding::check_types;
@@ -33,7 +34,7 @@ const STATIC_SUFFIX: &str = ".static.k8s.io";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
     /// Which one it is.
-    pub id: WebhookId,
+    pub id: Arc<WebhookId>,
     /// `reinvocationPolicy`; `Never` for a validating webhook.
     pub reinvocation_policy: ReinvocationPolicy,
     /// `clientConfig`.

@@ -1,6 +1,7 @@
 //! Reads the webhooks of a configuration, with the API's defaults where it says nothing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -55,7 +56,7 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
         let id =
             WebhookId { configuration: name.to_owned(), name: webhook_name.to_owned(), ordinal: *earlier };
         *earlier += 1;
-        webhooks.push(webhook(&field, id, admission).map_err(in_configuration)?);
+        webhooks.push(webhook(&field, Arc::new(id), admission).map_err(in_configuration)?);
     }
     Ok(webhooks)
 }
@@ -69,12 +70,12 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
 /// The [`ConfigError`] of the first configuration, in that order, that cannot be read.
 pub fn in_dispatch_order<'a>(
     configurations: impl IntoIterator<Item = &'a Value>,
-) -> Result<Vec<Webhook>, ConfigError> {
+) -> Result<Vec<Arc<Webhook>>, ConfigError> {
     let mut sorted: Vec<&Value> = configurations.into_iter().collect();
     sorted.sort_by_key(|configuration| configuration.pointer("/metadata/name").and_then(Value::as_str));
     let mut all = Vec::new();
     for configuration in sorted {
-        all.extend(webhooks(configuration)?);
+        all.extend(webhooks(configuration)?.into_iter().map(Arc::new));
     }
     Ok(all)
 }
@@ -90,7 +91,7 @@ fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
         .ok_or_else(|| root.child("kind").wrong("is required"))
 }
 
-fn webhook(field: &Field<'_>, id: WebhookId, admission: Admission) -> Result<Webhook, Wrong> {
+fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Result<Webhook, Wrong> {
     let reinvocation_policy = match admission {
         Admission::Mutating => field
             .child("reinvocationPolicy")

@@ -4,6 +4,7 @@ mod call;
 mod versions;
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
@@ -32,9 +33,9 @@ pub struct Dispatcher<C> {
 #[derive(Clone, Copy)]
 pub struct Chain<'a> {
     /// All mutating webhooks of the cluster, in dispatch order.
-    pub mutating: &'a [Webhook],
+    pub mutating: &'a [Arc<Webhook>],
     /// All validating webhooks of the cluster, in dispatch order.
-    pub validating: &'a [Webhook],
+    pub validating: &'a [Arc<Webhook>],
     /// The in-tree plugins, in the server's order; they run before the webhooks.
     pub plugins: &'a [&'a dyn Plugin],
     /// The cluster.

@@ -1,4 +1,6 @@
-use std::sync::Mutex;
+//! The dispatcher with webhooks in memory: rounds, failures, refusals and what is recorded of them.
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::base64::Engine as _;
@@ -134,9 +136,10 @@ impl Run {
         let caller = InMemory { answer, calls: Mutex::default() };
         let dispatcher = Dispatcher::new(&caller);
         let started = Instant::now();
-        let (mutating, validating): (&[Webhook], &[Webhook]) = match phase {
-            Phase::Mutating => (webhooks, &[]),
-            Phase::Validating => (&[], webhooks),
+        let webhooks: Vec<_> = webhooks.iter().cloned().map(Arc::new).collect();
+        let (mutating, validating): (&[Arc<Webhook>], &[Arc<Webhook>]) = match phase {
+            Phase::Mutating => (&webhooks, &[]),
+            Phase::Validating => (&[], &webhooks),
         };
         let chain = Chain {
             mutating,

@@ -3,14 +3,15 @@
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState;
 use crate::config::Webhook;
-use crate::selector::{Labels, labels_of};
+use crate::selector::Labels;
 use crate::status::Status;
 
 /// Whether the namespace selector picks the request; the Status is what the client gets if the rules match too.
 ///
 /// Objects without a namespace are always picked, unless they are Namespaces.
 ///
-/// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector`.
+/// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector` and
+/// `GetNamespaceLabels`.
 pub(super) fn namespace(
     webhook: &Webhook,
     attributes: &Attributes,
@@ -22,7 +23,21 @@ pub(super) fn namespace(
     if webhook.namespace_selector.is_empty() {
         return Ok(true);
     }
-    Ok(webhook.namespace_selector.matches(&namespace_labels(attributes, state)?))
+    let selector = &webhook.namespace_selector;
+    // A Namespace that comes to be or changes has the labels that it is going to have; otherwise the stored ones count.
+    if attributes.resource.resource == "namespaces"
+        && attributes.subresource.is_empty()
+        && matches!(attributes.operation, Operation::Create | Operation::Update)
+    {
+        let labels = attributes.object.as_ref().and_then(Labels::of).ok_or_else(|| {
+            Box::new(Status::internal_error("object does not implement the Object interfaces"))
+        })?;
+        return Ok(selector.matches(labels));
+    }
+    let namespace = state
+        .namespace(&attributes.namespace)
+        .ok_or_else(|| Box::new(Status::not_found("", "namespaces", &attributes.namespace)))?;
+    Ok(selector.matches(Labels::of(&namespace).unwrap_or_default()))
 }
 
 /// Whether the object selector picks the new object or the old one.
@@ -33,24 +48,6 @@ pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> bool {
         || [&attributes.object, &attributes.old_object]
             .into_iter()
             .flatten()
-            .filter_map(labels_of)
-            .any(|labels| webhook.object_selector.matches(&labels))
-}
-
-/// A Namespace that comes to be or changes has the labels that it is going to have; otherwise the stored ones count.
-///
-/// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `GetNamespaceLabels`.
-fn namespace_labels(attributes: &Attributes, state: &dyn ClusterState) -> Result<Labels, Box<Status>> {
-    if attributes.resource.resource == "namespaces"
-        && attributes.subresource.is_empty()
-        && matches!(attributes.operation, Operation::Create | Operation::Update)
-    {
-        let labels = attributes.object.as_ref().and_then(labels_of);
-        return labels.ok_or_else(|| {
-            Box::new(Status::internal_error("object does not implement the Object interfaces"))
-        });
-    }
-    state
-        .namespace_labels(&attributes.namespace)
-        .ok_or_else(|| Box::new(Status::not_found("", "namespaces", &attributes.namespace)))
+            .filter_map(Labels::of)
+            .any(|labels| webhook.object_selector.matches(labels))
 }

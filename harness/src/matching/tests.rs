@@ -1,6 +1,7 @@
 //! Tests of the decision as a whole: selectors, exemptions, equivalent resources and their order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -8,18 +9,18 @@ use super::*;
 use crate::attributes::{Operation, UserInfo};
 use crate::cluster_state::{ConversionError, EquivalentResource};
 use crate::config;
-use crate::selector::Labels;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
 #[derive(Default)]
 struct State {
-    namespaces: BTreeMap<String, Labels>,
+    namespaces: BTreeMap<String, Arc<Value>>,
     equivalents: Vec<EquivalentResource>,
 }
 
 impl State {
     fn namespace(mut self, name: &str, label: &str) -> Self {
-        self.namespaces.insert(name.to_owned(), Labels::from([("env".to_owned(), label.to_owned())]));
+        let namespace = json!({"metadata": {"name": name, "labels": {"env": label}}});
+        self.namespaces.insert(name.to_owned(), Arc::new(namespace));
         self
     }
 
@@ -32,7 +33,7 @@ impl State {
 }
 
 impl ClusterState for State {
-    fn namespace_labels(&self, name: &str) -> Option<Labels> {
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
         self.namespaces.get(name).cloned()
     }
 

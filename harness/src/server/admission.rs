@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::plugins::{LimitRanger, NamespaceLifecycle};
@@ -10,7 +11,7 @@ use super::state::State;
 use super::storage::ObjectReader;
 use crate::attributes::Attributes;
 use crate::client::{HttpsCaller, ServiceResolver};
-use crate::config::{self, Webhook};
+use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::Record;
 use crate::metrics::Metrics;
@@ -33,8 +34,34 @@ pub(super) struct Admission {
 /// The webhooks of all configurations, in dispatch order.
 #[derive(Debug, Default)]
 struct Webhooks {
-    mutating: Vec<Webhook>,
-    validating: Vec<Webhook>,
+    mutating: Compiled,
+    validating: Compiled,
+}
+
+/// The configurations of one kind, read. What did not change is not read again.
+///
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache`.
+#[derive(Debug, Default)]
+struct Compiled {
+    configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
+    in_order: Vec<Arc<Webhook>>,
+}
+
+impl Compiled {
+    /// `stored` is sorted by name, as the storage lists it.
+    fn new(stored: Vec<Arc<Value>>, before: &Self) -> Result<Self, ConfigError> {
+        let mut configurations = Vec::with_capacity(stored.len());
+        for configuration in stored {
+            let known = before.configurations.iter().find(|(known, _)| Arc::ptr_eq(known, &configuration));
+            let webhooks = match known {
+                Some((_, webhooks)) => webhooks.clone(),
+                None => config::webhooks(&configuration)?.into_iter().map(Arc::new).collect(),
+            };
+            configurations.push((configuration, webhooks));
+        }
+        let in_order = configurations.iter().flat_map(|(_, webhooks)| webhooks).cloned().collect();
+        Ok(Self { configurations, in_order })
+    }
 }
 
 /// One request on its way through admission.
@@ -67,16 +94,14 @@ impl Admission {
     /// # Errors
     /// The Status of the first configuration that cannot be read; the webhooks stay as they were.
     pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
-        let of = |resource: &str| {
-            let configurations = self.state.storage.list(GROUP, resource, "");
-            config::in_dispatch_order(configurations.iter().map(|configuration| &**configuration))
+        let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
+        let of = |resource: &str, before: &Compiled| {
+            Compiled::new(self.state.storage.list(GROUP, resource, ""), before)
+                .map_err(|error| Box::new(Status::internal_error(&error.to_string())))
         };
-        let internal = |error: config::ConfigError| Box::new(Status::internal_error(&error.to_string()));
-        let webhooks = Webhooks {
-            mutating: of(MUTATING).map_err(internal)?,
-            validating: of(VALIDATING).map_err(internal)?,
-        };
-        *self.webhooks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(webhooks);
+        let mutating = of(MUTATING, &webhooks.mutating)?;
+        let validating = of(VALIDATING, &webhooks.validating)?;
+        *webhooks = Arc::new(Webhooks { mutating, validating });
         Ok(())
     }
 
@@ -115,8 +140,8 @@ impl Passage<'_> {
         Self: 'c,
     {
         Chain {
-            mutating: &webhooks.mutating,
-            validating: &webhooks.validating,
+            mutating: &webhooks.mutating.in_order,
+            validating: &webhooks.validating.in_order,
             plugins,
             state: &*self.admission.state,
             started: self.started,

@@ -12,7 +12,7 @@ use crate::status::Status;
 
 /// A request that has been answered.
 ///
-/// A request that did not authenticate has no such event.
+/// A request that is refused before it is authorized has no such event here.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered<'a> {
     /// What [`audit_id`] says of the request.
@@ -40,8 +40,6 @@ pub(crate) struct Answered<'a> {
     pub(crate) received: Timestamp,
     /// When it was answered.
     pub(crate) completed: Timestamp,
-    /// How far it got.
-    pub(crate) authorization: Authorization,
     /// The annotations of admission.
     pub(crate) annotations: BTreeMap<String, String>,
 }
@@ -61,15 +59,6 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) version: &'a str,
     /// The subresource.
     pub(crate) subresource: &'a str,
-}
-
-/// Whether a request got as far as the authorizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Authorization {
-    /// It did, and was allowed, as everything is here.
-    Allowed,
-    /// It was answered before.
-    NotAsked,
 }
 
 /// The event.
@@ -105,13 +94,10 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
         event["requestObject"] = object.clone();
     }
     let mut annotations = answered.annotations.clone();
-    if answered.authorization == Authorization::Allowed {
-        annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
-        annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
-    }
-    if !annotations.is_empty() {
-        event["annotations"] = json!(annotations);
-    }
+    // Everything is allowed here.
+    annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
+    annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
+    event["annotations"] = json!(annotations);
     event
 }
 
@@ -216,7 +202,6 @@ mod tests {
             request_object: None,
             received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
             completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
-            authorization: Authorization::Allowed,
             annotations: BTreeMap::new(),
         }
     }
@@ -282,15 +267,8 @@ mod tests {
     #[test]
     fn what_there_is_not_is_left_out() {
         let identity = identity();
-        let told = event(&Answered {
-            source_ips: &[],
-            user_agent: "",
-            authorization: Authorization::NotAsked,
-            ..answered(&identity)
-        });
-        for field in
-            ["objectRef", "requestObject", "impersonatedUser", "annotations", "sourceIPs", "userAgent"]
-        {
+        let told = event(&Answered { source_ips: &[], user_agent: "", ..answered(&identity) });
+        for field in ["objectRef", "requestObject", "impersonatedUser", "sourceIPs", "userAgent"] {
             assert_eq!(told.get(field), None, "{field}");
         }
     }

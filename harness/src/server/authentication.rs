@@ -8,8 +8,9 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 
+use super::audit_log;
 use crate::attributes::UserInfo;
 use crate::status::Status;
 
@@ -55,19 +56,11 @@ impl Identity {
     }
 }
 
-/// Why a request gets no further.
+/// A request gets no further: nobody knows who it is, or whom it wants to be. What the client gets.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Refused {
-    /// Nobody knows who it is; such a request leaves no completed audit event.
-    Unauthenticated(Box<Status>),
-    /// The user is known, but not whom it wants to be.
-    Impersonation {
-        /// Who has authenticated.
-        user: UserInfo,
-        /// What the client gets.
-        status: Box<Status>,
-    },
-}
+pub(crate) struct Refused(pub(crate) Box<Status>);
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 
 impl Authentication {
     /// Who makes a request with these headers.
@@ -81,17 +74,11 @@ impl Authentication {
                 user
             }
             Self::BearerToken { .. } => {
-                return Err(Refused::Unauthenticated(Box::new(Status::failure(
-                    401,
-                    "Unauthorized",
-                    "Unauthorized",
-                ))));
+                return Err(Refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized"))));
             }
         };
-        match impersonated(headers) {
-            Ok(impersonated) => Ok(Identity { user: user.clone(), impersonated }),
-            Err(status) => Err(Refused::Impersonation { user: user.clone(), status }),
-        }
+        let impersonated = impersonated(headers).map_err(Refused)?;
+        Ok(Identity { user: user.clone(), impersonated })
     }
 }
 
@@ -102,19 +89,25 @@ pub(crate) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
+    // Refusals have it as well as answers.
+    let audit_id = audit_log::audit_id(request.headers());
     match authentication.identify(request.headers()) {
         Ok(identity) => {
             request.extensions_mut().insert(identity);
             next.run(request).await
         }
-        Err(Refused::Unauthenticated(status) | Refused::Impersonation { status, .. }) => refusal(&status),
+        Err(refused) => refusal(&refused.0, audit_id),
     }
 }
 
-fn refusal(status: &Status) -> Response {
+fn refusal(status: &Status, audit_id: String) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let body = serde_json::to_string(status).unwrap_or_default() + "\n";
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
+    let headers = [
+        (AUDIT_ID, audit_id),
+        (CONTENT_TYPE, "application/json".to_owned()),
+        (CACHE_CONTROL, "no-cache, private".to_owned()),
+    ];
     (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response()
 }
 
@@ -278,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_stranger_gets_the_servers_status() {
-        let Err(Refused::Unauthenticated(status)) = with_token().identify(&HeaderMap::new()) else {
+        let Err(Refused(status)) = with_token().identify(&HeaderMap::new()) else {
             panic!("let in");
         };
         let body = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
@@ -375,9 +368,7 @@ mod tests {
                 r#"&user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"foo":[]string{"g"}}}"#,
             ),
         ] {
-            let Err(Refused::Impersonation { status, .. }) =
-                Authentication::Always(admin()).identify(&headers(pairs))
-            else {
+            let Err(Refused(status)) = Authentication::Always(admin()).identify(&headers(pairs)) else {
                 panic!("let in: {requested}");
             };
             assert_eq!(status.message, format!("requested {requested} without impersonating a user name"));

@@ -5,10 +5,12 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use super::admission;
 use super::discovery::Resource;
 use super::metadata;
 use crate::attributes::GroupVersionKind;
-use crate::status::Status;
+use crate::config;
+use crate::status::{FieldError, Status};
 
 /// The most bytes that a body may have.
 ///
@@ -28,7 +30,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }
 
-fn encoding(headers: &HeaderMap, custom: bool) -> Result<Encoding, Box<Status>> {
+fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
     match media_type(headers) {
         "" | "application/json" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
@@ -38,11 +40,8 @@ fn encoding(headers: &HeaderMap, custom: bool) -> Result<Encoding, Box<Status>> 
             Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
         }
         _ => {
-            let protobuf = if custom { "" } else { ", application/vnd.kubernetes.protobuf" };
-            let message = format!(
-                "the body of the request was in an unknown format - accepted media types include: \
-                 application/json, application/yaml{protobuf}"
-            );
+            let message = "the body of the request was in an unknown format - accepted media types include: \
+                           application/json, application/yaml, application/vnd.kubernetes.protobuf";
             Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
         }
     }
@@ -56,7 +55,7 @@ pub(super) fn document(headers: &HeaderMap, body: &Bytes) -> Result<Option<Value
     if body.is_empty() {
         return Ok(None);
     }
-    let read = match encoding(headers, false)? {
+    let read = match encoding(headers)? {
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
     };
@@ -76,7 +75,7 @@ pub(super) fn object(
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = resource.custom.is_some();
-    let encoding = encoding(headers, custom)?;
+    let encoding = encoding(headers)?;
     let bad = |message: String| Box::new(Status::bad_request(message));
     let read: Result<Value, String> = match encoding {
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
@@ -89,7 +88,7 @@ pub(super) fn object(
                 "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
                  error: json: cannot unmarshal into Go value of type struct ({})",
                 kind.kind,
-                hex_start(body)
+                start(body)
             )));
         }
         Err(error) => {
@@ -97,7 +96,7 @@ pub(super) fn object(
                 "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
                  error: {error} ({})",
                 kind.kind,
-                hex_start(body)
+                start(body)
             )));
         }
     };
@@ -111,9 +110,8 @@ pub(super) fn object(
 pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) -> Result<Value, Box<Status>> {
     let bad = |message: String| Box::new(Status::bad_request(message));
     let found = GroupVersionKind::of(&object);
-    if custom && found.kind.is_empty() {
-        let text = serde_json::to_string(&object).unwrap_or_default();
-        return Err(bad(format!("Object 'Kind' is missing in '{text}'")));
+    if custom {
+        check_custom(&object, &found, kind)?;
     }
     let claimed = GroupVersionKind {
         group: if found.version.is_empty() { kind.group.clone() } else { found.group },
@@ -145,12 +143,15 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
         )));
     }
     metadata::check_types(&object, kind)?;
-    if !custom {
-        remove_nulls(&mut object);
-    }
     if let Some(members) = object.as_object_mut() {
         members.insert("apiVersion".to_owned(), kind.api_version().into());
         members.insert("kind".to_owned(), kind.kind.clone().into());
+    }
+    if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
+        config::check_types(&object)?;
+    }
+    if !custom {
+        remove_nulls(&mut object);
     }
     metadata::without_empty_members(&mut object);
     Ok(object)
@@ -168,12 +169,56 @@ fn remove_nulls(value: &mut Value) {
     }
 }
 
-/// The beginning of a body as kube-apiserver shows it.
-fn hex_start(body: &Bytes) -> String {
+/// A custom resource says what it is.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`; apiserver
+/// pkg/endpoints/handlers/create.go.
+fn check_custom(
+    object: &Value,
+    found: &GroupVersionKind,
+    kind: &GroupVersionKind,
+) -> Result<(), Box<Status>> {
+    if found.kind.is_empty() {
+        let text = serde_json::to_string(object).unwrap_or_default();
+        let start = start(text.as_bytes());
+        return Err(Box::new(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' ({start})",
+            kind.kind
+        ))));
+    }
+    if found.api_version() != kind.api_version() {
+        return Err(Box::new(Status::bad_request(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            found.api_version(),
+            kind.api_version()
+        ))));
+    }
+    if found.kind != kind.kind {
+        let error = FieldError {
+            reason: "FieldValueInvalid",
+            field: "kind".to_owned(),
+            detail: format!("Invalid value: {}: must be {}", Value::from(found.kind.as_str()), kind.kind),
+        };
+        let name = metadata::text(object, "name");
+        return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
+    }
+    Ok(())
+}
+
+/// The beginning of a body as error messages show it.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
+fn start(body: &[u8]) -> String {
     use std::fmt::Write as _;
+    const MOST: usize = 30;
+    let cut = body.get(..MOST).unwrap_or(body);
+    let more = if body.len() > MOST { " ..." } else { "" };
+    if body.first() == Some(&b'{') {
+        return format!("{}{more}", String::from_utf8_lossy(cut));
+    }
     let mut text = String::new();
-    for byte in body.iter().take(1024) {
+    for byte in cut {
         let _ = write!(text, "{byte:02x}");
     }
-    text
+    text + more
 }

@@ -1,15 +1,15 @@
 //! Creates objects.
 
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{body, connect, metadata, options, strategy};
-use crate::attributes::{GroupVersionKind, Operation};
+use crate::attributes::{Attributes, GroupVersionKind, Operation};
 use crate::cluster_state::{ClusterState as _, ConversionError};
-use crate::status::Status;
+use crate::status::{Status, Unsupported};
 
 /// How often another name is tried if the generated one is taken.
 ///
@@ -41,9 +41,15 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
     request.passage.mutate(&mut attributes).await?;
-    let Some(mutated) = attributes.object.take() else {
+    let Some(mut mutated) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
+    // A webhook may have moved it.
+    fill_in_namespace(&mut mutated, request)?;
+
+    if !resource.verbs.iter().any(|verb| verb == "get") {
+        return answer_review(request, attributes, mutated).await;
+    }
 
     let generate = metadata::text(&mutated, "generateName").to_owned();
     let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
@@ -55,7 +61,8 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         strategy::prepare_for_create(&mut object, &resource);
-        strategy::validate(&object, &resource)?;
+        strategy::validate(&object, None, &resource)?;
+        request.warnings = strategy::warnings(&object, None, &resource);
         let name = metadata::text(&object, "name").to_owned();
         attributes.object = Some(object);
         if attributes.name.is_empty() {
@@ -80,10 +87,37 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
+/// What is created to be answered and not to be stored: access reviews, all of which are allowed, and the user.
+///
+/// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
+async fn answer_review(
+    request: &mut ObjectRequest<'_>,
+    mut attributes: Attributes,
+    review: Value,
+) -> Result<Answer, Box<Status>> {
+    attributes.object = Some(review);
+    request.passage.validate(&attributes).await?;
+    let status = match attributes.resource.resource.as_str() {
+        "selfsubjectaccessreviews" | "localsubjectaccessreviews" | "subjectaccessreviews" => {
+            json!({"allowed": true})
+        }
+        "selfsubjectreviews" => json!({"userInfo": request.user}),
+        other => {
+            let what = format!("creating {other}");
+            return Err(Box::new(Status::unsupported(&Unsupported { what })));
+        }
+    };
+    let mut review = attributes.object.take().unwrap_or_default();
+    if let Some(members) = review.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(review)))
+}
+
 fn store(
     request: &ObjectRequest<'_>,
     name: &str,
-    object: Value,
+    mut object: Value,
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
@@ -93,6 +127,7 @@ fn store(
     if state.storage.at(&key).is_some() {
         return Err(taken());
     }
+    metadata::without_empty_members(&mut object);
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }

@@ -15,6 +15,8 @@ pub(super) const RESOURCE: &str = "customresourcedefinitions";
 pub(super) struct Custom {
     /// The version in which the objects are stored.
     pub(super) storage_version: String,
+    /// Whether requests for this version are answered.
+    pub(super) served: bool,
     /// `subresources.scale`.
     pub(super) scale: Option<ScalePaths>,
 }
@@ -27,7 +29,7 @@ pub(super) struct ScalePaths {
     pub(super) label_selector: Option<String>,
 }
 
-/// The resources that a definition serves, one for each served version, in the order of `spec.versions`.
+/// The resources of a definition, one for each version, in the order of `spec.versions`.
 pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     let text =
         |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -42,8 +44,7 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         .find(|version| is_true(version, "storage"))
         .and_then(|version| version.get("name")?.as_str())
         .unwrap_or_default();
-    let served = versions().filter(|version| is_true(version, "served"));
-    served
+    versions()
         .map(|version| {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
             let gvk = GroupVersionKind::new(group.clone(), name, kind.clone());
@@ -76,7 +77,11 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
                     .map(str::to_owned)
                     .to_vec(),
                 subresources,
-                custom: Some(Custom { storage_version: storage_version.to_owned(), scale }),
+                custom: Some(Custom {
+                    storage_version: storage_version.to_owned(),
+                    scale,
+                    served: is_true(&version, "served"),
+                }),
             }
         })
         .collect()

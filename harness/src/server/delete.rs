@@ -124,6 +124,9 @@ fn remove(
     let mut marked = (**stored).clone();
     if !metadata::is_deleting(&marked) {
         metadata::set(&mut marked, "deletionTimestamp", metadata::now().into());
+        if !is_namespace {
+            metadata::set(&mut marked, "deletionGracePeriodSeconds", 0.into());
+        }
         if is_namespace && let Some(members) = marked.as_object_mut() {
             members.insert("status".to_owned(), json!({"phase": "Terminating"}));
         }

@@ -60,6 +60,7 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
 pub(super) struct Resources {
     /// In the order in which they were installed.
     all: Vec<Arc<Resource>>,
+    registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
 }
 
@@ -145,9 +146,15 @@ impl Resources {
     /// The server's own resources, then the `custom` ones.
     pub(super) fn with(custom: impl IntoIterator<Item = Resource>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
-        all.extend(custom.into_iter().map(Arc::new));
+        let mut registered = all.clone();
+        for resource in custom.into_iter().map(Arc::new) {
+            if resource.custom.as_ref().is_none_or(|custom| custom.served) {
+                all.push(Arc::clone(&resource));
+            }
+            registered.push(resource);
+        }
         let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
-        Self { all, by_path }
+        Self { all, registered, by_path }
     }
 
     pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
@@ -158,12 +165,23 @@ impl Resources {
         self.all.iter().any(|resource| resource.gvr.group == group)
     }
 
-    /// The resources that lead to the same stored objects, in the order in which they were installed.
+    /// Whether all resources of the group are custom ones.
+    pub(super) fn is_custom_group(&self, group: &str) -> bool {
+        self.all
+            .iter()
+            .filter(|resource| resource.gvr.group == group)
+            .all(|resource| resource.custom.is_some())
+    }
+
+    /// The resources that lead to the same stored objects, in the order in which they were installed. Versions of custom
+    /// resources that are not served are among them.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
         let same =
             |other: &&Arc<Resource>| other.gvr.resource == gvr.resource && other.storage_group() == place;
-        self.all.iter().filter(same).collect()
+        self.registered.iter().filter(same).collect()
     }
 
     /// The kind in which the objects of `resource` are stored.
@@ -177,7 +195,7 @@ impl Resources {
 
     /// The resource whose objects are of `kind`.
     pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
-        self.all.iter().find(|resource| resource.kind == *kind)
+        self.registered.iter().find(|resource| resource.kind == *kind)
     }
 
     pub(super) fn all(&self) -> &[Arc<Resource>] {

@@ -65,12 +65,13 @@ pub(super) fn wipe(object: &mut Value) {
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
 pub(super) fn without_empty_members(object: &mut Value) {
     if let Some(metadata) = metadata_mut(object) {
-        metadata.retain(|_, value| match value {
+        // A pointer in Go: zero is not empty.
+        metadata.retain(|field, value| match value {
             Value::Null => false,
             Value::String(text) => !text.is_empty(),
             Value::Array(items) => !items.is_empty(),
             Value::Object(members) => !members.is_empty(),
-            Value::Number(number) => number.as_i64() != Some(0),
+            Value::Number(number) => number.as_i64() != Some(0) || field == "deletionGracePeriodSeconds",
             Value::Bool(_) => true,
         });
     }
@@ -194,8 +195,7 @@ fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
     match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
         // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`.
         ("", "namespaces") if name.contains('.') => vec!["must not contain dots".to_owned()],
-        ("", "namespaces") => names::dns1123_label(name),
-        ("", "services") => names::dns1035_label(name),
+        ("", "namespaces" | "services") => names::dns1123_label(name),
         // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`.
         ("rbac.authorization.k8s.io", _) => match name {
             "." | ".." => vec![format!("may not be '{name}'")],

@@ -8,7 +8,7 @@ use super::answer::{Answer, List};
 use super::request::{ObjectRequest, Query};
 use super::storage::ObjectReader as _;
 use super::{create, metadata, scale};
-use crate::selector::{Selector, labels_of};
+use crate::selector::{Labels, Selector};
 use crate::status::{Status, Unsupported};
 
 /// GET of one object.
@@ -60,7 +60,7 @@ pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<Vec<Arc<Value>>, B
     let stored = state.storage.list(resource.storage_group(), &resource.gvr.resource, &target.namespace);
     stored
         .iter()
-        .filter(|object| labels.is_empty() || labels.matches(&labels_of(object).unwrap_or_default()))
+        .filter(|object| labels.is_empty() || labels.matches(Labels::of(object).unwrap_or_default()))
         .filter(|object| fields.iter().all(|field| field.matches(object)))
         .map(|object| state.in_version_of(object, resource).map_err(create::conversion_failed))
         .collect()

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::admission::Passage;
 use super::answer::{Answer, refusal};
-use super::audit_log::{self, Answered, Authorization, ObjectReference};
+use super::audit_log::{self, Answered, ObjectReference};
 use super::authentication::Identity;
 use super::discovery::Resources;
 use super::route::{Route, Target, Verb, route, verb};
@@ -75,6 +75,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) user: UserInfo,
     /// The body as it was read, for the audit log.
     pub(super) decoded: Option<Value>,
+    /// What the server itself warns of.
+    pub(super) warnings: Vec<String>,
     pub(super) passage: Passage<'a>,
 }
 
@@ -111,7 +113,16 @@ struct Outcome {
     verb: &'static str,
     target: Option<Target>,
     decoded: Option<Value>,
+    /// What the server itself warns of.
+    warnings: Vec<String>,
     record: Record,
+}
+
+impl Outcome {
+    /// Of a request that gets no further.
+    fn early(answered: Result<Answer, Box<Status>>, verb: &'static str, target: Option<Target>) -> Self {
+        Self { answered, verb, target, decoded: None, warnings: Vec::new(), record: Record::default() }
+    }
 }
 
 /// Answers one request, and tells the audit log of it.
@@ -128,7 +139,7 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         Ok(answer) => answer.into_response(),
         Err(status) => refusal(&status),
     };
-    for warning in warnings::headers(&outcome.record) {
+    for warning in warnings::encode(warnings::texts(&outcome.record).chain(&outcome.warnings)) {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
@@ -162,7 +173,6 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
             request_object: outcome.decoded.as_ref(),
             received,
             completed: Timestamp::now(),
-            authorization: Authorization::Allowed,
             annotations: audit::annotations(&outcome.record),
         }));
     }
@@ -185,20 +195,14 @@ async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
         | Route::NoResource
         | Route::NoPath) => {
             let answered = document(server, &resources, route, &parts.headers);
-            return Outcome { answered, verb: "", target: None, decoded: None, record: Record::default() };
+            return Outcome::early(answered, "", None);
         }
     };
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let user = parts.extensions.get::<Identity>().map(|identity| identity.effective().clone());
     let verb = verb(&parts.method, &target);
     let verb_name = verb.as_ref().map_or("", |verb| audited_verb(*verb, &parts.method, &query));
-    let early = |status| Outcome {
-        answered: Err(status),
-        verb: verb_name,
-        target: Some(target.clone()),
-        decoded: None,
-        record: Record::default(),
-    };
+    let early = |status| Outcome::early(Err(status), verb_name, Some(target.clone()));
     let verb = match verb {
         Ok(verb) => verb,
         Err(status) => return early(status),
@@ -220,6 +224,7 @@ async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
         body,
         user: user.unwrap_or_default(),
         decoded: None,
+        warnings: Vec::new(),
         passage: Passage {
             admission: &server.admission,
             started,
@@ -228,11 +233,11 @@ async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { target, decoded, passage, .. } = request;
+    let ObjectRequest { target, decoded, warnings, passage, .. } = request;
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &passage.record);
     }
-    Outcome { answered, verb: verb_name, target: Some(target), decoded, record: passage.record }
+    Outcome { answered, verb: verb_name, target: Some(target), decoded, warnings, record: passage.record }
 }
 
 /// Source: apiserver pkg/endpoints/request/requestinfo.go.

@@ -91,7 +91,11 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
             Route::Group((*group).to_owned())
         }
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {
-            in_version(group, version, rest, resources)
+            let found = in_version(group, version, rest, resources);
+            // Where there are only custom resources, an unknown path is nobody's.
+            let unknown = matches!(found, Route::NoResource) && resources.is_custom_group(group)
+                || matches!(found, Route::Version(..)) && resources.version(group, version).is_none();
+            if unknown { Route::NoPath } else { found }
         }
         _ => Route::NoPath,
     }

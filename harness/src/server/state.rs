@@ -15,7 +15,6 @@ use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::client::ServiceResolver;
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::ServiceReference;
-use crate::selector::{Labels, labels_of};
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -59,9 +58,8 @@ impl State {
 }
 
 impl ClusterState for State {
-    fn namespace_labels(&self, name: &str) -> Option<Labels> {
-        let namespace = self.storage.get("", "namespaces", "", name)?;
-        Some(labels_of(&namespace).unwrap_or_default())
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        self.storage.get("", "namespaces", "", name)
     }
 
     fn equivalent_resources(

@@ -21,7 +21,8 @@ const LONGEST_BASE: usize = 63 - SUFFIX;
 /// The resources whose strategy counts `metadata.generation`.
 ///
 /// Source: kubernetes pkg/registry, `PrepareForCreate` of each strategy.
-const COUNTED: [&str; 25] = [
+const COUNTED: [&str; 26] = [
+    "horizontalpodautoscalers.autoscaling",
     "pods",
     "replicationcontrollers",
     "podtemplates",
@@ -172,6 +173,11 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
     }
     if subresource == "status" {
         keep_all_but_status(object, old, resource);
+        if let (Some(quality), Some(status)) =
+            (old.pointer("/status/qosClass"), object.get_mut("status").and_then(Value::as_object_mut))
+        {
+            status.insert("qosClass".to_owned(), quality.clone());
+        }
     } else if resource.has_status() {
         keep(object, old, "status");
         if resource.gvr.group_resource() == "namespaces" {
@@ -238,12 +244,14 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
 ///
 /// # Errors
 /// 422 for what is wrong, 501 for what is not imitated.
-pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<Status>> {
+pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
-    let is_configuration =
-        group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural);
-    let errors =
-        if is_configuration { config::validate(object) } else { metadata::validate(object, resource) };
+    let is_configuration = is_configuration(resource);
+    let errors = match old {
+        Some(old) if is_configuration => config::validate_update(object, old),
+        None if is_configuration => config::validate(object),
+        Some(_) | None => metadata::validate(object, resource),
+    };
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
@@ -255,6 +263,24 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Result<(), Box<St
         return custom_resources::validate(object);
     }
     Ok(())
+}
+
+/// Whether these are webhook configurations.
+pub(super) fn is_configuration(resource: &Resource) -> bool {
+    let plural = resource.gvr.resource.as_str();
+    resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
+}
+
+/// What the server itself warns of.
+pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+    if !is_configuration(resource) {
+        return Vec::new();
+    }
+    let mut warnings = config::warnings(object);
+    if old.is_some() {
+        warnings.extend(config::update_warnings(object));
+    }
+    warnings
 }
 
 /// Whether the dispatcher can take the configuration over.

@@ -169,13 +169,19 @@ async fn attempt(
             }
         }
     } else {
+        // An unconditional update is one of the newest version, which validating webhooks see.
+        if metadata::text(&new, "resourceVersion").is_empty() {
+            metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
+        }
+        create::fill_in_namespace(&mut new, request)?;
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
             let kind = &resource.kind;
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
         }
-        strategy::validate(&new, &resource)?;
+        strategy::validate(&new, Some(&old), &resource)?;
+        request.warnings = strategy::warnings(&new, Some(&old), &resource);
     }
     attributes.object = Some(new);
     request.passage.validate(&attributes).await?;
@@ -274,9 +280,25 @@ fn merge(target: &mut Value, patch: &Value) {
     for (key, value) in patch {
         if value.is_null() {
             members.remove(key);
+        } else if let Some(member) = members.get_mut(key).filter(|member| !member.is_null()) {
+            merge(member, value);
         } else {
-            merge(members.entry(key.clone()).or_insert(Value::Null), value);
+            members.insert(key.clone(), without_nulls(value));
         }
+    }
+}
+
+/// What a merge adds has no null members, also not inside lists.
+///
+/// Source: evanphx json-patch merge.go, `pruneNils`.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! - `admit`: the version of the command; `target`: `in-process`, `envtest` or `cluster`;
 //! - `seconds`: how long it took, as everywhere below;
-//! - `counts`: `passed`, `flaky` (among the passed), `failed`, `skipped`, `not_run`;
+//! - `counts`: `passed`, `flaky` (among the passed), `failed`, `unsupported` (among the failed), `skipped`, `not_run`;
 //! - `audit_checks_not_made`: checks of audit annotations on a target that shows no audit log;
 //! - `features`: each with `path`, `name`, `scenarios` (those under no rule) and `rules` (each with `name`, `line`,
 //!   `scenarios`);
@@ -48,6 +48,7 @@ struct Counts {
     passed: usize,
     flaky: usize,
     failed: usize,
+    unsupported: usize,
     skipped: usize,
     not_run: usize,
 }
@@ -127,6 +128,7 @@ impl<'a> Report<'a> {
                 passed: counts.passed,
                 flaky: counts.flaky,
                 failed: counts.failed,
+                unsupported: counts.unsupported,
                 skipped: counts.skipped,
                 not_run: counts.not_run,
             },

@@ -20,8 +20,6 @@ pub(crate) enum Converter {
     Scheme,
     /// A custom resource whose versions differ in their name only: `spec.conversion.strategy: None`.
     CustomResource,
-    /// A custom resource that a webhook converts.
-    CustomResourceWebhook,
 }
 
 /// `object` in the version of `kind`.
@@ -47,7 +45,6 @@ pub(crate) fn convert(
             "request to convert CR to an invalid group/version: {}",
             kind.api_version()
         ))),
-        Converter::CustomResourceWebhook => Err(unsupported(&from, kind, " by a conversion webhook")),
         Converter::Scheme => by_scheme(object, &from, kind),
     }
 }
@@ -71,7 +68,7 @@ fn by_scheme(
         ) => horizontal_pod_autoscaler::to_version_1(object),
         ("Event", "Event", ("", "v1", "events.k8s.io", "v1")) => event::from_core(object),
         ("Event", "Event", ("events.k8s.io", "v1", "", "v1")) => event::to_core(object),
-        _ => return Err(unsupported(from, kind, "")),
+        _ => return Err(unsupported(from, kind)),
     };
     Ok(with_api_version(&converted, kind))
 }
@@ -85,8 +82,8 @@ fn with_api_version(object: &Value, kind: &GroupVersionKind) -> Value {
     object
 }
 
-fn unsupported(from: &GroupVersionKind, kind: &GroupVersionKind, how: &str) -> ConversionError {
-    Unsupported { what: format!("conversion of {from} to {kind}{how}") }.into()
+fn unsupported(from: &GroupVersionKind, kind: &GroupVersionKind) -> ConversionError {
+    Unsupported { what: format!("conversion of {from} to {kind}") }.into()
 }
 
 #[cfg(test)]
