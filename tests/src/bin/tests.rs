@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tests::cases;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
-use tests::cases;
 
 #[derive(Debug, Parser)]
 #[command(about)]
