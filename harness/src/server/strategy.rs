@@ -314,7 +314,7 @@ fn same_intent(object: &Value, old: &Value) -> bool {
 
 /// Whether an update may leave out the resource version.
 ///
-/// Source: see `CONDITIONAL`; apiextensions-apiserver pkg/registry/customresource/strategy.go.
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
