@@ -153,6 +153,7 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
     if !custom {
         remove_nulls(&mut object);
     }
+    metadata::without_unknown_members(&mut object);
     metadata::without_empty_members(&mut object);
     Ok(object)
 }

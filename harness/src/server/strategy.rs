@@ -225,7 +225,7 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
         }
     } else if resource.has_status() {
         keep(object, old, "status");
-        if resource.gvr.group_resource() == "namespaces" {
+        if resource.gvr.group_resource() == "namespaces" && subresource != "finalize" {
             keep(object, old, "spec");
         }
     }
@@ -370,6 +370,9 @@ pub(super) fn is_configuration(resource: &Resource) -> bool {
 
 /// What the server itself warns of.
 pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+    if resource.custom.is_some() {
+        return unqualified_finalizers(object, old);
+    }
     if !is_configuration(resource) {
         return Vec::new();
     }
@@ -378,6 +381,28 @@ pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource)
         warnings.extend(config::update_warnings(object));
     }
     warnings
+}
+
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and
+/// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
+fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let finalizers = |object: &Value| -> Vec<String> {
+        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = old.map(finalizers).unwrap_or_default();
+    let known = ["orphan", "foregroundDeletion", "kubernetes"];
+    finalizers(object)
+        .into_iter()
+        .filter(|name| !name.contains('/') && !known.contains(&name.as_str()) && !before.contains(name))
+        .map(|name| {
+            format!(
+                "metadata.finalizers: {}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
+                 with other finalizer writers",
+                Value::from(name)
+            )
+        })
+        .collect()
 }
 
 /// Whether the dispatcher can take the configuration over.
