@@ -11,6 +11,7 @@ use super::metadata;
 use crate::attributes::GroupVersionKind;
 use crate::config;
 use crate::status::{FieldError, Status};
+use crate::typed::check as check_fields;
 
 /// The most bytes that a body may have.
 ///
@@ -141,6 +142,12 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
             "{} in version \"{}\" cannot be handled as a {}: {why}",
             claimed.kind, claimed.version, kind.kind
         )));
+    }
+    if let (Some(members), false) = (object.as_object(), custom) {
+        check_fields(members, kind).map_err(|why| {
+            let (claimed, version) = (&kind.kind, &kind.version);
+            bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
+        })?;
     }
     metadata::check_types(&object, kind)?;
     if let Some(members) = object.as_object_mut() {

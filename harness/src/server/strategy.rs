@@ -396,9 +396,10 @@ fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
         .into_iter()
         .filter(|name| !name.contains('/') && !known.contains(&name.as_str()) && !before.contains(name))
         .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
             format!(
-                "metadata.finalizers: {}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
-                 with other finalizer writers",
+                "metadata.finalizers: {}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers",
                 Value::from(name)
             )
         })
