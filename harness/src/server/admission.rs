@@ -40,7 +40,7 @@ struct Webhooks {
 
 /// The configurations of one kind, read. What did not change is not read again.
 ///
-/// Source: apiserver pkg/admission/configuration/mutating_webhook_manager.go, `configurationsCache`.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache`.
 #[derive(Debug, Default)]
 struct Compiled {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,

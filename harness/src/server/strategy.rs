@@ -8,7 +8,7 @@ use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
 use crate::config::{self, ConfigError};
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, Status, Unsupported};
 
 /// The letters of generated names: no vowels, so that no words come to be.
 ///
@@ -138,7 +138,7 @@ pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         // The phase comes with the defaults, when the claim is read from the storage.
         "persistentvolumeclaims" => set_status(object, json!({})),
         "persistentvolumes" => {
-            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}))
+            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}));
         }
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
@@ -325,6 +325,15 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
 /// 422 for what is wrong, 501 for what is not imitated.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
+    if group == admission::GROUP && plural.contains("admissionpolic") {
+        // Stored, they would have no effect, and nobody would be told.
+        let what = format!("admission policies ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    if group == "apiregistration.k8s.io" {
+        let what = format!("aggregated API servers ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
     let is_configuration = is_configuration(resource);
     let mut errors = match old {
         Some(old) if is_configuration => config::validate_update(object, old),
