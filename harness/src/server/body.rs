@@ -12,6 +12,7 @@ use super::protobuf::{self, DecodeError, Envelope};
 use crate::attributes::GroupVersionKind;
 use crate::config;
 use crate::status::{FieldError, Status};
+use crate::typed::check as check_fields;
 
 /// The most bytes that a body may have.
 ///
@@ -194,6 +195,12 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
             claimed.kind, claimed.version, kind.kind
         )));
     }
+    if let (Some(members), false) = (object.as_object(), custom) {
+        check_fields(members, kind).map_err(|why| {
+            let (claimed, version) = (&kind.kind, &kind.version);
+            bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
+        })?;
+    }
     metadata::check_types(&object, kind)?;
     if let Some(members) = object.as_object_mut() {
         members.insert("apiVersion".to_owned(), kind.api_version().into());
@@ -205,6 +212,7 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
     if !custom {
         remove_nulls(&mut object);
     }
+    metadata::without_unknown_members(&mut object);
     metadata::without_empty_members(&mut object);
     Ok(object)
 }

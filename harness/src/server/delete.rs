@@ -206,11 +206,19 @@ fn check_preconditions(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// The options that admission sees: of a Pod, how long it really has.
+/// The options that admission sees: of a Pod, how long it really has; of a Namespace, which one it is.
 ///
-/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
+/// pkg/registry/core/namespace/storage/storage.go, `Delete`.
 fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
+    if resource == "namespaces"
+        && let Some(members) = options.as_object_mut()
+        && let Some(preconditions) =
+            members.entry("preconditions").or_insert_with(|| json!({})).as_object_mut()
+    {
+        preconditions.entry("uid").or_insert_with(|| metadata::text(marked, "uid").into());
+    }
     if resource == "pods"
         && !name.is_empty()
         && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")

@@ -28,11 +28,13 @@ pub(super) enum Marked {
 pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
     let mut object = stored.clone();
     if resource == "namespaces" {
-        if !metadata::is_deleting(&object) {
-            metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
-            if let Some(members) = object.as_object_mut() {
-                members.insert("status".to_owned(), json!({"phase": "Terminating"}));
-            }
+        // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
+        if metadata::is_deleting(&object) {
+            return Marked::Pending;
+        }
+        metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
+        if let Some(members) = object.as_object_mut() {
+            members.insert("status".to_owned(), json!({"phase": "Terminating"}));
         }
         return Marked::Changed { object, gone: false };
     }

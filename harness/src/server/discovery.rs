@@ -213,6 +213,11 @@ impl Resources {
                 None => groups.push((group, vec![version])),
             }
         }
+        for (group, versions) in &mut groups {
+            if self.is_custom_group(group) {
+                versions.sort_by_key(|version| std::cmp::Reverse(maturity(version)));
+            }
+        }
         groups
     }
 
@@ -305,6 +310,25 @@ impl Resources {
     }
 }
 
+/// How a version compares: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then what is written otherwise.
+///
+/// Source: apimachinery pkg/version/helpers.go, `CompareKubeAwareVersionStrings`.
+fn maturity(version: &str) -> (u8, u64, u64) {
+    let parse = || {
+        let rest = version.strip_prefix('v')?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (major, rest) = rest.split_at(end);
+        let (stage, minor) = match rest {
+            "" => (3, "0"),
+            _ if rest.starts_with("beta") => (2, rest.get(4..)?),
+            _ if rest.starts_with("alpha") => (1, rest.get(5..)?),
+            _ => return None,
+        };
+        Some((stage, major.parse().ok()?, minor.parse().ok()?))
+    };
+    parse().unwrap_or((0, 0, 0))
+}
+
 fn group_document(name: &str, versions: &[&str]) -> Value {
     let versions: Vec<Value> = versions
         .iter()
@@ -345,4 +369,17 @@ fn aggregated_resource(resource: &Resource) -> Value {
         entry["subresources"] = json!(subresources);
     }
     entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_versions_come_before_betas_and_newer_ones_before_older() {
+        let sorted = ["v10", "v2", "v1", "v2beta2", "v2beta1", "v1beta1", "v1alpha2", "foo"];
+        for pair in sorted.windows(2) {
+            assert!(maturity(pair[0]) > maturity(pair[1]), "{pair:?}");
+        }
+    }
 }

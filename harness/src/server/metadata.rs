@@ -67,6 +67,34 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
+/// What metadata may have; other members are not read.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
+const MEMBERS: [&str; 15] = [
+    "name",
+    "generateName",
+    "namespace",
+    "selfLink",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+];
+
+/// Takes unknown members out of the metadata.
+pub(super) fn without_unknown_members(object: &mut Value) {
+    if let Some(metadata) = metadata_mut(object) {
+        metadata.retain(|field, _| MEMBERS.contains(&field.as_str()));
+    }
+}
+
 /// Takes empty members out of the metadata, as its JSON form has none.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::answer::{Answer, List};
 use super::request::{ObjectRequest, Query};
 use super::storage::ObjectReader as _;
-use super::{create, metadata, scale};
+use super::{create, scale};
 use crate::selector::{Labels, Selector};
 use crate::status::{Status, Unsupported};
 
@@ -35,6 +35,7 @@ pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     if is_watch(&request.query) {
         return Err(Box::new(Status::unsupported(&Unsupported { what: "watches".to_owned() })));
     }
+    check_list_options(&request.query)?;
     let resource = &request.target.resource;
     Ok(Answer::List(List {
         api_version: resource.kind.api_version(),
@@ -43,6 +44,30 @@ pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
         items: selected(request)?,
         typed_items: resource.custom.is_some(),
     }))
+}
+
+/// A list is whole, whatever its `limit`; it has no second page.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`, and pkg/storage/interfaces.go.
+fn check_list_options(query: &Query) -> Result<(), Box<Status>> {
+    let limit = query.first("limit").unwrap_or_default();
+    if !limit.is_empty() && limit.parse::<i64>().is_err() {
+        let message = format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(limit));
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    if query.first("continue").is_some_and(|token| !token.is_empty()) {
+        let what = "the second page of a list (continue)".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    let version = query.first("resourceVersion").unwrap_or_default();
+    if !version.is_empty() && version.parse::<u64>().is_err() {
+        let text = Value::from(version);
+        return Err(Box::new(Status::bad_request(format!(
+            "invalid resource version: resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: \
+             invalid syntax"
+        ))));
+    }
+    Ok(())
 }
 
 /// Whether the query asks for a watch instead of a list.
@@ -55,7 +80,10 @@ pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<Vec<Arc<Value>>, B
     let target = &request.target;
     let resource = &target.resource;
     let labels = label_selector(request.query.first("labelSelector").unwrap_or_default())?;
-    let fields = field_selector(request.query.first("fieldSelector").unwrap_or_default())?;
+    let fields = field_selector(
+        request.query.first("fieldSelector").unwrap_or_default(),
+        &resource.gvr.group_resource(),
+    )?;
     let state = &request.server.state;
     let stored = state.storage.list(resource.storage_group(), &resource.gvr.resource, &target.namespace);
     stored
@@ -66,21 +94,77 @@ pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<Vec<Arc<Value>>, B
         .collect()
 }
 
-/// One requirement of a field selector: on the name or the namespace.
+/// One requirement of a field selector.
 struct FieldRequirement {
-    field: String,
+    /// A JSON pointer.
+    pointer: String,
     equal: bool,
     value: String,
 }
 
 impl FieldRequirement {
     fn matches(&self, object: &Value) -> bool {
-        (metadata::text(object, &self.field) == self.value) == self.equal
+        let found = match object.pointer(&self.pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(true)) => "true".to_owned(),
+            Some(Value::Number(number)) => number.to_string(),
+            Some(Value::Null | Value::Bool(false) | Value::Array(_) | Value::Object(_)) | None => {
+                unset(&self.pointer).to_owned()
+            }
+        };
+        (found == self.value) == self.equal
     }
 }
 
-/// Source: apimachinery pkg/fields/selector.go; the fields that every resource has.
-fn field_selector(text: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
+/// What a field that an object does not have is compared as.
+fn unset(pointer: &str) -> &'static str {
+    match pointer {
+        "/spec/unschedulable" | "/spec/hostNetwork" => "false",
+        "/status/replicas" | "/status/succeeded" => "0",
+        _ => "",
+    }
+}
+
+/// Whether a selector may name this field beside the name and the namespace.
+///
+/// Source: kubernetes pkg/apis/core/v1/conversion.go, pkg/apis/apps/v1/conversion.go and
+/// pkg/apis/certificates/v1/conversion.go, `AddFieldLabelConversionFunc`.
+fn selectable(resource: &str, path: &str) -> bool {
+    let fields: &[&str] = match resource {
+        "pods" => &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+        "nodes" => &["spec.unschedulable"],
+        "namespaces" => &["status.phase"],
+        "secrets" => &["type"],
+        "events" => &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "type",
+        ],
+        "replicationcontrollers" | "replicasets.apps" => &["status.replicas"],
+        "certificatesigningrequests.certificates.k8s.io" => &["spec.signerName"],
+        _ => &[],
+    };
+    fields.contains(&path)
+}
+
+/// Source: apimachinery pkg/fields/selector.go, `parseSelector`.
+fn field_selector(text: &str, resource: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
     let mut requirements = Vec::new();
     for term in text.split(',').filter(|term| !term.is_empty()) {
         let split =
@@ -89,16 +173,14 @@ fn field_selector(text: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
             let message = format!("invalid selector: '{text}'; can't understand '{term}'");
             return Err(Box::new(Status::bad_request(message)));
         };
-        let Some(field) =
-            path.strip_prefix("metadata.").filter(|field| ["name", "namespace"].contains(field))
-        else {
+        if !["metadata.name", "metadata.namespace"].contains(&path) && !selectable(resource, path) {
             return Err(Box::new(Status::bad_request(format!(
                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                 Value::from(path)
             ))));
-        };
+        }
         requirements.push(FieldRequirement {
-            field: field.to_owned(),
+            pointer: format!("/{}", path.replace('.', "/")),
             equal: operator != "!=",
             value: value.to_owned(),
         });
@@ -110,6 +192,10 @@ fn field_selector(text: &str) -> Result<Vec<FieldRequirement>, Box<Status>> {
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Parse`.
 fn label_selector(text: &str) -> Result<Selector, Box<Status>> {
+    if terms(text).iter().any(|term| term.contains(['<', '>'])) {
+        let what = "label selectors with < or >".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
     let mut expressions = Vec::new();
     let mut expression = |key: &str, operator: &str, values: Vec<&str>| {
         expressions.push(serde_json::json!({"key": key.trim(), "operator": operator, "values": values}));

@@ -43,8 +43,9 @@ impl RequestInfo {
             _ => (of_method(method), rest),
         };
         let (namespace, rest) = match rest {
-            ["namespaces", namespace] => (*namespace, rest),
-            ["namespaces", namespace, "status" | "finalize", ..] => (*namespace, rest),
+            ["namespaces", namespace] | ["namespaces", namespace, "status" | "finalize", ..] => {
+                (*namespace, rest)
+            }
             ["namespaces", namespace, of_namespace @ ..] => (*namespace, of_namespace),
             _ => ("", rest),
         };
@@ -52,7 +53,7 @@ impl RequestInfo {
         let mut name = part(1).to_owned();
         if name.is_empty() && verb == "get" {
             verb = if super::read::is_watch(query) { "watch" } else { "list" };
-            name = only_name(query.first("fieldSelector").unwrap_or_default()).to_owned();
+            only_name(query.first("fieldSelector").unwrap_or_default()).clone_into(&mut name);
         }
         if name.is_empty() && verb == "delete" {
             verb = "deletecollection";
@@ -84,11 +85,11 @@ fn of_method(method: &Method) -> &'static str {
 
 /// The name that a field selector asks for; empty if it asks for none.
 fn only_name(selector: &str) -> &str {
-    let names = selector.split(',').filter_map(|term| {
+    let mut names = selector.split(',').filter_map(|term| {
         let (field, value) = term.split_once("==").or_else(|| term.split_once('='))?;
         (field == "metadata.name").then_some(value)
     });
-    names.last().unwrap_or_default()
+    names.next_back().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
 use crate::config::{self, ConfigError};
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, Status, Unsupported};
 
 /// The letters of generated names: no vowels, so that no words come to be.
 ///
@@ -138,7 +138,7 @@ pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         // The phase comes with the defaults, when the claim is read from the storage.
         "persistentvolumeclaims" => set_status(object, json!({})),
         "persistentvolumes" => {
-            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}))
+            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}));
         }
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
@@ -225,7 +225,7 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
         }
     } else if resource.has_status() {
         keep(object, old, "status");
-        if resource.gvr.group_resource() == "namespaces" {
+        if resource.gvr.group_resource() == "namespaces" && subresource != "finalize" {
             keep(object, old, "spec");
         }
     }
@@ -314,7 +314,7 @@ fn same_intent(object: &Value, old: &Value) -> bool {
 
 /// Whether an update may leave out the resource version.
 ///
-/// Source: see `CONDITIONAL`; apiextensions-apiserver pkg/registry/customresource/strategy.go.
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
@@ -325,6 +325,15 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
 /// 422 for what is wrong, 501 for what is not imitated.
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
+    if group == admission::GROUP && plural.contains("admissionpolic") {
+        // Stored, they would have no effect, and nobody would be told.
+        let what = format!("admission policies ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    if group == "apiregistration.k8s.io" {
+        let what = format!("aggregated API servers ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
     let is_configuration = is_configuration(resource);
     let mut errors = match old {
         Some(old) if is_configuration => config::validate_update(object, old),
@@ -370,6 +379,9 @@ pub(super) fn is_configuration(resource: &Resource) -> bool {
 
 /// What the server itself warns of.
 pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+    if resource.custom.is_some() {
+        return unqualified_finalizers(object, old);
+    }
     if !is_configuration(resource) {
         return Vec::new();
     }
@@ -378,6 +390,29 @@ pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource)
         warnings.extend(config::update_warnings(object));
     }
     warnings
+}
+
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and
+/// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
+fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let finalizers = |object: &Value| -> Vec<String> {
+        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = old.map(finalizers).unwrap_or_default();
+    let known = ["orphan", "foregroundDeletion", "kubernetes"];
+    finalizers(object)
+        .into_iter()
+        .filter(|name| !name.contains('/') && !known.contains(&name.as_str()) && !before.contains(name))
+        .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            format!(
+                "metadata.finalizers: {}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers",
+                Value::from(name)
+            )
+        })
+        .collect()
 }
 
 /// Whether the dispatcher can take the configuration over.
