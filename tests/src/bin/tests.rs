@@ -8,6 +8,8 @@ use clap::{Parser, Subcommand};
 use tests::record::record;
 use tests::server::Server;
 use tests::cases;
+use tests::coverage::Coverage;
+use tests::known_differences::KnownDifferences;
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -20,6 +22,8 @@ struct Tools {
 enum Tool {
     /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
     Record(Record),
+    /// Tell section by section which statements of tests/behaviours.md the cases prove
+    Coverage,
 }
 
 #[derive(Debug, clap::Args)]
@@ -42,6 +46,7 @@ struct Record {
 async fn main() -> ExitCode {
     let done = match Tools::parse().tool {
         Tool::Record(arguments) => recorded(arguments).await,
+        Tool::Coverage => coverage(),
     };
     match done {
         Ok(code) => code,
@@ -50,6 +55,16 @@ async fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let statements = cases::folder().with_file_name("behaviours.md");
+    let coverage = Coverage::count(&statements, &cases::folder(), &KnownDifferences::read()?)?;
+    anstream::println!("{}", coverage.table());
+    for (statement, case) in &coverage.unknown {
+        anstream::eprintln!("{case} proves {statement}, which is no statement");
+    }
+    Ok(if coverage.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
