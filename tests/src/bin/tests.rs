@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tests::record::record;
-use tests::server::Server;
 use tests::cases;
 use tests::coverage::Coverage;
 use tests::difference::side_by_side;
 use tests::differential::{Search, search};
 use tests::known_differences::KnownDifferences;
+use tests::record::record;
+use tests::server::Server;
 
 #[derive(Debug, Parser)]
 #[command(about)]

@@ -68,8 +68,15 @@ pub async fn search(server: &Server, search: Search, tell: impl Fn(u64)) -> Resu
     Ok(found)
 }
 
+/// A situation's number, and what was seen on the real server and in process.
+type Pair = (u64, Result<Seen, RunError>, Result<Value, RunError>);
+
 /// The numbers of the situations that differ. One look at the metrics of the shared server serves the whole batch.
-async fn differing(server: &Server, documents: &[(u64, Value)], jobs: usize) -> Result<Vec<u64>, ServerError> {
+async fn differing(
+    server: &Server,
+    documents: &[(u64, Value)],
+    jobs: usize,
+) -> Result<Vec<u64>, ServerError> {
     let mut runs = futures::stream::iter(documents)
         .map(|(number, document)| async move {
             let text = yaml::write(document);
@@ -78,16 +85,15 @@ async fn differing(server: &Server, documents: &[(u64, Value)], jobs: usize) -> 
             (*number, seen, own)
         })
         .buffer_unordered(jobs);
-    let mut pairs: Vec<(u64, Result<Seen, RunError>, Result<Value, RunError>)> = Vec::new();
+    let mut pairs: Vec<Pair> = Vec::new();
     while let Some(pair) = runs.next().await {
         pairs.push(pair);
     }
     let exposition = server.metrics().await?;
     let differing = pairs.into_iter().filter(|(_, seen, own)| match (seen, own) {
         (Ok(seen), Ok(own)) => seen.masked(&exposition) != *own,
-        // What neither can run says nothing; what only one can, much.
-        (Err(_), Err(_)) => false,
-        (Ok(_), Err(_)) | (Err(_), Ok(_)) => true,
+        // A situation that cannot be run is one that must not have been made.
+        (Err(_), _) | (_, Err(_)) => true,
     });
     let mut numbers: Vec<u64> = differing.map(|(number, _, _)| number).collect();
     numbers.sort_unstable();
@@ -104,7 +110,7 @@ async fn difference(server: &Server, document: &Value) -> Result<Option<Vec<Diff
         (Ok(seen), Ok(own)) => (seen.masked(&server.metrics().await?), own),
         (Ok(_), Err(error)) => (Value::from("it runs"), of_error(error)),
         (Err(error), Ok(_)) => (of_error(error), Value::from("it runs")),
-        (Err(_), Err(_)) => return Ok(None),
+        (Err(one), Err(other)) => (of_error(one), Value::from(format!("neither runs: {other}"))),
     };
     let found = differences(&expected, &actual);
     Ok(if found.is_empty() { None } else { Some(found) })

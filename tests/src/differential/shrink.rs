@@ -55,7 +55,9 @@ fn smaller(document: &Value) -> Vec<Value> {
             candidates.push(candidate);
         }
     }
-    for (list, needed) in [("webhooks", &["name", "type"][..]), ("requests", &["verb", "resource", "name", "body", "patch"])] {
+    for (list, needed) in
+        [("webhooks", &["name", "type"][..]), ("requests", &["verb", "resource", "name", "body", "patch"])]
+    {
         for (index, item) in document[list].as_array().into_iter().flatten().enumerate() {
             for field in item.as_object().into_iter().flatten().map(|(field, _)| field) {
                 if !needed.contains(&field.as_str()) && !is_kept(field, item) {
@@ -67,7 +69,9 @@ fn smaller(document: &Value) -> Vec<Value> {
                 }
             }
             let operations = item.pointer("/behaviour/patch/operations").and_then(Value::as_array);
-            for operation in 0..operations.map_or(0, |operations| if operations.len() > 1 { operations.len() } else { 0 }) {
+            for operation in
+                0..operations.map_or(0, |operations| if operations.len() > 1 { operations.len() } else { 0 })
+            {
                 let mut candidate = document.clone();
                 let operations = candidate[list][index].pointer_mut("/behaviour/patch/operations");
                 if let Some(operations) = operations.and_then(Value::as_array_mut) {

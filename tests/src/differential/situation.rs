@@ -44,7 +44,8 @@ pub(crate) fn situation(random: &mut Random) -> Value {
     let webhooks: Vec<Value> =
         (0..count).map(|number| webhook(random, number, subject, &mut risky)).collect();
     let count = random.between(2, 6);
-    let requests: Vec<Value> = (0..count).map(|number| request(random, number, subject, has_second)).collect();
+    let requests: Vec<Value> =
+        (0..count).map(|number| request(random, number, subject, has_second)).collect();
     json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
 }
 
@@ -83,7 +84,11 @@ fn webhook(random: &mut Random, number: usize, subject: Subject, risky: &mut u64
     let behaviour = if is_risky && !is_mutating {
         let wait = *risky * 250;
         *risky += 1;
-        if wait == 0 { behaviour } else { json!({"timeout": {"hang": format!("{wait}ms"), "then": behaviour}}) }
+        if wait == 0 {
+            behaviour
+        } else {
+            json!({"timeout": {"hang": format!("{wait}ms"), "then": behaviour}})
+        }
     } else {
         behaviour
     };
@@ -112,7 +117,8 @@ fn webhook(random: &mut Random, number: usize, subject: Subject, risky: &mut u64
         webhook["namespaceSelector"] = selector(random);
     }
     if random.chance(20) {
-        webhook["admissionReviewVersions"] = random.pick(&[&["v1beta1"][..], &["v1beta1", "v1"], &["v9", "v1"]]).into();
+        webhook["admissionReviewVersions"] =
+            random.pick(&[&["v1beta1"][..], &["v1beta1", "v1"], &["v9", "v1"]]).into();
     }
     if random.chance(20) {
         webhook["sideEffects"] = json!("NoneOnDryRun");
@@ -173,7 +179,9 @@ fn request(random: &mut Random, number: usize, subject: Subject, has_second: boo
         Subject::Autoscaler => {
             ("autoscaling/v2/horizontalpodautoscalers", "autoscaling/v2", "HorizontalPodAutoscaler")
         }
-        Subject::Widget if random.chance(50) => ("<id>.example.com/v1/widgets", "<id>.example.com/v1", "Widget"),
+        Subject::Widget if random.chance(50) => {
+            ("<id>.example.com/v1/widgets", "<id>.example.com/v1", "Widget")
+        }
         Subject::Widget => ("<id>.example.com/v2/widgets", "<id>.example.com/v2", "Widget"),
     };
     let name = random.pick(&["x", "y"]);
@@ -206,7 +214,8 @@ fn request(random: &mut Random, number: usize, subject: Subject, has_second: boo
             } else {
                 request["patch"] = json!("json");
                 let path = format!("/metadata/labels/{}", random.pick(&KEYS));
-                request["body"] = json!([{"op": random.pick(&["add", "remove", "replace"]), "path": path, "value": "1"}]);
+                request["body"] =
+                    json!([{"op": random.pick(&["add", "remove", "replace"]), "path": path, "value": "1"}]);
             }
         }
         7 if subject == Subject::Deployment || subject == Subject::Widget => {
