@@ -48,7 +48,7 @@ pub async fn replay(
 }
 
 /// Compares with the nearest alternative of the recording.
-fn compare(place: &str, text: &str, recording: &Recording, actual: &Value) -> Verdict {
+pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &Value) -> Verdict {
     let nearest = recording
         .alternatives
         .iter()

@@ -45,6 +45,9 @@ pub enum RunError {
     /// A request has no audit event.
     #[error("request {0} has no audit event")]
     NoAuditEvent(usize),
+    /// The run came to an end of its own.
+    #[error("the run ended: {0}")]
+    Ended(String),
 }
 
 impl From<fake_webhooks::StartError> for RunError {

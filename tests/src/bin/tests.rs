@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tests::cases;
 use tests::coverage::Coverage;
-use tests::difference::side_by_side;
-use tests::differential::{Search, search};
+use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
@@ -24,29 +23,10 @@ struct Tools {
 enum Tool {
     /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
     Record(Record),
+    /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
+    Differential(Differential),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
-    /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and fail where they differ
-    Differential(Differential),
-}
-
-#[derive(Debug, clap::Args)]
-struct Differential {
-    /// The same seed gives the same situations; without it a new one, which is printed
-    #[arg(long)]
-    seed: Option<u64>,
-    /// How many situations
-    #[arg(long, default_value_t = 300)]
-    cases: u64,
-    /// The number of the first situation
-    #[arg(long, default_value_t = 0)]
-    first: u64,
-    /// Situations at a time
-    #[arg(long, default_value_t = 8)]
-    jobs: usize,
-    /// Where a case.yaml is written for each difference
-    #[arg(long, default_value = "target/differences")]
-    into: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -65,12 +45,31 @@ struct Record {
     cases: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct Differential {
+    /// From which all situations follow; a fresh one, which is printed, if there is none
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many situations
+    #[arg(long, default_value_t = 300)]
+    cases: u64,
+    /// The number of the first situation
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Situations at a time
+    #[arg(long, default_value_t = 16)]
+    jobs: usize,
+    /// Where cases are written that show a difference
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let done = match Tools::parse().tool {
         Tool::Record(arguments) => recorded(arguments).await,
+        Tool::Differential(arguments) => searched(arguments).await,
         Tool::Coverage => coverage(),
-        Tool::Differential(arguments) => differential(arguments).await,
     };
     match done {
         Ok(code) => code,
@@ -89,24 +88,6 @@ fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
         anstream::eprintln!("{case} proves {statement}, which is no statement");
     }
     Ok(if coverage.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-async fn differential(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    // Half of a random uuid is as random as it gets.
-    let seed = arguments.seed.unwrap_or_else(|| uuid::Uuid::new_v4().as_u64_pair().1 >> 16);
-    anstream::println!("seed {seed}");
-    let server = Server::apiserver().await?;
-    let wanted = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs };
-    let found = search(&server, wanted, |done| anstream::println!("{done} situations")).await?;
-    for found in &found {
-        let folder = arguments.into.join(format!("{seed}-{}", found.situation));
-        fs::create_dir_all(&folder)?;
-        let path = folder.join("case.yaml");
-        fs::write(&path, &found.case)?;
-        anstream::println!("{}:\n{}", path.display(), side_by_side(&found.differences));
-    }
-    anstream::println!("{} situations, {} differ", arguments.cases, found.len());
-    Ok(if found.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -142,4 +123,19 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     }
     anstream::println!("{total} cases, {changed} changed, {failed} failed");
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seed = arguments.seed.unwrap_or_else(|| {
+        let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+        // Short enough to be typed again.
+        (high ^ low) >> 32
+    });
+    let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
+    let search = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs, out };
+    anstream::println!("seed {seed}, {} situations", search.cases);
+    let started = std::time::Instant::now();
+    let found = search.run(&KnownDifferences::read()?, &|line| anstream::println!("{line}")).await?;
+    anstream::println!("{found} (seed {seed}, {} s)", started.elapsed().as_secs());
+    Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

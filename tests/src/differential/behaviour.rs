@@ -1,101 +1,83 @@
-//! What the webhooks of a random situation do.
+//! Random behaviours of webhooks, as `case.yaml` writes them.
 
 use serde_json::{Value, json};
 
-use super::random::Random;
-use super::situation::labels;
+use super::situation::Generator;
+use super::webhooks::Leave;
 
-/// A behaviour, and whether it may refuse a request.
-pub(super) fn behaviour(random: &mut Random, is_mutating: bool) -> (Value, bool) {
-    match random.below(100) {
-        0..25 => (json!({"allow": remarks(random)}), false),
-        25..35 => (deny(random), true),
-        35..47 => (misanswer(random), true),
-        47..52 => {
-            let (one, is_one_risky) = plain(random, is_mutating);
-            let (other, is_other_risky) = plain(random, is_mutating);
-            (json!({"sequence": [one, other]}), is_one_risky || is_other_risky)
+const WARNINGS: [&str; 5] = ["one", "two", "say \"please\"", "", "drei ä"];
+
+/// What one webhook does.
+pub(crate) fn behaviour(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
+    if generator.random.chance(10) {
+        let count = generator.random.between(2, 3);
+        return json!({"sequence": (0..count).map(|_| single(generator, is_mutating, leave)).collect::<Vec<_>>()});
+    }
+    single(generator, is_mutating, leave)
+}
+
+/// Whether the failure policy matters for this behaviour.
+pub(crate) fn may_fail(behaviour: &Value) -> bool {
+    behaviour.to_string().contains("bad-response")
+}
+
+fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
+    let choices: &[(usize, &str)] = if is_mutating {
+        &[
+            (18, "allow"),
+            (42, "patch"),
+            (10, "always-mutate"),
+            (6, "non-idempotent"),
+            (8, "when"),
+            (5, "deny"),
+            (6, "bad-response"),
+            (3, "sidecar"),
+            (2, "container-env"),
+        ]
+    } else {
+        &[(65, "allow"), (18, "deny"), (14, "bad-response"), (3, "patch")]
+    };
+    match generator.random.weighted(choices) {
+        "patch" if is_mutating || leave.refuse => {
+            let parameters = json!({"operations": operations(generator)});
+            json!({"patch": spoken(generator, leave, parameters)})
         }
-        _ if is_mutating => mutation(random),
-        _ => (json!("allow"), false),
-    }
-}
-
-fn plain(random: &mut Random, is_mutating: bool) -> (Value, bool) {
-    match random.below(4) {
-        0 => (deny(random), true),
-        1 if is_mutating => mutation(random),
-        2 => (misanswer(random), true),
-        _ => (json!("allow"), false),
-    }
-}
-
-fn mutation(random: &mut Random) -> (Value, bool) {
-    match random.below(10) {
-        0 | 1 => (json!({"always-mutate": {"labels": labels(random), "annotations": labels(random)}}), false),
-        2..4 => (json!({"non-idempotent": {"annotation": random.pick(&["a", "n"])}}), false),
-        4 => {
-            let pointer = format!("/metadata/labels/{}", random.pick(&["a", "b"]));
-            let question = if random.chance(50) { "present" } else { "absent" };
-            let then = json!({"patch": {"operations": [operation(random)]}});
-            (json!({"when": {"if": {question: pointer}, "then": then}}), true)
+        "always-mutate" => json!({"always-mutate": {
+            "labels": generator.labels(70), "annotations": {generator.key(): generator.value()},
+        }}),
+        "non-idempotent" => json!("non-idempotent"),
+        "when" => {
+            let condition = if generator.random.chance(50) { "present" } else { "absent" };
+            let pointer = pointer(generator);
+            json!({"when": {
+                "if": {condition: pointer}, "then": {"patch": {"operations": operations(generator)}},
+                "otherwise": {"patch": {"operations": operations(generator)}},
+            }})
         }
-        _ => {
-            let count = random.between(1, 3);
-            let operations: Vec<Value> = (0..count).map(|_| operation(random)).collect();
-            let mut patch = remarks(random);
-            patch["operations"] = json!(operations);
-            (json!({"patch": patch}), true)
-        }
+        "deny" if leave.refuse => deny(generator, leave),
+        "bad-response" => bad_response(generator),
+        "sidecar" => json!("sidecar"),
+        "container-env" => json!("container-env"),
+        _ => json!({"allow": spoken(generator, leave, json!({}))}),
     }
 }
 
-fn operation(random: &mut Random) -> Value {
-    let key = random.pick(&["a", "b", "c"]);
-    let value = random.pick(&["1", "2", "x"]);
-    match random.below(10) {
-        0..3 => json!({"op": "add", "path": "/metadata/labels", "value": {key: value}}),
-        3 => json!({"op": "add", "path": format!("/metadata/labels/{key}"), "value": value}),
-        4 => json!({"op": "add", "path": "/metadata/annotations", "value": {key: value}}),
-        5 => json!({"op": "replace", "path": format!("/metadata/labels/{key}"), "value": value}),
-        6 => json!({"op": "remove", "path": format!("/metadata/labels/{key}")}),
-        7 => json!({"op": "test", "path": format!("/metadata/labels/{key}"), "value": value}),
-        8 => json!({"op": "add", "path": "/metadata/finalizers", "value": [format!("example.com/{key}")]}),
-        _ => json!({"op": "add", "path": "/metadata/annotations", "value": {}}),
+fn deny(generator: &mut Generator<'_>, leave: Leave) -> Value {
+    let mut deny = json!({});
+    if generator.random.chance(60) {
+        deny["code"] = json!(generator.random.one_of(&[403, 400, 409, 422, 500, 503, 418, 200, 0, 399, 600]));
     }
+    if generator.random.chance(50) {
+        deny["message"] = json!(generator.random.one_of(&["not today", "no: <id>", "a\nb"]));
+    }
+    if generator.random.chance(40) {
+        deny["reason"] = json!(generator.random.one_of(&["Forbidden", "NoReason", "Invalid"]));
+    }
+    json!({"deny": spoken(generator, leave, deny)})
 }
 
-fn remarks(random: &mut Random) -> Value {
-    let mut remarks = json!({});
-    if random.chance(30) {
-        remarks["warnings"] = json!([random.pick(&["one", "two", "two \"words\""])]);
-    }
-    if random.chance(30) {
-        let key = random.pick(&["key", "other", "bad key", "a/b"]);
-        remarks["auditAnnotations"] = json!({key: random.pick(&["1", "2"])});
-    }
-    remarks
-}
-
-fn deny(random: &mut Random) -> Value {
-    let mut deny = remarks(random);
-    if random.chance(60) {
-        deny["code"] = json!(random.pick(&[0, 200, 399, 400, 403, 409, 422, 500, 599, 601]));
-    }
-    if random.chance(50) {
-        deny["reason"] = json!(random.pick(&["Forbidden", "Odd", "Conflict"]));
-    }
-    if random.chance(60) {
-        deny["message"] = json!(random.pick(&["not today", "say \"please\"", "é"]));
-    }
-    json!({"deny": deny})
-}
-
-fn misanswer(random: &mut Random) -> Value {
-    if random.chance(30) {
-        return json!({"bad-response": {"status": random.pick(&[204, 301, 400, 401, 403, 404, 418, 429, 500, 503])}});
-    }
-    json!({"bad-response": random.pick(&[
+fn bad_response(generator: &mut Generator<'_>) -> Value {
+    let known = [
         "not-json",
         "empty",
         "no-response",
@@ -105,5 +87,68 @@ fn misanswer(random: &mut Random) -> Value {
         "patch-without-patch-type",
         "undecodable-patch",
         "patch-that-does-not-apply",
-    ])})
+        "status",
+    ];
+    match generator.random.one_of(&known) {
+        "status" => {
+            json!({"bad-response": {"status": generator.random.one_of(&[400, 403, 404, 500, 502, 503])}})
+        }
+        other => json!({"bad-response": other}),
+    }
+}
+
+/// With warnings and audit annotations, perhaps.
+fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) -> Value {
+    if leave.warn && generator.random.chance(25) {
+        parameters["warnings"] = json!(generator.random.some_of(&WARNINGS));
+    }
+    if generator.random.chance(25) {
+        let keys = ["reason", "a.b", "x_y-z", "Upper"];
+        let annotations: serde_json::Map<String, Value> = generator
+            .random
+            .some_of(&keys)
+            .into_iter()
+            .map(|key| (key.to_owned(), json!(generator.random.one_of(&["yes", "", "two words"]))))
+            .collect();
+        parameters["auditAnnotations"] = Value::Object(annotations);
+    }
+    parameters
+}
+
+fn operations(generator: &mut Generator<'_>) -> Vec<Value> {
+    (0..generator.random.weighted(&[(5, 0), (65, 1), (22, 2), (8, 3)]))
+        .map(|_| operation(generator))
+        .collect()
+}
+
+fn operation(generator: &mut Generator<'_>) -> Value {
+    let value = json!(generator.value());
+    match generator.random.below(20) {
+        0..=4 => json!({"op": "add", "path": "/metadata/labels", "value": generator.labels(90)}),
+        5 => json!({"op": "add", "path": "/metadata/annotations", "value": generator.labels(70)}),
+        6..=8 => json!({"op": "add", "path": pointer(generator), "value": value}),
+        9 | 10 => json!({"op": "replace", "path": pointer(generator), "value": value}),
+        11 => json!({"op": "remove", "path": pointer(generator)}),
+        12 => json!({"op": "test", "path": pointer(generator), "value": value}),
+        13 => json!({"op": "copy", "from": pointer(generator), "path": pointer(generator)}),
+        14 => json!({"op": "move", "from": pointer(generator), "path": pointer(generator)}),
+        15 | 16 => json!({"op": "add", "path": "/data", "value": {"k": value}}),
+        17 => json!({"op": "add", "path": "/spec", "value": {"size": generator.random.below(3)}}),
+        18 => json!({"op": "add", "path": "/metadata/finalizers", "value": ["example.com/keep"]}),
+        _ => {
+            json!({"op": "add", "path": "/metadata/labels/env", "value": generator.random.one_of(&["a", "b", "not valid"])})
+        }
+    }
+}
+
+/// A place that many objects have.
+fn pointer(generator: &mut Generator<'_>) -> String {
+    let key = generator.key().replace('/', "~1");
+    match generator.random.below(8) {
+        0..=3 => format!("/metadata/labels/{key}"),
+        4 => format!("/metadata/annotations/{key}"),
+        5 => "/data/k".to_owned(),
+        6 => "/spec/size".to_owned(),
+        _ => "/metadata/labels".to_owned(),
+    }
 }

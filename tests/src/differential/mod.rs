@@ -1,117 +1,211 @@
-//! Random situations on both servers: a search for the cases that nobody thought of.
+//! Random situations on both servers: a search for differences that nobody thought of.
+//!
+//! Situation `k` of a seed depends on both numbers only. It is a case like those that people write, run by the same
+//! code, and compared by the same code with what the real server did at the same time.
 
 mod behaviour;
+mod judgement;
 mod random;
+mod requests;
 mod shrink;
 mod situation;
+mod webhooks;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use crate::difference::{Difference, differences};
-use crate::run::{Manner, RunError, Seen, run, run_in_process};
+use crate::known_differences::KnownDifferences;
+use crate::replay::{Verdict, compare};
 use crate::server::{Server, ServerError};
 use crate::yaml;
-use random::Random;
+use judgement::{Judgement, Pair, judged, run_both};
+pub use situation::Situation;
 
-/// Which situations, and how they are run.
-#[derive(Clone, Copy, Debug)]
+/// What to search, and how.
+#[derive(Clone, Debug)]
 pub struct Search {
-    /// The same seed gives the same situations.
+    /// From which all situations follow.
     pub seed: u64,
     /// The number of the first situation.
     pub first: u64,
-    /// How many.
+    /// How many situations.
     pub cases: u64,
     /// How many at a time.
     pub jobs: usize,
+    /// Where cases are written that show a difference: `<out>/seed-<N>-<k>/case.yaml`.
+    pub out: PathBuf,
 }
 
-/// A situation in which admit does not do what kube-apiserver does.
-#[derive(Debug)]
+/// What a search came to.
+#[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Its number.
-    pub situation: u64,
-    /// It, as `case.yaml`, as small as it could be made.
-    pub case: String,
-    /// Where the two differ.
-    pub differences: Vec<Difference>,
+    /// Situations in which both servers did the same.
+    pub passed: u64,
+    /// Situations in which they did not, twice.
+    pub failed: u64,
+    /// Situations in which they did not, but did when asked again: the real server does one thing or another.
+    pub wavering: u64,
+    /// Situations that could not be run on the real server.
+    pub not_run: u64,
+    /// How often a feature was drawn that is left out.
+    pub left_out: BTreeMap<String, usize>,
+    /// How many situations differ first in which place.
+    pub places: BTreeMap<String, u64>,
 }
 
-/// Runs the situations on both servers; `tell` hears how many are done.
-///
-/// # Errors
-/// The real server cannot be asked.
-pub async fn search(server: &Server, search: Search, tell: impl Fn(u64)) -> Result<Vec<Found>, ServerError> {
-    const BATCH: u64 = 100;
-    let mut found = Vec::new();
-    let mut start = 0;
-    while start < search.cases {
-        let end = (start + BATCH).min(search.cases);
-        let documents: Vec<(u64, Value)> = (start..end)
-            .map(|number| search.first + number)
-            .map(|number| (number, situation::situation(&mut Random::of(search.seed, number))))
-            .collect();
-        for number in differing(server, &documents, search.jobs).await? {
-            let Some((_, document)) = documents.iter().find(|(known, _)| *known == number) else { continue };
-            // What differs once differs always, unless the machine was too busy for the times of a situation.
-            if let Some(confirmed) = difference(server, document).await? {
-                let (document, differences) = shrink::shrink(server, document.clone(), confirmed).await?;
-                found.push(Found { situation: number, case: yaml::write(&document), differences });
+/// Why there was no search.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SearchError {
+    /// The real server does not do what the judge needs.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// A case cannot be written.
+    #[error("a case cannot be written: {0}")]
+    File(#[from] std::io::Error),
+}
+
+/// One look at the metrics serves this many situations.
+const BATCH: usize = 50;
+/// Of several situations that differ in one place, these are shrunk and shown.
+const SHOWN: u64 = 2;
+
+impl Search {
+    /// Searches; `tell` hears of progress and of every difference.
+    ///
+    /// # Errors
+    /// There is no server, or a case cannot be written. Differences are no error.
+    pub async fn run(
+        &self,
+        known: &KnownDifferences,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<Found, SearchError> {
+        let server = Arc::new(Server::apiserver().await?);
+        let excluded = known.left_out();
+        let mut found = Found::default();
+        let mut running = futures::stream::iter(self.first..self.first + self.cases)
+            .map(|number| {
+                let (situation, server) = (Situation::new(self.seed, number, &excluded), Arc::clone(&server));
+                async move {
+                    let text = yaml::write(&situation.case);
+                    let pair = run_both(text, server).await;
+                    (number, situation, pair)
+                }
+            })
+            .buffer_unordered(self.jobs);
+        let mut pending = Vec::new();
+        loop {
+            let next = running.next().await;
+            let is_last = next.is_none();
+            pending.extend(next);
+            if pending.len() >= BATCH || (is_last && !pending.is_empty()) {
+                let exposition = server.metrics().await?;
+                for (number, situation, pair) in pending.drain(..) {
+                    for (feature, count) in &situation.left_out {
+                        *found.left_out.entry(feature.clone()).or_default() += count;
+                    }
+                    self.look_at(number, &situation.case, &pair, &exposition, &server, &mut found, tell)
+                        .await?;
+                }
+                let done = found.passed + found.failed + found.wavering + found.not_run;
+                tell(&format!("{done} of {} situations, {} differ", self.cases, found.failed));
+            }
+            if is_last {
+                return Ok(found);
             }
         }
-        start = end;
-        tell(start);
     }
-    Ok(found)
+
+    #[expect(clippy::too_many_arguments, reason = "one step of `run`, which has all of them")]
+    async fn look_at(
+        &self,
+        number: u64,
+        case: &Value,
+        pair: &Pair,
+        exposition: &str,
+        server: &Arc<Server>,
+        found: &mut Found,
+        tell: &(dyn Fn(&str) + Sync),
+    ) -> Result<(), SearchError> {
+        if matches!(judged(pair, exposition), Judgement::Agrees) {
+            found.passed += 1;
+            return Ok(());
+        }
+        // Once may be chance: a server that was slow, or one that does one thing or another.
+        let again = run_both(yaml::write(case), Arc::clone(server)).await;
+        let name = format!("seed-{}-{number}", self.seed);
+        match judged(&again, &server.metrics().await?) {
+            Judgement::Agrees => {
+                found.wavering += 1;
+                if let Judgement::Differs(document) = judged(pair, exposition) {
+                    tell(&format!("{name}: differed once, not twice, at {}", document.signature.join(", ")));
+                }
+            }
+            Judgement::NotRun(why) => {
+                found.not_run += 1;
+                tell(&format!("{name}: not run: {why}"));
+            }
+            Judgement::Differs(difference) => {
+                found.failed += 1;
+                let place = difference.signature.first().cloned().unwrap_or_default();
+                let count = found.places.entry(place).or_default();
+                *count += 1;
+                if *count > SHOWN {
+                    return Ok(());
+                }
+                let (case, difference) = shrink::shrink(case, difference, server, self.jobs).await?;
+                let path = self.out.join(&name).join("case.yaml");
+                let text = format!(
+                    "# Found by `differential --seed {} --first {number} --cases 1`.\n{}",
+                    self.seed,
+                    yaml::write(&case)
+                );
+                std::fs::create_dir_all(self.out.join(&name))?;
+                std::fs::write(&path, &text)?;
+                let place = path.display().to_string();
+                if let Verdict::Differs(shown) =
+                    compare(&place, &text, &difference.recording, &difference.actual)
+                {
+                    tell(&format!("{name}:\n{shown}"));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-/// A situation's number, and what was seen on the real server and in process.
-type Pair = (u64, Result<Seen, RunError>, Result<Value, RunError>);
-
-/// The numbers of the situations that differ. One look at the metrics of the shared server serves the whole batch.
-async fn differing(
-    server: &Server,
-    documents: &[(u64, Value)],
-    jobs: usize,
-) -> Result<Vec<u64>, ServerError> {
-    let mut runs = futures::stream::iter(documents)
-        .map(|(number, document)| async move {
-            let text = yaml::write(document);
-            let seen = run(&text, server, Manner::default()).await;
-            let own = run_in_process(&text, Arc::clone(&server.authority), Manner::default()).await;
-            (*number, seen, own)
-        })
-        .buffer_unordered(jobs);
-    let mut pairs: Vec<Pair> = Vec::new();
-    while let Some(pair) = runs.next().await {
-        pairs.push(pair);
+impl Found {
+    /// Whether every situation ran and both servers did the same.
+    pub fn agrees(&self) -> bool {
+        self.failed == 0 && self.not_run == 0
     }
-    let exposition = server.metrics().await?;
-    let differing = pairs.into_iter().filter(|(_, seen, own)| match (seen, own) {
-        (Ok(seen), Ok(own)) => seen.masked(&exposition) != *own,
-        // A situation that cannot be run is one that must not have been made.
-        (Err(_), _) | (_, Err(_)) => true,
-    });
-    let mut numbers: Vec<u64> = differing.map(|(number, _, _)| number).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
 }
 
-/// How the two servers differ on one situation; none if they do not.
-async fn difference(server: &Server, document: &Value) -> Result<Option<Vec<Difference>>, ServerError> {
-    let text = yaml::write(document);
-    let seen = run(&text, server, Manner::default()).await;
-    let own = run_in_process(&text, Arc::clone(&server.authority), Manner::default()).await;
-    let of_error = |error: RunError| Value::from(error.to_string());
-    let (expected, actual) = match (seen, own) {
-        (Ok(seen), Ok(own)) => (seen.masked(&server.metrics().await?), own),
-        (Ok(_), Err(error)) => (Value::from("it runs"), of_error(error)),
-        (Err(error), Ok(_)) => (of_error(error), Value::from("it runs")),
-        (Err(one), Err(other)) => (of_error(one), Value::from(format!("neither runs: {other}"))),
-    };
-    let found = differences(&expected, &actual);
-    Ok(if found.is_empty() { None } else { Some(found) })
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (feature, count) in &self.left_out {
+            writeln!(f, "left out {count} times, as known-differences.toml says: {feature}")?;
+        }
+        for (place, count) in &self.places {
+            writeln!(f, "{count} differ first at {place}")?;
+        }
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        for (count, what) in [(self.wavering, "wavering"), (self.not_run, "not run")] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The features that are left out.
+impl KnownDifferences {
+    fn left_out(&self) -> BTreeSet<String> {
+        self.entries.iter().flat_map(|entry| entry.left_out.iter().cloned()).collect()
+    }
 }

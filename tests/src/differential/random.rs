@@ -1,46 +1,75 @@
-//! A generator of numbers that gives the same for the same seed, today and on every machine.
+//! Random choices that a seed repeats on every machine.
 
-/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (`SplitMix64`).
+/// `SplitMix64`: a counter with a step of `0x9e3779b97f4a7c15`, each value mixed by two multiplications.
+///
+/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 17.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: u64,
 }
 
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 impl Random {
-    /// The numbers of one situation of a seed.
-    pub(crate) fn of(seed: u64, situation: u64) -> Self {
-        let mut random = Self { state: seed };
-        let mixed = random.next() ^ situation.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Self { state: mixed }
+    /// The choices of situation `number` of `seed`, which depend on nothing else.
+    pub(crate) fn new(seed: u64, number: u64) -> Self {
+        let start = Self { state: seed }.next();
+        Self { state: start ^ Self { state: number }.next().rotate_left(32) }
     }
 
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    /// The next value, each as likely as any other.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(STEP);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number from 0 to `end` less one; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % end).unwrap_or_default()
+        // The remainder fits, because it is less than `end`.
+        let remainder = self.next().checked_rem(end as u64).unwrap_or_default();
+        usize::try_from(remainder).unwrap_or_default()
     }
 
-    /// A number of `least..=most`.
-    pub(crate) fn between(&mut self, least: usize, most: usize) -> usize {
-        least + self.below(most - least + 1)
+    /// A number from `first` to `last`.
+    pub(crate) fn between(&mut self, first: usize, last: usize) -> usize {
+        first + self.below(last + 1 - first)
     }
 
-    /// True in `percent` of 100 times.
+    /// True in `percent` of 100 calls.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the choices.
-    pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
+    /// One of `choices`, of which there is at least one.
+    pub(crate) fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
+        let place = self.below(choices.len());
+        choices[place].clone()
+    }
+
+    /// One of `choices`, each as likely as its weight is heavy.
+    pub(crate) fn weighted<T: Copy>(&mut self, choices: &[(usize, T)]) -> T {
+        let mut left = self.below(choices.iter().map(|(weight, _)| weight).sum());
+        for (weight, choice) in choices {
+            if left < *weight {
+                return *choice;
+            }
+            left -= weight;
+        }
+        choices[0].1
+    }
+
+    /// Some of `choices`, at least one, in their order.
+    pub(crate) fn some_of<T: Clone>(&mut self, choices: &[T]) -> Vec<T> {
+        let sure = self.below(choices.len());
+        let mut chosen = Vec::new();
+        for (place, choice) in choices.iter().enumerate() {
+            if place == sure || self.chance(35) {
+                chosen.push(choice.clone());
+            }
+        }
+        chosen
     }
 }
 
@@ -49,11 +78,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_numbers_for_ever() {
-        let mut random = Random::of(1, 2);
-        let numbers: Vec<usize> = (0..4).map(|_| random.below(1000)).collect();
-        let mut again = Random::of(1, 2);
-        assert_eq!(numbers, (0..4).map(|_| again.below(1000)).collect::<Vec<_>>());
-        assert_ne!(Random::of(1, 3).below(usize::MAX), Random::of(1, 2).below(usize::MAX));
+    fn the_numbers_are_those_of_the_algorithm() {
+        // The first values of the reference implementation for the seed 1234567.
+        let mut random = Random { state: 1_234_567 };
+        let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
+        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
+    }
+
+    #[test]
+    fn situations_of_one_seed_differ() {
+        assert_ne!(Random::new(1, 1).next(), Random::new(1, 2).next());
+        assert_ne!(Random::new(1, 2).next(), Random::new(2, 1).next());
     }
 }

@@ -1,82 +1,75 @@
-//! Smaller situations that still differ.
+//! From a situation in which the servers differ to a smaller one in which they differ in the same place.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::difference;
-use crate::difference::Difference;
+use super::judgement::{Documents, Judgement, judged, run_both};
 use crate::server::{Server, ServerError};
+use crate::yaml;
 
-/// Beyond that a situation stays as large as it is.
-const MOST_ATTEMPTS: usize = 120;
+/// The most rounds of tries.
+const ROUNDS: usize = 40;
 
-/// Takes away what is not needed for the two servers to differ.
-///
-/// # Errors
-/// The real server cannot be asked.
-pub(super) async fn shrink(
-    server: &Server,
-    mut document: Value,
-    mut found: Vec<Difference>,
-) -> Result<(Value, Vec<Difference>), ServerError> {
-    let mut attempts = 0;
-    let mut next = 0;
-    loop {
-        let candidates = smaller(&document);
-        let Some(candidate) = candidates.get(next) else { break };
-        attempts += 1;
-        if attempts > MOST_ATTEMPTS {
-            break;
-        }
-        match difference(server, candidate).await? {
-            Some(differences) => {
-                document = candidate.clone();
-                found = differences;
-                // What stood before it was needed; what stands there now is something else.
+/// The smallest case that a bounded number of tries finds, with what the servers do in it.
+pub(crate) async fn shrink(
+    case: &Value,
+    difference: Box<Documents>,
+    server: &Arc<Server>,
+    jobs: usize,
+) -> Result<(Value, Box<Documents>), ServerError> {
+    let (mut smallest, mut difference) = (case.clone(), difference);
+    let place = difference.signature.first().cloned().unwrap_or_default();
+    let (mut next, mut has_shrunk) = (0, false);
+    for _ in 0..ROUNDS {
+        let candidates = candidates(&smallest);
+        let tried: Vec<Value> = candidates.iter().skip(next).take(jobs).cloned().collect();
+        if tried.is_empty() {
+            // What could not be left out at first may be without need now.
+            if !has_shrunk {
+                break;
             }
-            None => next += 1,
+            (next, has_shrunk) = (0, false);
+            continue;
+        }
+        let runs = tried.iter().map(|candidate| run_both(yaml::write(candidate), Arc::clone(server)));
+        let pairs = futures::future::join_all(runs).await;
+        let exposition = server.metrics().await?;
+        let persisting = pairs.iter().enumerate().find_map(|(index, pair)| match judged(pair, &exposition) {
+            Judgement::Differs(documents) if documents.signature.contains(&place) => Some((index, documents)),
+            Judgement::Differs(_) | Judgement::Agrees | Judgement::NotRun(_) => None,
+        });
+        match persisting {
+            Some((index, documents)) => {
+                smallest = tried.into_iter().nth(index).unwrap_or(smallest);
+                difference = documents;
+                next += index;
+                has_shrunk = true;
+            }
+            None => next += tried.len(),
         }
     }
-    Ok((document, found))
+    Ok((smallest, difference))
 }
 
-/// Documents with one thing less, the largest things first.
-fn smaller(document: &Value) -> Vec<Value> {
-    let mut candidates = Vec::new();
-    for list in ["webhooks", "requests", "cluster"] {
-        let length = document[list].as_array().map_or(0, Vec::len);
-        for index in (0..length).rev() {
-            if list == "requests" && length == 1 {
-                continue;
-            }
-            let mut candidate = document.clone();
-            if let Some(items) = candidate[list].as_array_mut() {
-                items.remove(index);
-            }
-            candidates.push(candidate);
-        }
+/// The case with one thing less, the largest things first.
+fn candidates(case: &Value) -> Vec<Value> {
+    let mut places = Vec::new();
+    for part in ["requests", "webhooks", "cluster"] {
+        collect(&case[part], &format!("/{part}"), &mut places);
     }
-    for (list, needed) in
-        [("webhooks", &["name", "type"][..]), ("requests", &["verb", "resource", "name", "body", "patch"])]
-    {
-        for (index, item) in document[list].as_array().into_iter().flatten().enumerate() {
-            for field in item.as_object().into_iter().flatten().map(|(field, _)| field) {
-                if !needed.contains(&field.as_str()) && !is_kept(field, item) {
-                    let mut candidate = document.clone();
-                    if let Some(members) = candidate[list][index].as_object_mut() {
-                        members.remove(field);
-                    }
-                    candidates.push(candidate);
-                }
-            }
-            let operations = item.pointer("/behaviour/patch/operations").and_then(Value::as_array);
-            for operation in
-                0..operations.map_or(0, |operations| if operations.len() > 1 { operations.len() } else { 0 })
-            {
-                let mut candidate = document.clone();
-                let operations = candidate[list][index].pointer_mut("/behaviour/patch/operations");
-                if let Some(operations) = operations.and_then(Value::as_array_mut) {
-                    operations.remove(operation);
-                }
+    places.sort_by_key(|place| place.matches('/').count());
+    let mut candidates: Vec<Value> = places.iter().filter_map(|place| without(case, place)).collect();
+    for (place, webhook) in case["webhooks"].as_array().into_iter().flatten().enumerate() {
+        if webhook.get("behaviour").is_some_and(|behaviour| *behaviour != json!("allow")) {
+            let mut candidate = case.clone();
+            candidate["webhooks"][place]["behaviour"] = json!("allow");
+            candidates.insert(0, candidate);
+        }
+        if let Some(parts) = webhook.pointer("/behaviour/sequence").and_then(Value::as_array) {
+            for part in parts {
+                let mut candidate = case.clone();
+                candidate["webhooks"][place]["behaviour"] = part.clone();
                 candidates.push(candidate);
             }
         }
@@ -84,9 +77,60 @@ fn smaller(document: &Value) -> Vec<Value> {
     candidates
 }
 
-/// Rules that say another resource than `configmaps` are needed for a webhook to be called at all.
-fn is_kept(field: &str, item: &Value) -> bool {
-    field == "rules" && item["rules"] != json!([]) && !item["rules"].to_string().contains("configmaps")
+/// Every member and item below `value`, the last items first: what comes later depends on what was before.
+fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                places.push(path.clone());
+                collect(member, &path, places);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate().rev() {
+                let path = format!("{path}/{index}");
+                places.push(path.clone());
+                collect(item, &path, places);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The document without what is at `place`; none if a case cannot be without it.
+fn without(case: &Value, place: &str) -> Option<Value> {
+    const NEEDED: [&str; 12] = [
+        "name",
+        "type",
+        "verb",
+        "resource",
+        "kind",
+        "apiVersion",
+        "metadata",
+        "op",
+        "path",
+        "operations",
+        "key",
+        "operator",
+    ];
+    let (parent, last) = place.rsplit_once('/')?;
+    let mut smaller = case.clone();
+    let key = last.replace("~1", "/").replace("~0", "~");
+    match smaller.pointer_mut(parent)? {
+        Value::Object(members) if !NEEDED.contains(&key.as_str()) => {
+            members.remove(&key)?;
+        }
+        Value::Array(items) => {
+            let index: usize = key.parse().ok()?;
+            if parent == "/requests" && items.len() == 1 {
+                return None;
+            }
+            items.remove(index);
+        }
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    }
+    Some(smaller)
 }
 
 #[cfg(test)]
@@ -94,13 +138,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_candidate_has_one_thing_less() {
-        let document = json!({
-            "webhooks": [{"name": "a", "type": "mutating", "failurePolicy": "Ignore"}],
+    fn large_things_are_left_out_first() {
+        let case = json!({
             "requests": [{"verb": "create", "dryRun": true}, {"verb": "delete"}],
+            "webhooks": [{"name": "a", "behaviour": "allow"}],
         });
-        let candidates = smaller(&document);
-        assert_eq!(candidates.len(), 5);
-        assert!(candidates.iter().all(|candidate| candidate.to_string().len() < document.to_string().len()));
+        let candidates = candidates(&case);
+        assert_eq!(candidates[0]["requests"], json!([{"verb": "create", "dryRun": true}]));
+        assert!(candidates.iter().any(|it| it["webhooks"] == json!([])));
+        assert!(candidates.iter().any(|it| it["requests"][0] == json!({"verb": "create"})));
+        assert!(candidates.iter().all(|it| it["requests"][0].get("verb").is_some()));
+    }
+
+    #[test]
+    fn the_last_request_stays() {
+        let candidates = candidates(&json!({"requests": [{"verb": "create"}]}));
+        assert!(candidates.is_empty(), "{candidates:?}");
     }
 }
