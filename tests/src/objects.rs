@@ -34,16 +34,13 @@ pub fn placed(object: &Value, cluster: &[Value], names: &Names) -> (String, Valu
             && it.pointer("/spec/names/kind").and_then(Value::as_str) == Some(kind)
             && it.pointer("/spec/group").and_then(Value::as_str) == api_version.split('/').next()
     });
-    let (resource, is_cluster_scoped) = match definition {
-        Some(definition) => (
-            definition["spec"]["names"]["plural"].as_str().unwrap_or_default().to_owned(),
-            definition["spec"]["scope"] == "Cluster",
-        ),
-        None => {
-            let resource = plural(kind);
-            let is_cluster_scoped = CLUSTER_SCOPED.contains(&resource.as_str());
-            (resource, is_cluster_scoped)
-        }
+    let (resource, is_cluster_scoped) = if let Some(definition) = definition {
+        let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
+        (plural.to_owned(), definition["spec"]["scope"] == "Cluster")
+    } else {
+        let resource = plural(kind);
+        let is_cluster_scoped = CLUSTER_SCOPED.contains(&resource.as_str());
+        (resource, is_cluster_scoped)
     };
     let mut object = object.clone();
     if kind == "Namespace" {

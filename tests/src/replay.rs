@@ -1,5 +1,6 @@
 //! A case in process against its recording.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
@@ -66,11 +67,11 @@ pub(crate) fn compare(place: &str, text: &str, recording: &Recording, actual: &V
         let (these, others) = rest.split_at(together);
         let line = request.and_then(|number| lines.get(number)).copied().unwrap_or(1);
         let what = request.map_or("metrics".to_owned(), |number| format!("request {}", number + 1));
-        shown.push_str(&format!("{place}:{line}: {what}\n{}", side_by_side(these)));
+        let _ = write!(shown, "{place}:{line}: {what}\n{}", side_by_side(these));
         rest = others;
     }
     if recording.alternatives.len() > 1 {
-        shown.push_str(&format!("(the nearest of {} alternatives)\n", recording.alternatives.len()));
+        let _ = writeln!(shown, "(the nearest of {} alternatives)", recording.alternatives.len());
     }
     Verdict::Differs(shown)
 }

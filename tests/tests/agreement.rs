@@ -9,11 +9,11 @@ use tests::cases::{self, CaseFile};
 use tests::known_differences::KnownDifferences;
 use tests::replay::{Verdict, replay};
 
-fn main() -> ExitCode {
+fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let arguments = Arguments::from_args();
-    let found = cases::find(&cases::folder(), "*").expect("the folder of the cases is there");
-    let known = Arc::new(KnownDifferences::read().expect("known-differences.toml can be read"));
-    let authority = Arc::new(CertificateAuthority::new("admit judge CA").expect("a key can be made"));
+    let found = cases::find(&cases::folder(), "*")?;
+    let known = Arc::new(KnownDifferences::read()?);
+    let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
     let mut trials: Vec<Trial> = found
         .iter()
         .map(|case| {
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             known.entries.iter().find(|it| !found.iter().any(|case| cases::matches(&it.glob, &case.name)));
         stale.map_or(Ok(()), |entry| Err(Failed::from(format!("no case matches {}", entry.glob))))
     }));
-    libtest_mimic::run(&arguments, trials).exit_code()
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
 fn agreement(

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tests::cases;
+use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
@@ -24,6 +25,8 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
+    /// Tell section by section which statements of tests/behaviours.md the cases prove
+    Coverage,
 }
 
 #[derive(Debug, clap::Args)]
@@ -66,6 +69,7 @@ async fn main() -> ExitCode {
     let done = match Tools::parse().tool {
         Tool::Record(arguments) => recorded(arguments).await,
         Tool::Differential(arguments) => searched(arguments).await,
+        Tool::Coverage => coverage(),
     };
     match done {
         Ok(code) => code,
@@ -74,6 +78,16 @@ async fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let statements = cases::folder().with_file_name("behaviours.md");
+    let coverage = Coverage::count(&statements, &cases::folder(), &KnownDifferences::read()?)?;
+    anstream::println!("{}", coverage.table());
+    for (statement, case) in &coverage.unknown {
+        anstream::eprintln!("{case} proves {statement}, which is no statement");
+    }
+    Ok(if coverage.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
