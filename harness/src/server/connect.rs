@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::Answer;
 use super::request::ObjectRequest;
-use super::{body, create, options};
+use super::{body, create, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
 use crate::status::{Status, Unsupported};
@@ -19,10 +19,25 @@ fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 
+/// A connection goes to the node of a pod: there is none where no scheduler runs.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `streamLocation` and `PortForwardLocation`.
+fn check_host(pod: &Value, kind: &str) -> Result<(), Box<Status>> {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if matches!(kind, "PodExecOptions" | "PodAttachOptions" | "PodPortForwardOptions") && node.is_empty() {
+        let name = metadata::text(pod, "name");
+        return Err(Box::new(Status::bad_request(format!("pod {name} does not have a host assigned"))));
+    }
+    Ok(())
+}
+
 /// CONNECT: admission sees the options from the query; the connection itself is not imitated.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`.
 pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if !request.query.all("dryRun").is_empty() {
+        return Err(Box::new(Status::bad_request("dryRun is not supported")));
+    }
     let kind = request.target.kind().clone();
     let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
     let flag = |name: &str| match request.query.first(name) {
@@ -54,7 +69,8 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     attributes.object = Some(object);
     request.passage.mutate(&mut attributes).await?;
     request.passage.validate(&attributes).await?;
-    existing(request)?;
+    let stored = existing(request)?;
+    check_host(&stored, &kind.kind)?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
 }
