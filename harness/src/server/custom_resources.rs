@@ -17,6 +17,8 @@ pub(super) struct Custom {
     pub(super) storage_version: String,
     /// `subresources.scale`.
     pub(super) scale: Option<ScalePaths>,
+    /// `served`: whether clients can ask for this version. Webhooks can in any case.
+    pub(super) served: bool,
 }
 
 /// Where a custom resource keeps what a `Scale` shows: JSON pointers.
@@ -27,7 +29,11 @@ pub(super) struct ScalePaths {
     pub(super) label_selector: Option<String>,
 }
 
-/// The resources that a definition serves, one for each served version, in the order of `spec.versions`.
+/// The resources of a definition, one for each version, in the order of `spec.versions`.
+///
+/// Versions that are not served are among them: a webhook may ask for the object in one.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `getOrCreateServingInfoFor`.
 pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     let text =
         |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -42,8 +48,7 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         .find(|version| is_true(version, "storage"))
         .and_then(|version| version.get("name")?.as_str())
         .unwrap_or_default();
-    let served = versions().filter(|version| is_true(version, "served"));
-    served
+    versions()
         .map(|version| {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
             let gvk = GroupVersionKind::new(group.clone(), name, kind.clone());
@@ -76,7 +81,11 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
                     .map(str::to_owned)
                     .to_vec(),
                 subresources,
-                custom: Some(Custom { storage_version: storage_version.to_owned(), scale }),
+                custom: Some(Custom {
+                    storage_version: storage_version.to_owned(),
+                    scale,
+                    served: is_true(&version, "served"),
+                }),
             }
         })
         .collect()

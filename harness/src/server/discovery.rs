@@ -58,8 +58,10 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
 /// All resources of the server at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    /// In the order in which they were installed.
+    /// What is served, in the order in which it was installed.
     all: Vec<Arc<Resource>>,
+    /// What is served, and the versions of custom resources that are not.
+    registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
 }
 
@@ -144,10 +146,13 @@ fn of_group(group: GroupEntry) -> Vec<Resource> {
 impl Resources {
     /// The server's own resources, then the `custom` ones.
     pub(super) fn with(custom: impl IntoIterator<Item = Resource>) -> Self {
-        let mut all = BUILT_IN_RESOURCES.clone();
-        all.extend(custom.into_iter().map(Arc::new));
+        let mut registered = BUILT_IN_RESOURCES.clone();
+        registered.extend(custom.into_iter().map(Arc::new));
+        let is_served =
+            |resource: &&Arc<Resource>| resource.custom.as_ref().is_none_or(|custom| custom.served);
+        let all: Vec<_> = registered.iter().filter(is_served).map(Arc::clone).collect();
         let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
-        Self { all, by_path }
+        Self { all, registered, by_path }
     }
 
     pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
@@ -171,7 +176,7 @@ impl Resources {
         let place = storage_group(&gvr.group, &gvr.resource);
         let same =
             |other: &&Arc<Resource>| other.gvr.resource == gvr.resource && other.storage_group() == place;
-        self.all.iter().filter(same).collect()
+        self.registered.iter().filter(same).collect()
     }
 
     /// The kind in which the objects of `resource` are stored.

@@ -62,21 +62,23 @@ impl ClusterState for State {
         self.storage.get("", "namespaces", "", name)
     }
 
+    /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourcesFor`.
     fn equivalent_resources(
         &self,
         resource: &GroupVersionResource,
         subresource: &str,
     ) -> Vec<EquivalentResource> {
         let resources = self.resources();
-        let equivalent = resources.equivalent(resource).into_iter().map(|equivalent| EquivalentResource {
-            resource: equivalent.gvr.clone(),
-            kind: if subresource.is_empty() {
-                Some(equivalent.kind.clone())
+        // Each subresource has a list of its own: a resource without it is no equivalent of one that has it.
+        let equivalents = resources.equivalent(resource).into_iter().filter_map(|equivalent| {
+            let kind = if subresource.is_empty() {
+                equivalent.kind.clone()
             } else {
-                equivalent.subresource(subresource).map(|subresource| subresource.kind.clone())
-            },
+                equivalent.subresource(subresource)?.kind.clone()
+            };
+            Some(EquivalentResource { resource: equivalent.gvr.clone(), kind: Some(kind) })
         });
-        equivalent.collect()
+        equivalents.collect()
     }
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
