@@ -133,6 +133,7 @@ fn every_rust_file_is_compiled() {
         let folder = file.parent().unwrap_or(Path::new(""));
         let is_root = matches!(stem.as_str(), "main" | "lib" | "build")
             || folder.ends_with("tests")
+            || folder.ends_with("bin")
             || folder.ends_with("examples")
             || folder.ends_with("benches");
         if is_root {

@@ -21,6 +21,9 @@ pub struct KnownDifferences {
 pub struct KnownDifference {
     /// Which cases, as in `selection/*`.
     pub glob: String,
+    /// Features that the random tester leaves out for this reason.
+    #[serde(default)]
+    pub left_out: Vec<String>,
     /// Why they differ.
     pub reason: String,
     /// What a user of admit notices of it.

@@ -58,9 +58,8 @@ fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
 /// All resources of the server at one moment.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    /// What is served, in the order in which it was installed.
+    /// In the order in which they were installed.
     all: Vec<Arc<Resource>>,
-    /// What is served, and the versions of custom resources that are not.
     registered: Vec<Arc<Resource>>,
     by_path: HashMap<GroupVersionResource, Arc<Resource>>,
 }
@@ -146,11 +145,14 @@ fn of_group(group: GroupEntry) -> Vec<Resource> {
 impl Resources {
     /// The server's own resources, then the `custom` ones.
     pub(super) fn with(custom: impl IntoIterator<Item = Resource>) -> Self {
-        let mut registered = BUILT_IN_RESOURCES.clone();
-        registered.extend(custom.into_iter().map(Arc::new));
-        let is_served =
-            |resource: &&Arc<Resource>| resource.custom.as_ref().is_none_or(|custom| custom.served);
-        let all: Vec<_> = registered.iter().filter(is_served).map(Arc::clone).collect();
+        let mut all = BUILT_IN_RESOURCES.clone();
+        let mut registered = all.clone();
+        for resource in custom.into_iter().map(Arc::new) {
+            if resource.custom.as_ref().is_none_or(|custom| custom.served) {
+                all.push(Arc::clone(&resource));
+            }
+            registered.push(resource);
+        }
         let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
         Self { all, registered, by_path }
     }
@@ -171,7 +173,10 @@ impl Resources {
             .all(|resource| resource.custom.is_some())
     }
 
-    /// The resources that lead to the same stored objects, in the order in which they were installed.
+    /// The resources that lead to the same stored objects, in the order in which they were installed. Versions of custom
+    /// resources that are not served are among them.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
         let same =
@@ -190,7 +195,7 @@ impl Resources {
 
     /// The resource whose objects are of `kind`.
     pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
-        self.all.iter().find(|resource| resource.kind == *kind)
+        self.registered.iter().find(|resource| resource.kind == *kind)
     }
 
     pub(super) fn all(&self) -> &[Arc<Resource>] {

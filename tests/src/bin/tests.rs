@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tests::cases;
+use tests::differential::Search;
+use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
-use tests::cases;
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -20,6 +22,8 @@ struct Tools {
 enum Tool {
     /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
     Record(Record),
+    /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
+    Differential(Differential),
 }
 
 #[derive(Debug, clap::Args)]
@@ -38,10 +42,30 @@ struct Record {
     cases: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct Differential {
+    /// From which all situations follow; a fresh one, which is printed, if there is none
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many situations
+    #[arg(long, default_value_t = 300)]
+    cases: u64,
+    /// The number of the first situation
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Situations at a time
+    #[arg(long, default_value_t = 16)]
+    jobs: usize,
+    /// Where cases are written that show a difference
+    #[arg(long)]
+    out: Option<PathBuf>,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let done = match Tools::parse().tool {
         Tool::Record(arguments) => recorded(arguments).await,
+        Tool::Differential(arguments) => searched(arguments).await,
     };
     match done {
         Ok(code) => code,
@@ -85,4 +109,19 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     }
     anstream::println!("{total} cases, {changed} changed, {failed} failed");
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seed = arguments.seed.unwrap_or_else(|| {
+        let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+        // Short enough to be typed again.
+        (high ^ low) >> 32
+    });
+    let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
+    let search = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs, out };
+    anstream::println!("seed {seed}, {} situations", search.cases);
+    let started = std::time::Instant::now();
+    let found = search.run(&KnownDifferences::read()?, &|line| anstream::println!("{line}")).await?;
+    anstream::println!("{found} (seed {seed}, {} s)", started.elapsed().as_secs());
+    Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

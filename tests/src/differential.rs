@@ -1,1 +1,0 @@
-//! Random situations on both servers.

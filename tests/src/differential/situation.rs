@@ -1,0 +1,195 @@
+//! Random situations: what is there, and how the parts of a case come together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::random::Random;
+use super::{requests, webhooks};
+use crate::names::CASE_LABEL;
+
+/// A random situation.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// The document that `case.yaml` would be.
+    pub case: Value,
+    /// How often a feature was drawn that is left out, by its name.
+    pub left_out: BTreeMap<String, usize>,
+}
+
+/// What makes one situation.
+#[derive(Debug)]
+pub(crate) struct Generator<'a> {
+    pub(crate) random: Random,
+    excluded: &'a BTreeSet<String>,
+    left_out: BTreeMap<String, usize>,
+    /// Whether there are custom resources.
+    pub(crate) widgets: bool,
+    /// The namespaces of the requests.
+    pub(crate) namespaces: Vec<String>,
+}
+
+/// The group of the custom resources.
+pub(crate) const GROUP: &str = "<id>.example.com";
+
+/// Keys of labels, so few that selectors and patches meet.
+const KEYS: [&str; 4] = ["env", "team", "example.com/tier", "injected"];
+/// Values of labels.
+const VALUES: [&str; 4] = ["a", "b", "", "prod"];
+
+impl Situation {
+    /// Situation `number` of `seed`, without the features that are `excluded`.
+    pub fn new(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
+        let mut generator = Generator {
+            random: Random::new(seed, number),
+            excluded,
+            left_out: BTreeMap::new(),
+            widgets: false,
+            namespaces: vec!["<ns>".to_owned()],
+        };
+        let case = generator.case();
+        Self { case, left_out: generator.left_out }
+    }
+}
+
+impl Generator<'_> {
+    /// Whether a feature is used here, as in `percent` of 100 situations.
+    pub(crate) fn may(&mut self, feature: &str, percent: usize) -> bool {
+        let drawn = self.random.chance(percent);
+        if drawn && self.excluded.contains(feature) {
+            *self.left_out.entry(feature.to_owned()).or_default() += 1;
+            return false;
+        }
+        drawn
+    }
+
+    fn case(&mut self) -> Value {
+        let mut cluster = vec![namespace("<ns>", self.labels(60))];
+        if self.random.chance(40) {
+            self.namespaces.push("<id>-two".to_owned());
+            cluster.push(namespace("<id>-two", self.labels(60)));
+        }
+        self.widgets = self.may("custom-resources", 40);
+        if self.widgets {
+            cluster.push(self.definition());
+        }
+        let mut known = requests::Known::default();
+        for _ in 0..self.random.below(4) {
+            cluster.extend(requests::existing(self, &mut known));
+        }
+        let webhooks = webhooks::webhooks(self);
+        let count = self.random.between(1, 5);
+        let requests: Vec<Value> = (0..count).map(|_| requests::request(self, &mut known)).collect();
+        json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
+    }
+
+    /// Random labels; none in 100 less `percent` of 100 calls.
+    pub(crate) fn labels(&mut self, percent: usize) -> Map<String, Value> {
+        let mut labels = Map::new();
+        if self.random.chance(percent) {
+            for key in self.random.some_of(&KEYS) {
+                labels.insert(key.to_owned(), json!(self.random.one_of(&VALUES)));
+            }
+        }
+        labels
+    }
+
+    /// The key of a label.
+    pub(crate) fn key(&mut self) -> &'static str {
+        self.random.one_of(&KEYS)
+    }
+
+    /// The value of a label.
+    pub(crate) fn value(&mut self) -> &'static str {
+        self.random.one_of(&VALUES)
+    }
+
+    /// A selector of labels.
+    pub(crate) fn selector(&mut self) -> Value {
+        let mut selector = Map::new();
+        if self.random.chance(40) {
+            selector.insert("matchLabels".to_owned(), json!({self.key(): self.value()}));
+        }
+        if self.random.chance(65) {
+            let mut expressions = Vec::new();
+            for _ in 0..self.random.between(1, 2) {
+                let operator = self.random.one_of(&["In", "NotIn", "Exists", "DoesNotExist"]);
+                let mut expression = json!({"key": self.key(), "operator": operator});
+                if operator.ends_with("In") {
+                    expression["values"] = json!(self.random.some_of(&VALUES));
+                }
+                expressions.push(expression);
+            }
+            selector.insert("matchExpressions".to_owned(), json!(expressions));
+        }
+        Value::Object(selector)
+    }
+
+    /// The definition of the widgets: two versions with equal schemas.
+    fn definition(&mut self) -> Value {
+        let stored = self.random.one_of(&["v1", "v2"]);
+        let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let has_status = self.may("custom-status", 75);
+        let versions: Vec<Value> = ["v1", "v2"]
+            .iter()
+            .map(|name| {
+                let schema = json!({"type": "object", "properties": {"spec": free, "status": free}});
+                let mut version = json!({
+                    "name": name, "served": true, "storage": *name == stored, "schema": {"openAPIV3Schema": schema},
+                });
+                if has_status {
+                    version["subresources"] = json!({"status": {}});
+                }
+                version
+            })
+            .collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("widgets.{GROUP}")},
+            "spec": {
+                "group": GROUP, "scope": "Namespaced", "versions": versions,
+                "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            },
+        })
+    }
+}
+
+/// A namespace that webhooks of the case may look into.
+pub(crate) fn namespace(name: &str, mut labels: Map<String, Value>) -> Value {
+    labels.insert(CASE_LABEL.to_owned(), json!("<id>"));
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+    use crate::names::Names;
+    use crate::yaml;
+
+    #[test]
+    fn a_situation_depends_on_its_seed_and_its_number_only() {
+        let none = BTreeSet::new();
+        assert_eq!(Situation::new(7, 3, &none).case, Situation::new(7, 3, &none).case);
+        assert_ne!(Situation::new(7, 3, &none).case, Situation::new(7, 4, &none).case);
+        assert_ne!(Situation::new(7, 3, &none).case, Situation::new(8, 3, &none).case);
+    }
+
+    #[test]
+    fn every_situation_is_a_case() {
+        for number in 0..300 {
+            let text = yaml::write(&Situation::new(1, number, &BTreeSet::new()).case);
+            if let Err(error) = Case::parse(&Names::random().expand(&text)) {
+                panic!("situation {number}: {error}\n{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_and_not_there() {
+        let excluded = BTreeSet::from(["custom-resources".to_owned()]);
+        let situations: Vec<Situation> = (0..50).map(|number| Situation::new(1, number, &excluded)).collect();
+        assert!(situations.iter().any(|it| it.left_out.contains_key("custom-resources")));
+        assert!(situations.iter().all(|it| !it.case.to_string().contains("CustomResourceDefinition")));
+    }
+}
