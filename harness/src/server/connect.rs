@@ -20,6 +20,18 @@ fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 
+/// A connection goes to the node of a pod: there is none where no scheduler runs.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `streamLocation` and `PortForwardLocation`.
+fn check_host(pod: &Value, kind: &str) -> Result<(), Box<Status>> {
+    let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+    if matches!(kind, "PodExecOptions" | "PodAttachOptions" | "PodPortForwardOptions") && node.is_empty() {
+        let name = metadata::text(pod, "name");
+        return Err(Box::new(Status::bad_request(format!("pod {name} does not have a host assigned"))));
+    }
+    Ok(())
+}
+
 /// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `BindingREST.Create`.
 fn check_binding(binding: &Value, name: &str) -> Result<(), Box<Status>> {
     if metadata::text(binding, "name") == name {
@@ -32,6 +44,9 @@ fn check_binding(binding: &Value, name: &str) -> Result<(), Box<Status>> {
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`.
 pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if !request.query.all("dryRun").is_empty() {
+        return Err(Box::new(Status::bad_request("dryRun is not supported")));
+    }
     let kind = request.target.kind().clone();
     let mut object = json!({"kind": kind.kind, "apiVersion": kind.api_version()});
     let flag = |name: &str| match request.query.first(name) {
@@ -63,7 +78,8 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     attributes.object = Some(object);
     request.passage.mutate(&mut attributes).await?;
     request.passage.validate(&attributes).await?;
-    existing(request)?;
+    let stored = existing(request)?;
+    check_host(&stored, &kind.kind)?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
 }

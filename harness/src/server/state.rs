@@ -62,6 +62,7 @@ impl ClusterState for State {
         self.storage.get("", "namespaces", "", name)
     }
 
+    /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourcesFor`.
     fn equivalent_resources(
         &self,
         resource: &GroupVersionResource,
