@@ -1,1 +1,136 @@
 //! Which statements of `tests/behaviours.md` the cases prove.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::case::Case;
+use crate::cases;
+use crate::known_differences::KnownDifferences;
+use crate::names::Names;
+
+/// What the cases prove, section by section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// The sections, in the order of the file.
+    pub sections: Vec<Section>,
+    /// Statements that cases name and the file does not have, with the case.
+    pub unknown: Vec<(String, String)>,
+}
+
+/// One section of the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// Its heading, without the number.
+    pub title: String,
+    /// Its statements, in order.
+    pub statements: Vec<(String, Standing)>,
+}
+
+/// What is known of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// No case names it.
+    Unproved,
+    /// Only cases name it in which admit is known to differ.
+    NotImitated,
+    /// A case proves it: a real server does so, and so does admit.
+    Proved,
+}
+
+impl Coverage {
+    /// Counts what the cases below `folder` prove.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn count(statements: &Path, folder: &Path, known: &KnownDifferences) -> io::Result<Self> {
+        let mut standing: BTreeMap<String, Standing> = BTreeMap::new();
+        let mut named = Vec::new();
+        for file in cases::find(folder, "*")? {
+            let text = Names::random().expand(&fs::read_to_string(file.path())?);
+            let case = Case::parse(&text).map_err(|error| io::Error::other(format!("{}: {error}", file.name)))?;
+            let gained =
+                if known.of(&file.name).is_some() { Standing::NotImitated } else { Standing::Proved };
+            for statement in case.proves {
+                let entry = standing.entry(statement.clone()).or_insert(Standing::Unproved);
+                *entry = (*entry).max(gained);
+                named.push((statement, file.name.clone()));
+            }
+        }
+        let sections = sections(&fs::read_to_string(statements)?, &standing);
+        let every: BTreeSet<&str> =
+            sections.iter().flat_map(|section| &section.statements).map(|(id, _)| id.as_str()).collect();
+        let unknown = named.into_iter().filter(|(statement, _)| !every.contains(statement.as_str())).collect();
+        Ok(Self { sections, unknown })
+    }
+
+    /// How many statements stand so.
+    pub fn total(&self, standing: Standing) -> usize {
+        self.sections.iter().map(|section| section.total(standing)).sum()
+    }
+
+    /// The table for people, and under it what is unproved.
+    pub fn table(&self) -> String {
+        let mut lines = vec![format!("{:58} {:>6} {:>8} {:>12}", "section", "proved", "unproved", "not imitated")];
+        let row = |title: &str, counts: [usize; 3]| {
+            format!("{title:58} {:>6} {:>8} {:>12}", counts[0], counts[1], counts[2])
+        };
+        let order = [Standing::Proved, Standing::Unproved, Standing::NotImitated];
+        for section in &self.sections {
+            lines.push(row(&section.title, order.map(|standing| section.total(standing))));
+        }
+        lines.push(row("total", order.map(|standing| self.total(standing))));
+        for (what, standing) in [("unproved", Standing::Unproved), ("not imitated", Standing::NotImitated)] {
+            let of = |section: &Section| -> Vec<String> {
+                let these = section.statements.iter().filter(|it| it.1 == standing);
+                these.map(|(id, _)| id.clone()).collect()
+            };
+            lines.push(format!("\n{what}:"));
+            lines.extend(self.sections.iter().map(of).filter(|ids| !ids.is_empty()).map(|ids| format!("  {}", ids.join(" "))));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Section {
+    fn total(&self, standing: Standing) -> usize {
+        self.statements.iter().filter(|it| it.1 == standing).count()
+    }
+}
+
+/// Headings are `## 5. Title`, statements `- **SEL-05** …`.
+fn sections(text: &str, standing: &BTreeMap<String, Standing>) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines() {
+        if let Some(heading) = line.strip_prefix("## ") {
+            let title = heading.split_once(". ").map_or(heading, |(_, title)| title);
+            sections.push(Section { title: title.to_owned(), statements: Vec::new() });
+        } else if let Some(rest) = line.strip_prefix("- **")
+            && let Some((id, _)) = rest.split_once("**")
+            && id.contains('-')
+            && let Some(section) = sections.last_mut()
+        {
+            let found = standing.get(id).copied().unwrap_or(Standing::Unproved);
+            section.statements.push((id.to_owned(), found));
+        }
+    }
+    sections.retain(|section| !section.statements.is_empty());
+    sections
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_stand_under_their_headings() {
+        let text = "## 1. First (A)\n- **A-01** x\n- **not one** y\n## Other\ntext\n## 2. Second (B)\n- **B-01** z\n- **B-02** z\n";
+        let standing = BTreeMap::from([("B-01".to_owned(), Standing::Proved)]);
+        let sections = sections(text, &standing);
+        let titles: Vec<&str> = sections.iter().map(|section| section.title.as_str()).collect();
+        assert_eq!(titles, ["First (A)", "Second (B)"]);
+        assert_eq!(sections[1].total(Standing::Proved), 1);
+        assert_eq!(sections[1].total(Standing::Unproved), 1);
+    }
+}

@@ -68,13 +68,13 @@ impl ClusterState for State {
         subresource: &str,
     ) -> Vec<EquivalentResource> {
         let resources = self.resources();
-        let equivalent = resources.equivalent(resource).into_iter().map(|equivalent| EquivalentResource {
-            resource: equivalent.gvr.clone(),
-            kind: if subresource.is_empty() {
-                Some(equivalent.kind.clone())
-            } else {
-                equivalent.subresource(subresource).map(|subresource| subresource.kind.clone())
-            },
+        // A version without the subresource is no equivalent of it.
+        let equivalent = resources.equivalent(resource).into_iter().filter_map(|equivalent| {
+            let kind = match subresource {
+                "" => &equivalent.kind,
+                subresource => &equivalent.subresource(subresource)?.kind,
+            };
+            Some(EquivalentResource { resource: equivalent.gvr.clone(), kind: Some(kind.clone()) })
         });
         equivalent.collect()
     }

@@ -10,6 +10,8 @@ use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
 use tests::cases;
+use tests::coverage::Coverage;
+use tests::known_differences::KnownDifferences;
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -24,6 +26,8 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
+    /// Tell section by section which statements of tests/behaviours.md the cases prove
+    Coverage,
 }
 
 #[derive(Debug, clap::Args)]
@@ -66,6 +70,7 @@ async fn main() -> ExitCode {
     let done = match Tools::parse().tool {
         Tool::Record(arguments) => recorded(arguments).await,
         Tool::Differential(arguments) => searched(arguments).await,
+        Tool::Coverage => coverage(),
     };
     match done {
         Ok(code) => code,
@@ -74,6 +79,16 @@ async fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let statements = cases::folder().with_file_name("behaviours.md");
+    let coverage = Coverage::count(&statements, &cases::folder(), &KnownDifferences::read()?)?;
+    anstream::println!("{}", coverage.table());
+    for (statement, case) in &coverage.unknown {
+        anstream::eprintln!("{case} proves {statement}, which is no statement");
+    }
+    Ok(if coverage.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
