@@ -22,6 +22,10 @@ compare:
 discovery:
     harness/tools/discovery.sh
 
+# Writes harness/src/server/protobuf/messages.json from upstream's Go types. Needs Go.
+protobuf:
+    harness/tools/protobuf.sh
+
 # The figures of the README: size, start-up and memory of the release binary.
 measure:
     tests/measure.sh

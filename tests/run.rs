@@ -98,6 +98,19 @@ fn a_scenario_that_fails_says_where_and_why() {
 }
 
 #[test]
+fn a_scenario_without_steps_is_a_mistake() {
+    check(
+        &["run", "tests/features/empty.feature"],
+        2,
+        &expect![""],
+        &expect![[r#"
+        error: tests/features/empty.feature:3:3: the scenario `The keyword is misspelt` has no steps: a line that begins with none of Given, When, Then, And, But belongs to its description
+        `admit steps` prints every step
+    "#]],
+    );
+}
+
+#[test]
 fn quiet_shows_only_what_failed() {
     check(
         &["run", "-q", "--concurrency", "1", "tests/features/passes.feature", "tests/features/fails.feature"],

@@ -312,3 +312,69 @@ async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), shown);
     assert_eq!(output.status.code(), Some(1));
 }
+
+// kubectl sends protobuf where it makes the object itself, and JSON where it got it from a file or from the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_makes_changes_and_shows_objects_by_itself() {
+    let Some(kubectl) = kubectl() else {
+        println!("skipped: kubectl is neither in KUBEBUILDER_ASSETS nor on PATH");
+        return;
+    };
+    let server = Server::start();
+    let fake = denying().await;
+    Api::<ValidatingWebhookConfiguration>::all(server.client().await)
+        .create(&PostParams::default(), &object(configuration(&fake)))
+        .await
+        .unwrap();
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = run_kubectl(&kubectl, &server, &arguments, &Value::Null);
+        let text = [output.stdout, output.stderr].concat();
+        (String::from_utf8(text).unwrap(), output.status.code())
+    };
+    for (line, shown) in [
+        ("create namespace demo", "namespace/demo created"),
+        ("create configmap -n demo x --from-literal=a=b", "configmap/x created"),
+        ("create secret generic -n demo key --from-literal=password=s3cret", "secret/key created"),
+        ("create deployment -n demo web --image=nginx --port=80", "deployment.apps/web created"),
+        ("create service clusterip -n demo web --tcp=80:8080", "service/web created"),
+        (
+            "create pdb -n demo web --selector=app=web --min-available=50%",
+            "poddisruptionbudget.policy/web created",
+        ),
+        ("create quota -n demo q --hard=cpu=1", "resourcequota/q created"),
+        (
+            "autoscale deployment -n demo web --max=4 --cpu=80%",
+            "horizontalpodautoscaler.autoscaling/web autoscaled",
+        ),
+        ("scale deployment -n demo web --replicas=3", "deployment.apps/web scaled"),
+        ("label configmap -n demo x c=d", "configmap/x labeled"),
+        ("annotate configmap -n demo x e=f", "configmap/x annotated"),
+        ("run -n demo p --image=nginx", "pod/p created"),
+        ("expose deployment -n demo web --name=other --port=80", "service/other exposed"),
+        ("auth can-i create pods", "yes"),
+        ("get secret -n demo key -o jsonpath={.data.password}", "czNjcmV0"),
+        (
+            "get deployment -n demo web -o jsonpath={.spec.replicas},{.spec.template.spec.containers[*]['image']}",
+            "3,nginx",
+        ),
+        ("get pdb -n demo web -o jsonpath={.spec.minAvailable}", "50%"),
+        ("delete pod -n demo p", "pod \"p\" deleted from demo namespace"),
+        ("create namespace denied", "namespace/denied created"),
+    ] {
+        let (text, code) = run(line);
+        assert_eq!((text.trim_end(), code), (shown, Some(0)), "kubectl {line}");
+    }
+
+    let (text, _) = run("get configmap -n demo x -o yaml");
+    let shown: Value = serde_saphyr::from_str(&text).unwrap();
+    assert_eq!(
+        (&shown["data"], &shown["metadata"]["labels"], &shown["metadata"]["annotations"]),
+        (&json!({"a": "b"}), &json!({"c": "d"}), &json!({"e": "f"})),
+        "{text}"
+    );
+    let (text, code) = run("create configmap -n denied x --from-literal=a=b");
+    assert_eq!((text, code), (format!("error: failed to create configmap: {DENIAL}\n"), Some(1)));
+    let (text, code) = run("delete namespace demo");
+    assert_eq!((text.as_str(), code), ("namespace \"demo\" deleted\n", Some(0)));
+}

@@ -41,8 +41,8 @@ pub use fleet::{Fleet, FleetError, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat,
-    Sequence, Sidecar, StatusCode, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
+    Sidecar, StatusCode, Timeout, When,
 };
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};

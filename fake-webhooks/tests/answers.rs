@@ -34,7 +34,7 @@ fn config_map() -> Value {
 /// The `response` of a valid review.
 fn response(yaml: &str, object: &Value) -> Value {
     let reply = reply(yaml, 0, &review(object));
-    assert_eq!((reply.status, reply.content_type), (http::StatusCode::OK, "application/json"));
+    assert_eq!((reply.status, reply.content_type), (http::StatusCode::OK, "application/json".into()));
     let mut answer: Value = serde_json::from_slice(&reply.body).unwrap();
     assert_eq!(answer["apiVersion"], "admission.k8s.io/v1");
     assert_eq!(answer["kind"], "AdmissionReview");

@@ -274,7 +274,13 @@ async fn a_patch_is_refused_in_the_servers_words() {
                     your changes to the latest version and try again";
     let cases = [
         ("application/json", json!({}), 415, "UnsupportedMediaType", "415: Unsupported Media Type"),
-        (MERGE_PATCH, json!("x"), 400, "BadRequest", "invalid JSON patch"),
+        (
+            MERGE_PATCH,
+            json!("x"),
+            400,
+            "BadRequest",
+            "error decoding patch: json: cannot unmarshal string into Go value of type map[string]interface {}",
+        ),
         (
             JSON_PATCH,
             json!([{"op": "remove", "path": "/x"}]),
@@ -448,15 +454,18 @@ async fn a_scale_reads_and_writes_the_replicas() {
 }
 
 fn widgets() -> Value {
+    let schema = json!({
+        "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+    });
     json!({
         "kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1",
         "metadata": {"name": "widgets.example.com"},
         "spec": {
             "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [
-                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}},
-                {"name": "v1beta1", "served": true, "storage": false},
-                {"name": "v1alpha1", "served": false, "storage": false},
+                {"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": schema},
+                {"name": "v1beta1", "served": true, "storage": false, "schema": schema},
+                {"name": "v1alpha1", "served": false, "storage": false, "schema": schema},
             ],
         },
     })

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cucumber::step::Collection;
-use gherkin::{Feature, Step, StepType};
+use gherkin::{Feature, Scenario, Step, StepType};
 
 use crate::Failure;
 use crate::steps::world::World;
@@ -12,11 +12,22 @@ use crate::steps::{STEPS, StepHelp};
 /// Looks for every sentence of `features` before any of them runs.
 ///
 /// # Errors
-/// One failure that names each sentence that no step matches, with the nearest step, and each that several match.
+/// One failure that names each scenario that has no steps, and so proves nothing; each sentence that no step matches,
+/// with the nearest step; and each that several match.
 pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Result<(), Failure> {
     let mut problems = Vec::new();
     for feature in features {
         let path = feature.path.as_deref().unwrap_or(Path::new(""));
+        for scenario in scenarios(feature).filter(|scenario| scenario.steps.is_empty()) {
+            problems.push(format!(
+                "{}:{}:{}: the scenario `{}` has no steps: a line that begins with none of Given, When, Then, And, But \
+                 belongs to its description",
+                path.display(),
+                scenario.position.line,
+                scenario.position.col,
+                scenario.name
+            ));
+        }
         for step in steps(feature) {
             let problem = match collection.find(step) {
                 Ok(Some(_)) => continue,
@@ -36,6 +47,11 @@ pub(crate) fn check(features: &[Feature], collection: &Collection<World>) -> Res
     }
     problems.push("`admit steps` prints every step".to_owned());
     Err(Failure::usage(problems.join("\n")))
+}
+
+/// The scenarios under rules and under none, in the order of the file.
+fn scenarios(feature: &Feature) -> impl Iterator<Item = &Scenario> {
+    feature.scenarios.iter().chain(feature.rules.iter().flat_map(|rule| &rule.scenarios))
 }
 
 /// The steps of the backgrounds and scenarios, in the order of the file.

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// What other parts of the server say, and how long things took.
-const OTHERS: [&str; 3] = ["authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"];
+const OTHERS: [&str; 3] =
+    ["authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"];
 
 /// The annotations of one request; `order` is the case's mutating webhooks as they are dispatched.
 pub(crate) fn judged(
@@ -34,8 +35,9 @@ fn places(annotations: &BTreeMap<String, String>, order: &[(String, String)]) ->
         let Some(index) = key.strip_prefix("mutation.webhook.admission.k8s.io/") else { continue };
         let Ok(told) = serde_json::from_str::<Value>(value) else { continue };
         let (configuration, webhook) = (told["configuration"].as_str(), told["webhook"].as_str());
-        let place =
-            order.iter().position(|it| Some(it.0.as_str()) == configuration && Some(it.1.as_str()) == webhook);
+        let place = order
+            .iter()
+            .position(|it| Some(it.0.as_str()) == configuration && Some(it.1.as_str()) == webhook);
         if let (Some(place), Some((round, _))) = (place, index.rsplit_once('_')) {
             places.insert(index.to_owned(), format!("{round}_{place}"));
         }
@@ -45,12 +47,15 @@ fn places(annotations: &BTreeMap<String, String>, order: &[(String, String)]) ->
 
 fn relative(key: &str, places: &BTreeMap<String, String>) -> String {
     match key.split_once('/') {
-        Some((prefix @ ("mutation.webhook.admission.k8s.io" | "patch.webhook.admission.k8s.io" | "failed-open.mutation.webhook.admission.k8s.io"), index)) => {
-            match places.get(index) {
-                Some(place) => format!("{prefix}/{place}"),
-                None => key.to_owned(),
-            }
-        }
+        Some((
+            prefix @ ("mutation.webhook.admission.k8s.io"
+            | "patch.webhook.admission.k8s.io"
+            | "failed-open.mutation.webhook.admission.k8s.io"),
+            index,
+        )) => match places.get(index) {
+            Some(place) => format!("{prefix}/{place}"),
+            None => key.to_owned(),
+        },
         Some(_) | None => key.to_owned(),
     }
 }

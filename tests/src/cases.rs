@@ -67,7 +67,10 @@ pub fn matches(glob: &str, name: &str) -> bool {
     match glob.split_once('*') {
         None => glob == name,
         Some((before, after)) => name.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(index, _)| index).chain([rest.len()]).any(|at| matches(after, &rest[at..]))
+            rest.char_indices()
+                .map(|(index, _)| index)
+                .chain([rest.len()])
+                .any(|at| matches(after, &rest[at..]))
         }),
     }
 }

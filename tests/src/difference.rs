@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn every_place_is_named() {
-        let found = differences(&json!({"a": [1, 2], "b": {"c": 1}}), &json!({"a": [1], "b": {"c": 2, "d": 3}}));
+        let found =
+            differences(&json!({"a": [1, 2], "b": {"c": 1}}), &json!({"a": [1], "b": {"c": 2, "d": 3}}));
         let paths: Vec<&str> = found.iter().map(|difference| difference.path.as_str()).collect();
         assert_eq!(paths, ["a[1]", "b.c", "b.d"]);
         let text = side_by_side(&found);

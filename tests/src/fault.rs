@@ -120,7 +120,10 @@ impl Fault {
             match self {
                 Self::LostAnnotation => retain_annotations(request, |key| !key.starts_with("mutation.")),
                 Self::IndexOffByOne => {
-                    let text = request["audit"].to_string().replace("index_1", "index_2").replace("index_0", "index_1");
+                    let text = request["audit"]
+                        .to_string()
+                        .replace("index_1", "index_2")
+                        .replace("index_0", "index_1");
                     if let (true, Ok(audit)) = (request.get("audit").is_some(), serde_json::from_str(&text)) {
                         request["audit"] = audit;
                     }
@@ -146,7 +149,8 @@ impl Fault {
                 }
                 Self::TimeoutOffByOne => {
                     for call in request["calls"].as_array_mut().into_iter().flatten() {
-                        let line = call["request"].as_str().unwrap_or_default().replace("timeout=10s", "timeout=9s");
+                        let line =
+                            call["request"].as_str().unwrap_or_default().replace("timeout=10s", "timeout=9s");
                         call["request"] = json!(line);
                     }
                 }
@@ -165,7 +169,8 @@ impl Fault {
         if self == Self::WrongCounter
             && let Some(metrics) = document["metrics"].as_object_mut()
         {
-            let wrong = |(name, count): (String, Value)| (name.replace("fail_open_count", "rejection_count"), count);
+            let wrong =
+                |(name, count): (String, Value)| (name.replace("fail_open_count", "rejection_count"), count);
             *metrics = std::mem::take(metrics).into_iter().map(wrong).collect();
         }
     }

@@ -85,7 +85,9 @@ impl<'a> Mask<'a> {
             text = time.replace_all(&text, "<time>").into_owned();
         }
         if let Some(uid) = UID.as_ref() {
-            text = uid.replace_all(&text, |found: &regex::Captures<'_>| self.number("uid", &found[0])).into_owned();
+            text = uid
+                .replace_all(&text, |found: &regex::Captures<'_>| self.number("uid", &found[0]))
+                .into_owned();
         }
         for (generated, placeholder) in &self.numbered {
             if placeholder.starts_with("<generated") && text.contains(generated.as_str()) {
@@ -97,7 +99,8 @@ impl<'a> Mask<'a> {
 
     /// The placeholder of a value: the next number, unless it was seen.
     fn number(&mut self, what: &'static str, value: &str) -> String {
-        if let Some(known) = self.numbered.get(value).filter(|known| known.starts_with(&format!("<{what}-"))) {
+        if let Some(known) = self.numbered.get(value).filter(|known| known.starts_with(&format!("<{what}-")))
+        {
             return known.clone();
         }
         let count = self.counts.entry(what).or_default();

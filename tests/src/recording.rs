@@ -42,7 +42,10 @@ impl Recording {
             }
             several => document["anyOf"] = json!(several),
         }
-        format!("# Written by `just record` on a real kube-apiserver; nothing else may write it.\n{}", yaml::write(&document))
+        format!(
+            "# Written by `just record` on a real kube-apiserver; nothing else may write it.\n{}",
+            yaml::write(&document)
+        )
     }
 
     /// Reads a recording.

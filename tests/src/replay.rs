@@ -34,8 +34,9 @@ pub async fn replay(
 ) -> Result<Verdict, String> {
     let place = case.path().display().to_string();
     let text = fs::read_to_string(case.path()).map_err(|error| format!("{place}: {error}"))?;
-    let recording = Recording::read(&case.recording())
-        .map_err(|error| format!("{place}: no recording: {error}\n  make it with: just record {}", case.name))?;
+    let recording = Recording::read(&case.recording()).map_err(|error| {
+        format!("{place}: no recording: {error}\n  make it with: just record {}", case.name)
+    })?;
     let manner = Manner { fault, ..Manner::default() };
     let actual = match run_in_process(&text, authority, manner).await {
         Ok(actual) => actual,

@@ -134,7 +134,12 @@ async fn run_case(
 /// twice, which is a matter of luck.
 ///
 /// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate`; a read "not older than" waits for the cache.
-async fn catch_up(server: &Server, names: &Names, request: &Request, answer: &Answer) -> Result<(), kube::Error> {
+async fn catch_up(
+    server: &Server,
+    names: &Names,
+    request: &Request,
+    answer: &Answer,
+) -> Result<(), kube::Error> {
     let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (name, version) = (text("/metadata/name"), text("/metadata/resourceVersion"));
     if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {
@@ -174,7 +179,8 @@ async fn prepare(
             for version in object["spec"]["versions"].as_array().into_iter().flatten() {
                 if version["served"] == true {
                     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-                    let (group, plural) = (text(&object["spec"]["group"]), text(&object["spec"]["names"]["plural"]));
+                    let (group, plural) =
+                        (text(&object["spec"]["group"]), text(&object["spec"]["names"]["plural"]));
                     server.wait_for(&format!("/apis/{group}/{}/{plural}", text(&version["name"]))).await?;
                 }
             }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, HttpVersions, RefusingPort, StartError, Timeout};
+use fake_webhooks::{
+    Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, HttpVersions, RefusingPort, StartError, Timeout,
+};
 use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Connection, Http, Kind, Reach, Webhook};
@@ -57,31 +59,36 @@ impl Webhooks {
     ) -> Result<Self, StartError> {
         let mut running = Vec::new();
         for webhook in &case.webhooks {
-            let is_late = first.is_some_and(|first| first != webhook.name && case.race.contains(&webhook.name));
+            let is_late =
+                first.is_some_and(|first| first != webhook.name && case.race.contains(&webhook.name));
             let behaviour = if is_late {
-                Behaviour::Timeout(Timeout { hang: Hang::For(HANDICAP), then: Box::new(webhook.behaviour.clone()) })
+                Behaviour::Timeout(Timeout {
+                    hang: Hang::For(HANDICAP),
+                    then: Box::new(webhook.behaviour.clone()),
+                })
             } else {
                 webhook.behaviour.clone()
             };
-            let endpoint = match webhook.connection {
-                Connection::Refused => Endpoint::Refusing(RefusingPort::bind().map_err(|source| {
-                    StartError::Listen { address: ([127, 0, 0, 1], 0).into(), source }
-                })?),
-                Connection::Accepted => Endpoint::Fake(
-                    FakeWebhook::start(Fake {
-                        behaviour,
-                        certificate: webhook.certificate,
-                        http: match webhook.http {
-                            Http::Both => HttpVersions::Both,
-                            Http::Http1 => HttpVersions::Http1,
-                            Http::Http2 => HttpVersions::Http2,
-                        },
-                        authority: Authority::Shared(Arc::clone(authority)),
-                        ..Fake::default()
-                    })
-                    .await?,
-                ),
-            };
+            let endpoint =
+                match webhook.connection {
+                    Connection::Refused => Endpoint::Refusing(RefusingPort::bind().map_err(|source| {
+                        StartError::Listen { address: ([127, 0, 0, 1], 0).into(), source }
+                    })?),
+                    Connection::Accepted => Endpoint::Fake(
+                        FakeWebhook::start(Fake {
+                            behaviour,
+                            certificate: webhook.certificate,
+                            http: match webhook.http {
+                                Http::Both => HttpVersions::Both,
+                                Http::Http1 => HttpVersions::Http1,
+                                Http::Http2 => HttpVersions::Http2,
+                            },
+                            authority: Authority::Shared(Arc::clone(authority)),
+                            ..Fake::default()
+                        })
+                        .await?,
+                    ),
+                };
             running.push(Running { webhook: webhook.clone(), endpoint, seen: 0 });
         }
         Ok(Self { running })
@@ -96,7 +103,11 @@ impl Webhooks {
     }
 
     /// The configurations as they are written, by kind and name.
-    pub(crate) fn configurations(&self, names: &Names, authority: &CertificateAuthority) -> Vec<(Kind, Value)> {
+    pub(crate) fn configurations(
+        &self,
+        names: &Names,
+        authority: &CertificateAuthority,
+    ) -> Vec<(Kind, Value)> {
         let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
         for running in &self.running {
             let webhook = &running.webhook;
@@ -220,7 +231,8 @@ impl Running {
         match webhook.reach {
             Reach::AsWritten => {}
             Reach::Case => {
-                member(member(&mut entry, "namespaceSelector"), "matchLabels")[CASE_LABEL] = json!(names.id());
+                member(member(&mut entry, "namespaceSelector"), "matchLabels")[CASE_LABEL] =
+                    json!(names.id());
             }
         }
         entry

@@ -97,7 +97,8 @@ fn flow(value: &Value) -> String {
 fn plain_key(key: &str) -> String {
     let is_plain = key.starts_with(|letter: char| letter.is_ascii_alphabetic())
         && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "_./-".contains(letter))
-        && !["y", "n", "yes", "no", "on", "off", "true", "false", "null"].contains(&key.to_lowercase().as_str());
+        && !["y", "n", "yes", "no", "on", "off", "true", "false", "null"]
+            .contains(&key.to_lowercase().as_str());
     if is_plain { key.to_owned() } else { Value::from(key).to_string() }
 }
 
@@ -117,7 +118,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let long = "x: \"y\"\n# \u{7}é".repeat(20);
-        check(&json!({"a": {"b": [1, {"c": null, "d": [], "e": {}}], "yes": "yes", "": "1"}, "z": [[long, [true]]]}));
+        check(
+            &json!({"a": {"b": [1, {"c": null, "d": [], "e": {}}], "yes": "yes", "": "1"}, "z": [[long, [true]]]}),
+        );
         check(&json!([[["a".repeat(120)], {"k": ["b".repeat(120), {"l": "c".repeat(120)}]}]]));
         check(&json!({"metrics": {"name{a=\"b\"}": 1, "long".repeat(30): {"x": long}}}));
     }

@@ -22,7 +22,8 @@ fn main() -> ExitCode {
         })
         .collect();
     trials.push(Trial::test("every known difference is one of a case", move || {
-        let stale = known.entries.iter().find(|it| !found.iter().any(|case| cases::matches(&it.glob, &case.name)));
+        let stale =
+            known.entries.iter().find(|it| !found.iter().any(|case| cases::matches(&it.glob, &case.name)));
         stale.map_or(Ok(()), |entry| Err(Failed::from(format!("no case matches {}", entry.glob))))
     }));
     libtest_mimic::run(&arguments, trials).exit_code()

@@ -10,9 +10,16 @@ use serde_json::{Map, Value, json};
 use super::authentication::Identity;
 use crate::status::Status;
 
+/// When the event was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The request was refused before anybody asked who makes it.
+    ResponseStarted,
+    /// The request was answered.
+    ResponseComplete,
+}
+
 /// A request that has been answered.
-///
-/// A request that is refused before it is authorized has no such event here.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered<'a> {
     /// What [`audit_id`] says of the request.
@@ -22,8 +29,10 @@ pub(crate) struct Answered<'a> {
     /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a path that is no
     /// resource, the method in lower case.
     pub(crate) verb: &'a str,
-    /// Who made it.
-    pub(crate) identity: &'a Identity,
+    /// When the event is made.
+    pub(crate) stage: Stage,
+    /// Who made it; none if nobody knows.
+    pub(crate) identity: Option<&'a Identity>,
     /// What [`source_ips`] says of the request.
     pub(crate) source_ips: &'a [IpAddr],
     /// The `User-Agent`; may be empty.
@@ -40,8 +49,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) received: Timestamp,
     /// When it was answered.
     pub(crate) completed: Timestamp,
-    /// The annotations of admission.
-    pub(crate) annotations: BTreeMap<String, String>,
+    /// The annotations of admission; none if the request was not even authorized.
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
 }
 
 /// `objectRef`; empty members are left out.
@@ -59,26 +68,37 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) version: &'a str,
     /// The subresource.
     pub(crate) subresource: &'a str,
+    /// The uid that the body of a creation or an update has.
+    pub(crate) uid: &'a str,
+    /// The resource version that the body of a creation or an update has.
+    pub(crate) resource_version: &'a str,
 }
 
 /// The event.
 ///
-/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`, and pkg/audit/request.go.
+/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
+/// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
 pub(crate) fn event(answered: &Answered<'_>) -> Value {
     let mut event = json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Request",
-        "stage": "ResponseComplete",
+        "stage": match answered.stage {
+            Stage::ResponseStarted => "ResponseStarted",
+            Stage::ResponseComplete => "ResponseComplete",
+        },
         "auditID": answered.audit_id,
         "requestURI": answered.request_uri,
         "verb": answered.verb,
-        "user": answered.identity.user,
+        "user": {},
         "responseStatus": response_status(answered),
         "requestReceivedTimestamp": micro_time(answered.received),
         "stageTimestamp": micro_time(answered.completed),
     });
-    if let Some(user) = &answered.identity.impersonated {
+    if let Some(identity) = answered.identity {
+        event["user"] = json!(identity.user);
+    }
+    if let Some(user) = answered.identity.and_then(|identity| identity.impersonated.as_ref()) {
         event["impersonatedUser"] = json!(user);
     }
     if !answered.source_ips.is_empty() {
@@ -93,11 +113,12 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     if let Some(object) = answered.request_object {
         event["requestObject"] = object.clone();
     }
-    let mut annotations = answered.annotations.clone();
-    // Everything is allowed here.
-    annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
-    annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
-    event["annotations"] = json!(annotations);
+    if let Some(mut annotations) = answered.annotations.clone() {
+        // Everything is allowed here.
+        annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
+        annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
+        event["annotations"] = json!(annotations);
+    }
     event
 }
 
@@ -150,6 +171,8 @@ fn object_reference(object: &ObjectReference<'_>) -> Value {
         ("apiGroup", object.group),
         ("apiVersion", object.version),
         ("subresource", object.subresource),
+        ("uid", object.uid),
+        ("resourceVersion", object.resource_version),
     ];
     let present = members.into_iter().filter(|(_, text)| !text.is_empty());
     Value::Object(present.map(|(name, text)| (name.to_owned(), json!(text))).collect::<Map<_, _>>())
@@ -193,7 +216,8 @@ mod tests {
             audit_id: "7e262b57-4061-4eb4-ad36-7e528dd0b9f4",
             request_uri: "/version",
             verb: "get",
-            identity,
+            stage: Stage::ResponseComplete,
+            identity: Some(identity),
             source_ips: &[IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)],
             user_agent: "Python-urllib/3.11",
             object: None,
@@ -202,7 +226,7 @@ mod tests {
             request_object: None,
             received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
             completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
-            annotations: BTreeMap::new(),
+            annotations: Some(BTreeMap::new()),
         }
     }
 
@@ -251,6 +275,8 @@ mod tests {
                 group: "apps",
                 version: "v1",
                 subresource: "scale",
+                uid: "u",
+                resource_version: "5",
             }),
             code: 404,
             status: Some(&status),
@@ -260,7 +286,7 @@ mod tests {
             "reason":"NotFound","details":{"name":"d","group":"apps","kind":"deployments"},"code":404}"#;
         assert_eq!(told["responseStatus"], serde_json::from_str::<Value>(server).unwrap());
         let server = r#"{"resource":"deployments","namespace":"ns","name":"d","apiGroup":"apps","apiVersion":"v1",
-            "subresource":"scale"}"#;
+            "subresource":"scale","uid":"u","resourceVersion":"5"}"#;
         assert_eq!(told["objectRef"], serde_json::from_str::<Value>(server).unwrap());
     }
 
@@ -271,6 +297,21 @@ mod tests {
         for field in ["objectRef", "requestObject", "impersonatedUser", "sourceIPs", "userAgent"] {
             assert_eq!(told.get(field), None, "{field}");
         }
+    }
+
+    #[test]
+    fn a_stranger_is_told_without_a_user_and_without_a_decision() {
+        let identity = identity();
+        let told = event(&Answered {
+            stage: Stage::ResponseStarted,
+            identity: None,
+            annotations: None,
+            code: 401,
+            ..answered(&identity)
+        });
+        assert_eq!(told["stage"], "ResponseStarted");
+        assert_eq!(told["user"], json!({}));
+        assert_eq!(told.get("annotations"), None);
     }
 
     #[test]

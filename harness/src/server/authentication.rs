@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::Response;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 
-use super::audit_log;
 use crate::attributes::UserInfo;
 use crate::status::Status;
 
@@ -56,11 +55,14 @@ impl Identity {
     }
 }
 
-/// A request gets no further: nobody knows who it is, or whom it wants to be. What the client gets.
+/// A request gets no further: nobody knows who it is, or whom it wants to be.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refused(pub(crate) Box<Status>);
-
-const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+pub(crate) struct Refused {
+    /// Who it is, where that much is known.
+    pub(crate) user: Option<UserInfo>,
+    /// What the client gets.
+    pub(crate) status: Box<Status>,
+}
 
 impl Authentication {
     /// Who makes a request with these headers.
@@ -74,41 +76,36 @@ impl Authentication {
                 user
             }
             Self::BearerToken { .. } => {
-                return Err(Refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized"))));
+                let status = Box::new(Status::failure(401, "Unauthorized", "Unauthorized"));
+                return Err(Refused { user: None, status });
             }
         };
-        let impersonated = impersonated(headers).map_err(Refused)?;
+        let impersonated =
+            impersonated(headers).map_err(|status| Refused { user: Some(user.clone()), status })?;
         Ok(Identity { user: user.clone(), impersonated })
     }
 }
 
-/// Puts the [`Identity`] into the extensions of each request, or answers it with a Status. For
-/// `axum::middleware::from_fn_with_state`.
+/// Puts the [`Identity`] into the extensions of each request, or [`Refused`]; both where it is known who asks, but not
+/// for whom. For `axum::middleware::from_fn_with_state`.
 pub(crate) async fn authenticate(
     State(authentication): State<Arc<Authentication>>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    // Refusals have it as well as answers.
-    let audit_id = audit_log::audit_id(request.headers());
     match authentication.identify(request.headers()) {
         Ok(identity) => {
             request.extensions_mut().insert(identity);
-            next.run(request).await
         }
-        Err(refused) => refusal(&refused.0, audit_id),
+        Err(refused) => {
+            if let Some(user) = &refused.user {
+                let identity = Identity { user: user.clone(), impersonated: None };
+                request.extensions_mut().insert(identity);
+            }
+            request.extensions_mut().insert(refused);
+        }
     }
-}
-
-fn refusal(status: &Status, audit_id: String) -> Response {
-    let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
-    let body = serde_json::to_string(status).unwrap_or_default() + "\n";
-    let headers = [
-        (AUDIT_ID, audit_id),
-        (CONTENT_TYPE, "application/json".to_owned()),
-        (CACHE_CONTROL, "no-cache, private".to_owned()),
-    ];
-    (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response()
+    next.run(request).await
 }
 
 /// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go.
@@ -271,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_stranger_gets_the_servers_status() {
-        let Err(Refused(status)) = with_token().identify(&HeaderMap::new()) else {
+        let Err(Refused { status, .. }) = with_token().identify(&HeaderMap::new()) else {
             panic!("let in");
         };
         let body = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
@@ -368,7 +365,8 @@ mod tests {
                 r#"&user.DefaultInfo{Name:"", UID:"", Groups:[]string(nil), Extra:map[string][]string{"foo":[]string{"g"}}}"#,
             ),
         ] {
-            let Err(Refused(status)) = Authentication::Always(admin()).identify(&headers(pairs)) else {
+            let Err(Refused { status, .. }) = Authentication::Always(admin()).identify(&headers(pairs))
+            else {
                 panic!("let in: {requested}");
             };
             assert_eq!(status.message, format!("requested {requested} without impersonating a user name"));

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::admission;
 use super::discovery::Resource;
 use super::metadata;
+use super::protobuf::{self, DecodeError, Envelope};
 use crate::attributes::GroupVersionKind;
 use crate::config;
 use crate::status::{FieldError, Status};
@@ -22,6 +23,7 @@ pub(super) const LIMIT: usize = 3 * 1024 * 1024;
 enum Encoding {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The media type of the body; JSON if the request does not say.
@@ -34,17 +36,22 @@ fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
     match media_type(headers) {
         "" | "application/json" => Ok(Encoding::Json),
         "application/yaml" => Ok(Encoding::Yaml),
-        "application/vnd.kubernetes.protobuf" => {
-            let message = "admit reads application/json and application/yaml, not \
-                           application/vnd.kubernetes.protobuf: with kubectl, create from a manifest (-f)";
-            Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
-        }
-        _ => {
-            let message = "the body of the request was in an unknown format - accepted media types include: \
-                           application/json, application/yaml, application/vnd.kubernetes.protobuf";
-            Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)))
-        }
+        protobuf::MEDIA_TYPE => Ok(Encoding::Protobuf),
+        _ => Err(unknown_format(FORMATS)),
     }
+}
+
+const FORMATS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// A custom resource has no messages. kube-apiserver panics over such a body, and breaks off the connection.
+const CUSTOM_FORMATS: &str = "application/json, application/yaml";
+
+/// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go.
+fn unknown_format(accepted: &str) -> Box<Status> {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {accepted}"
+    );
+    Box::new(Status::failure(415, "UnsupportedMediaType", message))
 }
 
 /// The body as any document; none if it is empty.
@@ -58,8 +65,51 @@ pub(super) fn document(headers: &HeaderMap, body: &Bytes) -> Result<Option<Value
     let read = match encoding(headers)? {
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
     };
     read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
+}
+
+/// The options of a delete; of anything else only what it is.
+fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
+    let envelope = Envelope::open(body)?;
+    let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
+    if kind.kind == "DeleteOptions" {
+        envelope.decode(&kind)
+    } else {
+        Ok(json!({"apiVersion": kind.api_version(), "kind": kind.kind}))
+    }
+}
+
+/// What a body says of its kind, and what it leaves out.
+///
+/// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `copyKindDefaults`.
+fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionKind {
+    let version = if found.version.is_empty() { kind } else { found };
+    let kind = if found.kind.is_empty() { kind } else { found };
+    GroupVersionKind::new(version.group.clone(), version.version.clone(), kind.kind.clone())
+}
+
+/// An object in protobuf.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `transformDecodeError`.
+fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
+    let envelope = Envelope::open(body).map_err(|error| {
+        Box::new(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {error} ({})",
+            kind.kind,
+            start(body)
+        )))
+    })?;
+    let found = filled_in(&envelope.kind, kind);
+    envelope.decode(&found).map_err(|error| {
+        Box::new(Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {error}",
+            found.kind,
+            found.api_version(),
+            kind.kind
+        )))
+    })
 }
 
 /// The body as an object of `kind`, with `apiVersion` and `kind` filled in.
@@ -78,6 +128,8 @@ pub(super) fn object(
     let encoding = encoding(headers)?;
     let bad = |message: String| Box::new(Status::bad_request(message));
     let read: Result<Value, String> = match encoding {
+        Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
+        Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, custom),
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
     };
@@ -211,6 +263,9 @@ fn check_custom(
 fn start(body: &[u8]) -> String {
     use std::fmt::Write as _;
     const MOST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
     let cut = body.get(..MOST).unwrap_or(body);
     let more = if body.len() > MOST { " ..." } else { "" };
     if body.first() == Some(&b'{') {

@@ -6,8 +6,9 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::deletion::{self, Marked};
 use super::request::ObjectRequest;
-use super::{body, create, options};
+use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
 use crate::status::{Status, Unsupported};
@@ -17,6 +18,14 @@ fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let gvr = &target.resource.gvr;
     let stored = request.server.state.storage.at(&create::key(request, &target.name));
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
+}
+
+/// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `BindingREST.Create`.
+fn check_binding(binding: &Value, name: &str) -> Result<(), Box<Status>> {
+    if metadata::text(binding, "name") == name {
+        return Ok(());
+    }
+    Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")))
 }
 
 /// CONNECT: admission sees the options from the query; the connection itself is not imitated.
@@ -65,16 +74,19 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     let kind = request.target.kind().clone();
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(&request.headers, &request.body, &resource, &kind)?;
-    create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
-    let stored = existing(request)?;
+    create::fill_in_namespace(&mut object, request)?;
     let mut attributes = request.attributes(Operation::Create, &kind);
     attributes.object = Some(object);
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
     request.passage.mutate(&mut attributes).await?;
+    if request.target.subresource == "binding" {
+        check_binding(attributes.object.as_ref().unwrap_or(&Value::Null), &request.target.name)?;
+    }
     request.passage.validate(&attributes).await?;
+    let stored = existing(request)?;
     let key = create::key(request, &request.target.name);
     let storage = &request.server.state.storage;
     let success = || {
@@ -91,12 +103,22 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         "eviction" | "binding" if options.dry_run => success(),
         // The deletion that an eviction causes is not admitted again.
         "eviction" => {
-            storage.remove(&key, &stored).ok().ok_or_else(conflict)?;
+            let wanted = attributes.object.as_ref().and_then(|eviction| eviction.get("deleteOptions"));
+            let wanted = wanted.cloned().unwrap_or_else(|| json!({}));
+            if let Marked::Changed { object, gone } = deletion::mark(&stored, &wanted, "pods") {
+                delete::remove(request, &key, &stored, object, gone)?;
+            }
             success()
         }
         "binding" => {
             let node =
                 attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();
+            let taken = stored.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
+            if !taken.is_empty() {
+                let name = &key.name;
+                let why = format!("pod {name} is already assigned to node \"{taken}\"");
+                return Err(Box::new(Status::conflict("", "pods/binding", name, &why)));
+            }
             let mut bound = (*stored).clone();
             if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
                 spec.insert("nodeName".to_owned(), node);

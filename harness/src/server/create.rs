@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::request::ObjectRequest;
 use super::storage::Key;
-use super::{body, connect, metadata, options, strategy};
+use super::{body, connect, custom_resources, metadata, options, strategy};
 use crate::attributes::{Attributes, GroupVersionKind, Operation};
 use crate::cluster_state::{ClusterState as _, ConversionError};
 use crate::status::{Status, Unsupported};
@@ -27,9 +27,9 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(&request.headers, &request.body, &resource, &resource.kind)?;
-    fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
+    fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);
 
     let mut attributes = request.attributes(Operation::Create, &resource.kind);
@@ -60,6 +60,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         if !generate.is_empty() {
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
+        fill_in_namespace(&mut object, request)?;
         strategy::prepare_for_create(&mut object, &resource);
         strategy::validate(&object, None, &resource)?;
         request.warnings = strategy::warnings(&object, None, &resource);
@@ -131,7 +132,13 @@ fn store(
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }
-    let stored = state.storage.insert(&key, to_storage(request, object)?).ok().ok_or_else(taken)?;
+    let mut object = to_storage(request, object)?;
+    if resource.gvr.group == custom_resources::GROUP {
+        custom_resources::establish(&mut object);
+    }
+    // What is read from the storage has the defaults of its version.
+    state.set_defaults(&mut object);
+    let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).map_err(conversion_failed)?;
     Ok(Answer::Object(StatusCode::CREATED, answer))

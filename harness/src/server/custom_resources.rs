@@ -144,9 +144,29 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
             ),
         });
     }
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let scope = text("/spec/scope");
+    if !["", "Cluster", "Namespaced"].contains(&scope) {
+        errors.push(FieldError {
+            reason: "FieldValueNotSupported",
+            field: "spec.scope".to_owned(),
+            detail: format!(
+                "Unsupported value: {}: supported values: \"Cluster\", \"Namespaced\"",
+                Value::from(scope)
+            ),
+        });
+    }
+    let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    for (index, version) in versions().enumerate() {
+        if !version.pointer("/schema/openAPIV3Schema").is_some_and(Value::is_object) {
+            errors.push(FieldError {
+                reason: "FieldValueRequired",
+                field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
+                detail: "Required value".to_owned(),
+            });
+        }
+    }
     let stored =
-        versions.filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
+        versions().filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
     if stored != 1 {
         errors.push(FieldError {
             reason: "FieldValueInvalid",
@@ -163,17 +183,37 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
     Err(Box::new(Status::invalid(GROUP, "CustomResourceDefinition", name, &errors)))
 }
 
+/// `status` as a new definition has it.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForCreate`.
+pub(super) fn begin(definition: &mut Value) {
+    let stored = stored_versions(definition);
+    let status = json!({
+        "acceptedNames": {"kind": "", "plural": ""},
+        "conditions": null,
+        "storedVersions": stored,
+    });
+    if let Some(members) = definition.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}
+
+fn stored_versions(definition: &Value) -> Vec<Value> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    versions
+        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .filter_map(|version| version.get("name").cloned())
+        .take(1)
+        .collect()
+}
+
 /// `status` as the server's own controllers write it: the names are accepted and the resource is served.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
 /// `pkg/controller/establish/establishing_controller.go`.
 pub(super) fn establish(definition: &mut Value) {
     let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
-    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    let stored: Vec<Value> = versions
-        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
-        .filter_map(|version| version.get("name").cloned())
-        .collect();
+    let stored = stored_versions(definition);
     let time = metadata::text(definition, "creationTimestamp").to_owned();
     let condition = |kind: &str, reason: &str, message: &str| {
         json!({

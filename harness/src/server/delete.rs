@@ -6,14 +6,39 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, List};
+use super::deletion::{self, Marked};
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
 use crate::status::Status;
 
+/// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
+///
+/// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
+const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
+    "namespaces",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "services",
+    "serviceaccounts",
+    "deviceclasses.resource.k8s.io",
+    "resourceclaims.resource.k8s.io",
+    "resourceclaimtemplates.resource.k8s.io",
+    "resourcepoolstatusrequests.resource.k8s.io",
+    "resourceslices.resource.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "volumeattributesclasses.storage.k8s.io",
+];
+
 /// What became of a deleted object.
-enum Deleted {
+pub(super) enum Deleted {
     /// It is gone.
     Gone(Arc<Value>),
     /// It waits for its finalizers.
@@ -25,15 +50,18 @@ enum Deleted {
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let document = body::document(&request.headers, &request.body)?;
-    if let Some(document) = &document {
-        request.note_decoded(document);
-    }
+    let has_body = document.is_some();
     let options = options::of_delete(document, &request.query)?;
+    if has_body {
+        // The audit log encodes the internal type.
+        let mut noted = options.document.clone();
+        noted["apiVersion"] = "meta.k8s.io/__internal".into();
+        request.note_decoded(&noted);
+    }
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
     let deleted = delete_one(request, &name, &options, &name).await?;
-    // Pods and Namespaces go in two steps upstream, and what is answered is the object in the first.
-    let shows_object = ["pods", "namespaces"].contains(&resource.gvr.group_resource().as_str());
+    let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
         Deleted::Waits(object) => Ok(Answer::ok(object)),
         Deleted::Gone(object) if shows_object => Ok(Answer::ok(object)),
@@ -56,10 +84,14 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let document = body::document(&request.headers, &request.body)?;
-    if let Some(document) = &document {
-        request.note_decoded(document);
-    }
+    let has_body = document.is_some();
     let options = options::of_delete(document, &request.query)?;
+    if has_body {
+        // The audit log encodes the internal type.
+        let mut noted = options.document.clone();
+        noted["apiVersion"] = "meta.k8s.io/__internal".into();
+        request.note_decoded(&noted);
+    }
     let selected = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
@@ -94,24 +126,32 @@ async fn delete_one(
     check_preconditions(&stored, &options.document, group, &resource.kind.kind, name)?;
     let old = request.server.state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?;
 
+    let marked = deletion::mark(&stored, &options.document, &resource.gvr.group_resource());
+    let Marked::Changed { object: marked, gone } = marked else { return Ok(Deleted::Waits(old)) };
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
-    attributes.options = Some(normalised(&options.document, &resource.gvr.group_resource(), admitted_name));
+    attributes.options =
+        Some(normalised(&options.document, &marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
     request.passage.mutate(&mut attributes).await?;
     request.passage.validate(&attributes).await?;
     if options.dry_run {
-        return Ok(Deleted::Gone(old));
+        let shown = Arc::new(marked);
+        let shown =
+            request.server.state.in_version_of(&shown, &resource).map_err(create::conversion_failed)?;
+        return Ok(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) });
     }
-    remove(request, &key, &stored)
+    remove(request, &key, &stored, marked, gone)
 }
 
-/// Removes what has no finalizers; marks as deleted what has.
-fn remove(
+/// Removes an object, or stores it as marked if it has to wait.
+pub(super) fn remove(
     request: &ObjectRequest<'_>,
     key: &super::storage::Key,
     stored: &Arc<Value>,
+    marked: Value,
+    gone: bool,
 ) -> Result<Deleted, Box<Status>> {
     let resource = &request.target.resource;
     let server = request.server;
@@ -120,25 +160,17 @@ fn remove(
             "the object has been modified; please apply your changes to the latest version and try again";
         Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
     };
-    let is_namespace = resource.gvr.group_resource() == "namespaces";
-    let mut marked = (**stored).clone();
-    if !metadata::is_deleting(&marked) {
-        metadata::set(&mut marked, "deletionTimestamp", metadata::now().into());
-        if !is_namespace {
-            metadata::set(&mut marked, "deletionGracePeriodSeconds", 0.into());
+    let shown =
+        |object: &Arc<Value>| server.state.in_version_of(object, resource).map_err(create::conversion_failed);
+    if !gone {
+        if marked == **stored {
+            return Ok(Deleted::Waits(shown(stored)?));
         }
-        if is_namespace && let Some(members) = marked.as_object_mut() {
-            members.insert("status".to_owned(), json!({"phase": "Terminating"}));
-        }
-    }
-    if is_namespace || metadata::has_finalizers(stored) {
-        let storage = &server.state.storage;
-        let marked = storage.replace(key, Some(stored), marked).ok().ok_or_else(raced)?;
-        if is_namespace {
+        let marked = server.state.storage.replace(key, Some(stored), marked).ok().ok_or_else(raced)?;
+        if resource.gvr.group_resource() == "namespaces" {
             server.empty_namespace(&key.name)?;
         }
-        let shown = server.state.in_version_of(&marked, resource).map_err(create::conversion_failed)?;
-        return Ok(Deleted::Waits(shown));
+        return Ok(Deleted::Waits(shown(&marked)?));
     }
     server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
     if let [custom, ..] = custom_resources::resources(stored).as_slice()
@@ -147,8 +179,7 @@ fn remove(
         server.state.storage.remove_resource(&custom.gvr.group, &custom.gvr.resource);
     }
     server.has_changed(resource)?;
-    let shown = server.state.in_version_of(stored, resource).map_err(create::conversion_failed)?;
-    Ok(Deleted::Gone(shown))
+    Ok(Deleted::Gone(shown(&Arc::new(marked))?))
 }
 
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
@@ -175,13 +206,16 @@ fn check_preconditions(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// The options that admission sees: a Pod that no node has is deleted at once, whatever was asked for.
+/// The options that admission sees: of a Pod, how long it really has.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
-fn normalised(options: &Value, resource: &str, name: &str) -> Value {
+fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
-    if resource == "pods" && !name.is_empty() {
-        options["gracePeriodSeconds"] = 0.into();
+    if resource == "pods"
+        && !name.is_empty()
+        && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
+    {
+        options["gracePeriodSeconds"] = seconds.clone();
     }
     options
 }

@@ -51,6 +51,13 @@ pub(super) fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
+/// A time to come, as the API writes it.
+pub(super) fn seconds_from_now(seconds: i64) -> String {
+    let now = jiff::Timestamp::now();
+    let then = jiff::SignedDuration::from_secs(seconds);
+    now.checked_add(then).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Takes out what a client must not say, and what the API leaves out when it is empty.
 ///
 /// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.
@@ -139,6 +146,12 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
             detail: format!("Invalid value: {}: {what}", Value::from(value)),
         });
     };
+    let generate = text(object, "generateName");
+    // A dash at the end is fine: something follows it.
+    let begun = generate.strip_suffix('-').map_or_else(|| generate.to_owned(), |base| format!("{base}a"));
+    for what in name_errors(&begun, resource) {
+        invalid("metadata.generateName".to_owned(), generate, what);
+    }
     let name = text(object, "name");
     for what in name_errors(name, resource) {
         invalid("metadata.name".to_owned(), name, what);
@@ -163,11 +176,18 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
         annotations_size += key.len() + value.as_str().unwrap_or_default().len();
     }
     let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
-    for finalizer in finalizers.filter_map(Value::as_str) {
+    for (index, finalizer) in finalizers.filter_map(Value::as_str).enumerate() {
         for what in names::label_key(finalizer) {
             invalid("metadata.finalizers".to_owned(), finalizer, what);
         }
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
+        let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        if !finalizer.contains('/') && !known && resource.custom.is_none() {
+            let what = "name is neither a standard finalizer name nor is it fully qualified".to_owned();
+            invalid(format!("metadata.finalizers[{index}]"), finalizer, what);
+        }
     }
+    errors.extend(owner_errors(object));
     if annotations_size > ANNOTATIONS_LIMIT {
         errors.push(FieldError {
             reason: "FieldValueTooLong",
@@ -184,6 +204,24 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
                 detail: "Required value: name or generateName is required".to_owned(),
             },
         );
+    }
+    errors
+}
+
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `validateOwnerReference`.
+fn owner_errors(object: &Value) -> Vec<FieldError> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let mut errors = Vec::new();
+    for (index, owner) in owners.enumerate() {
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                errors.push(FieldError {
+                    reason: "FieldValueRequired",
+                    field: format!("metadata.ownerReferences[{index}].{field}"),
+                    detail: "Required value: must not be empty".to_owned(),
+                });
+            }
+        }
     }
     errors
 }
@@ -214,6 +252,25 @@ fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
 pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    let finalizers = |object: &Value| -> Vec<String> {
+        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before = finalizers(old);
+    let mut added = finalizers(new);
+    added.retain(|finalizer| !before.contains(finalizer));
+    if is_deleting(old) && !added.is_empty() {
+        added.sort_unstable();
+        errors.push(FieldError {
+            reason: "FieldValueForbidden",
+            field: "metadata.finalizers".to_owned(),
+            detail: format!(
+                "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers \
+                 []string{{{}}}",
+                added.iter().map(|added| Value::from(added.as_str()).to_string()).collect::<Vec<_>>().join(", ")
+            ),
+        });
+    }
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"] {
         let value = text(new, field);
         if value != text(old, field) {

@@ -7,6 +7,23 @@ use crate::status::{FieldError, Status};
 
 const GROUP: &str = "meta.k8s.io";
 
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
+const LONGEST_MANAGER: usize = 128;
+
+/// What a `DeleteOptions` may have; other members are not read.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `DeleteOptions`.
+const OF_DELETE: [&str; 8] = [
+    "kind",
+    "apiVersion",
+    "gracePeriodSeconds",
+    "preconditions",
+    "orphanDependents",
+    "propagationPolicy",
+    "dryRun",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+];
+
 /// The options of a request.
 #[derive(Clone, Debug)]
 pub(super) struct RequestOptions {
@@ -29,6 +46,21 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     let dry_run = dry_run(query.all("dryRun"), &mut errors);
     if !query.all("dryRun").is_empty() {
         document["dryRun"] = json!(query.all("dryRun"));
+    }
+    let manager = query.first("fieldManager").unwrap_or_default();
+    if manager.len() > LONGEST_MANAGER {
+        errors.push(FieldError {
+            reason: "FieldValueTooLong",
+            field: "fieldManager".to_owned(),
+            detail: format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
+        });
+    }
+    if kind == "PatchOptions" && query.first("force").is_some() {
+        errors.push(FieldError {
+            reason: "FieldValueForbidden",
+            field: "force".to_owned(),
+            detail: "Forbidden: may not be specified for non-apply patch".to_owned(),
+        });
     }
     for field in ["fieldManager", "fieldValidation"] {
         if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
@@ -59,7 +91,7 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
 pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
     let mut members = match body {
         Some(Value::Object(members)) => members,
-        Some(_) | None => of_delete_query(query),
+        Some(_) | None => of_delete_query(query)?,
     };
     let kind = members.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions").to_owned();
     if kind != "DeleteOptions" {
@@ -70,7 +102,7 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     }
     members.insert("kind".to_owned(), kind.into());
     members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
-    members.retain(|_, value| !value.is_null());
+    members.retain(|member, value| !value.is_null() && OF_DELETE.contains(&member.as_str()));
     let mut errors = Vec::new();
     let wanted: Vec<String> = members
         .get("dryRun")
@@ -89,6 +121,17 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
             "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ));
     }
+    let policy = members.get("propagationPolicy").and_then(Value::as_str);
+    if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {
+        errors.push(FieldError {
+            reason: "FieldValueInvalid",
+            field: "propagationPolicy".to_owned(),
+            detail: format!(
+                "Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
+                Value::from(policy)
+            ),
+        });
+    }
     if errors.is_empty() {
         Ok(RequestOptions { document: Value::Object(members), dry_run })
     } else {
@@ -96,7 +139,7 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     }
 }
 
-fn of_delete_query(query: &Query) -> Map<String, Value> {
+fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
     let mut members = Map::new();
     if !query.all("dryRun").is_empty() {
         members.insert("dryRun".to_owned(), json!(query.all("dryRun")));
@@ -104,10 +147,17 @@ fn of_delete_query(query: &Query) -> Map<String, Value> {
     if let Some(policy) = query.first("propagationPolicy") {
         members.insert("propagationPolicy".to_owned(), policy.into());
     }
-    if let Some(seconds) = query.first("gracePeriodSeconds").and_then(|seconds| seconds.parse::<i64>().ok()) {
+    if let Some(text) = query.first("gracePeriodSeconds").filter(|text| !text.is_empty()) {
+        let Ok(seconds) = text.parse::<i64>() else {
+            let message = format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(text));
+            return Err(Box::new(Status::bad_request(message)));
+        };
         members.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
-    members
+    if let Some(orphan) = query.first("orphanDependents").filter(|text| !text.is_empty()) {
+        members.insert("orphanDependents".to_owned(), (orphan != "false" && orphan != "0").into());
+    }
+    Ok(members)
 }
 
 fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {

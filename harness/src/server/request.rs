@@ -4,23 +4,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, USER_AGENT, WARNING};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::admission::Passage;
 use super::answer::{Answer, refusal};
-use super::audit_log::{self, Answered, ObjectReference};
-use super::authentication::Identity;
+use super::audit_log::{self, Answered, ObjectReference, Stage};
+use super::authentication::{Identity, Refused};
 use super::discovery::Resources;
+use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::{Server, body, connect, create, delete, metadata, read, update};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
@@ -43,7 +43,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    fn parse(query: &str) -> Self {
+    pub(super) fn parse(query: &str) -> Self {
         let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
             match pairs.iter_mut().find(|(known, _)| *known == key) {
@@ -109,9 +109,9 @@ impl ObjectRequest<'_> {
 /// What a request came to, and what is told of it.
 struct Outcome {
     answered: Result<Answer, Box<Status>>,
-    /// As the audit log has it.
-    verb: &'static str,
-    target: Option<Target>,
+    stage: Stage,
+    /// Whether it got as far as being allowed.
+    authorized: bool,
     decoded: Option<Value>,
     /// What the server itself warns of.
     warnings: Vec<String>,
@@ -119,9 +119,22 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Of a request that gets no further.
-    fn early(answered: Result<Answer, Box<Status>>, verb: &'static str, target: Option<Target>) -> Self {
-        Self { answered, verb, target, decoded: None, warnings: Vec::new(), record: Record::default() }
+    /// Of a request that has met no webhook.
+    fn of(answered: Result<Answer, Box<Status>>) -> Self {
+        Self {
+            answered,
+            stage: Stage::ResponseComplete,
+            authorized: true,
+            decoded: None,
+            warnings: Vec::new(),
+            record: Record::default(),
+        }
+    }
+
+    /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
+    fn before_admission(status: Box<Status>, user: Option<&UserInfo>) -> Self {
+        let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
+        Self { stage, authorized: false, ..Self::of(Err(status)) }
     }
 }
 
@@ -130,7 +143,14 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     let received = Timestamp::now();
     let (parts, incoming) = request.into_parts();
     let audit_id = audit_log::audit_id(&parts.headers);
-    let outcome = outcome(&server, &parts, incoming).await;
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+    // A connection on which a body is left unread cannot be used again, and few clients expect that.
+    let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
+    let outcome = match parts.extensions.get::<Refused>() {
+        Some(refused) => Outcome::before_admission(refused.status.clone(), refused.user.as_ref()),
+        None => outcome(&server, &parts, query, body).await,
+    };
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
@@ -147,24 +167,36 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     if let Ok(value) = HeaderValue::from_str(&audit_id) {
         response.headers_mut().insert("audit-id", value);
     }
-    if let (Some(sink), Some(identity)) = (&server.options.audit, parts.extensions.get::<Identity>()) {
+    if let Some(sink) = &server.options.audit {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-        let decoded_name = outcome.decoded.as_ref().map_or("", |object| metadata::text(object, "name"));
-        let object = outcome.target.as_ref().map(|target| ObjectReference {
-            resource: &target.resource.gvr.resource,
-            namespace: target.admitted_namespace(),
-            name: if target.name.is_empty() { decoded_name } else { &target.name },
-            group: &target.resource.gvr.group,
-            version: &target.resource.gvr.version,
-            subresource: &target.subresource,
+        // Of a patch and of delete options the metadata, if there are any, say nothing of the object.
+        let body = outcome.decoded.as_ref().filter(|_| ["create", "update"].contains(&info.verb.as_str()));
+        let in_body = |field| body.map_or("", |object| metadata::text(object, field));
+        let either =
+            |path: &'_ str, body: &'_ str| if path.is_empty() { body.to_owned() } else { path.to_owned() };
+        let (name, namespace) = info.object.as_ref().map_or((String::new(), String::new()), |object| {
+            (either(&object.name, in_body("name")), either(&object.namespace, in_body("namespace")))
+        });
+        let object = info.object.as_ref().map(|object| ObjectReference {
+            resource: &object.resource,
+            namespace: &namespace,
+            name: &name,
+            group: &object.group,
+            version: &object.version,
+            subresource: &object.subresource,
+            uid: in_body("uid"),
+            resource_version: in_body("resourceVersion"),
         });
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        let method = parts.method.as_str().to_ascii_lowercase();
         sink(&audit_log::event(&Answered {
             audit_id: &audit_id,
             request_uri: parts.uri.path_and_query().map_or("", PathAndQuery::as_str),
-            verb: if outcome.verb.is_empty() { &method } else { outcome.verb },
-            identity,
+            verb: &info.verb,
+            stage: outcome.stage,
+            identity: match outcome.stage {
+                Stage::ResponseStarted => None,
+                Stage::ResponseComplete => parts.extensions.get::<Identity>(),
+            },
             source_ips: &audit_log::source_ips(&parts.headers, peer),
             user_agent: user_agent.unwrap_or_default(),
             object,
@@ -173,13 +205,14 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
             request_object: outcome.decoded.as_ref(),
             received,
             completed: Timestamp::now(),
-            annotations: audit::annotations(&outcome.record),
+            annotations: outcome.authorized.then(|| audit::annotations(&outcome.record)),
         }));
     }
     response
 }
 
-async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
+/// `body` is none if it is too large.
+async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Bytes>) -> Outcome {
     let started = Instant::now();
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
@@ -194,26 +227,21 @@ async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
         | Route::OpenApi
         | Route::NoResource
         | Route::NoPath) => {
-            let answered = document(server, &resources, route, &parts.headers);
-            return Outcome::early(answered, "", None);
+            return Outcome::of(document(server, &resources, route, &parts.headers));
         }
     };
-    let query = Query::parse(parts.uri.query().unwrap_or_default());
     let user = parts.extensions.get::<Identity>().map(|identity| identity.effective().clone());
-    let verb = verb(&parts.method, &target);
-    let verb_name = verb.as_ref().map_or("", |verb| audited_verb(*verb, &parts.method, &query));
-    let early = |status| Outcome::early(Err(status), verb_name, Some(target.clone()));
-    let verb = match verb {
+    let verb = match verb(&parts.method, &target) {
         Ok(verb) => verb,
-        Err(status) => return early(status),
+        Err(status) => return Outcome::of(Err(status)),
     };
     let time_limit = match time_limit(&query) {
         Ok(limit) => limit,
-        Err(status) => return early(status),
+        Err(status) => return Outcome::before_admission(status, None),
     };
-    let Ok(body) = axum::body::to_bytes(incoming, body::LIMIT).await else {
+    let Some(body) = body else {
         let message = format!("Request entity too large: limit is {}", body::LIMIT);
-        return early(Box::new(Status::failure(413, "RequestEntityTooLarge", message)));
+        return Outcome::of(Err(Box::new(Status::failure(413, "RequestEntityTooLarge", message))));
     };
     let mut request = ObjectRequest {
         server,
@@ -233,32 +261,11 @@ async fn outcome(server: &Server, parts: &Parts, incoming: Body) -> Outcome {
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { target, decoded, warnings, passage, .. } = request;
+    let ObjectRequest { decoded, warnings, passage, .. } = request;
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &passage.record);
     }
-    Outcome { answered, verb: verb_name, target: Some(target), decoded, warnings, record: passage.record }
-}
-
-/// Source: apiserver pkg/endpoints/request/requestinfo.go.
-fn audited_verb(verb: Verb, method: &Method, query: &Query) -> &'static str {
-    match verb {
-        Verb::Get => "get",
-        Verb::List if read::is_watch(query) => "watch",
-        Verb::List => "list",
-        Verb::Create => "create",
-        Verb::Update => "update",
-        Verb::Patch => "patch",
-        Verb::Delete => "delete",
-        Verb::DeleteCollection => "deletecollection",
-        Verb::Connect => match *method {
-            Method::POST => "create",
-            Method::PUT => "update",
-            Method::PATCH => "patch",
-            Method::DELETE => "delete",
-            _ => "get",
-        },
-    }
+    Outcome { decoded, warnings, record: passage.record, ..Outcome::of(answered) }
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -286,23 +293,50 @@ fn operation(verb: Verb) -> Option<Operation> {
 
 /// `?timeout=`, as far as it is shorter than the server's own limit.
 ///
-/// Source: apiserver `pkg/server/filters/request_deadline.go`.
+/// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
 fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
-    let bad =
-        || Box::new(Status::bad_request(format!("invalid timeout specified in the request URL: {text}")));
-    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
-    let number: f64 = number.parse().ok().ok_or_else(bad)?;
-    let seconds = match unit {
-        "ms" => number / 1000.0,
-        "s" => number,
-        "m" => number * 60.0,
-        "h" => number * 3600.0,
-        _ if number == 0.0 => 0.0,
-        _ => return Err(bad()),
+    let Some(seconds) = duration(text) else {
+        return Err(Box::new(Status::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {}",
+            Value::from(text)
+        ))));
     };
-    let limit = Duration::try_from_secs_f64(seconds).ok().ok_or_else(bad)?;
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(TIME_LIMIT);
     Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
+}
+
+/// A duration such as `1m10s`, in seconds.
+///
+/// Source: Go's time, `ParseDuration`.
+fn duration(text: &str) -> Option<f64> {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0.0);
+    }
+    let mut seconds = None;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(digits);
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let number: f64 = number.parse().ok()?;
+        seconds = Some(seconds.unwrap_or(0.0) + number * unit);
+        rest = after;
+    }
+    seconds.map(|seconds| sign * seconds)
 }
 
 /// What is not an object: discovery, health, metrics.
@@ -359,4 +393,36 @@ fn no_resource() -> Box<Status> {
     let mut status = Status::failure(404, "NotFound", "the server could not find the requested resource");
     status.details = Some(crate::status::StatusDetails::default());
     Box::new(status)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<f64>) {
+        assert_eq!(duration(text), expected, "{text}");
+    }
+
+    #[test]
+    fn a_duration_is_read_as_go_reads_it() {
+        check("5s", Some(5.0));
+        check("1m10s", Some(70.0));
+        check("1.5h", Some(5400.0));
+        check("-5s", Some(-5.0));
+        check("0", Some(0.0));
+        for text in ["", "x", "5", "5x", "s", "5s5", ".s", "-", "--5s"] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn a_timeout_shortens_the_servers_limit_and_never_lengthens_it() {
+        let limit = |text: &str| time_limit(&Query::parse(&format!("timeout={text}"))).unwrap();
+        assert_eq!(limit("5s"), Duration::from_secs(5));
+        for text in ["", "0", "0s", "-5s", "1m10s"] {
+            assert_eq!(limit(text), TIME_LIMIT, "{text}");
+        }
+        assert_eq!(time_limit(&Query::parse("timeout=x")).unwrap_err().code, 400);
+    }
 }

@@ -83,7 +83,7 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["api"] => Route::CoreVersions,
         ["apis"] => Route::Groups,
         ["version"] => Route::ServerVersion,
-        ["healthz" | "livez" | "readyz", ..] => Route::Health,
+        ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => Route::Health,
         ["metrics"] => Route::Metrics,
         ["openapi", ..] => Route::OpenApi,
         ["api", version, rest @ ..] if *version == "v1" => in_version("", version, rest, resources),
@@ -93,10 +93,12 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["apis", group, version, rest @ ..] if resources.has_group(group) => {
             let found = in_version(group, version, rest, resources);
             // Where there are only custom resources, an unknown path is nobody's.
-            let unknown = matches!(found, Route::NoResource) && resources.is_custom_group(group)
-                || matches!(found, Route::Version(..)) && resources.version(group, version).is_none();
+            let unknown = matches!(found, Route::NoResource | Route::Version(..))
+                && resources.is_custom_group(group)
+                && (matches!(found, Route::NoResource) || resources.version(group, version).is_none());
             if unknown { Route::NoPath } else { found }
         }
+        ["api", _, ..] => Route::NoResource,
         _ => Route::NoPath,
     }
 }

@@ -78,6 +78,18 @@ fn selector_text(selector: Option<&Value>) -> String {
     requirements.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
 }
 
+/// Writes what a Scale always has, as its type does.
+///
+/// Source: api autoscaling/v1/types.go, `Scale`.
+pub(super) fn complete(scale: &mut Value) {
+    let Some(members) = scale.as_object_mut() else { return };
+    members.entry("metadata").or_insert_with(|| json!({}));
+    members.entry("spec").or_insert_with(|| json!({}));
+    if let Some(status) = members.entry("status").or_insert_with(|| json!({})).as_object_mut() {
+        status.entry("replicas").or_insert_with(|| 0.into());
+    }
+}
+
 /// The object with the Scale's number of replicas.
 pub(super) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());

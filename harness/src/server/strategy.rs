@@ -8,7 +8,7 @@ use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
 use crate::config::{self, ConfigError};
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 
 /// The letters of generated names: no vowels, so that no words come to be.
 ///
@@ -20,8 +20,9 @@ const LONGEST_BASE: usize = 63 - SUFFIX;
 
 /// The resources whose strategy counts `metadata.generation`.
 ///
-/// Source: kubernetes pkg/registry, `PrepareForCreate` of each strategy.
-const COUNTED: [&str; 26] = [
+/// Source: `PrepareForCreate` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/strategy.go.
+const COUNTED: [&str; 28] = [
     "horizontalpodautoscalers.autoscaling",
     "pods",
     "replicationcontrollers",
@@ -47,8 +48,39 @@ const COUNTED: [&str; 26] = [
     "flowschemas.flowcontrol.apiserver.k8s.io",
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
     "priorityclasses.scheduling.k8s.io",
-    "csidrivers.storage.k8s.io",
+    "deviceclasses.resource.k8s.io",
+    "devicetaintrules.resource.k8s.io",
+    "resourceslices.resource.k8s.io",
 ];
+
+/// The resources that an update must not change without saying what it has read.
+///
+/// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
+/// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
+const CONDITIONAL: [&str; 19] = [
+    "clustertrustbundles.certificates.k8s.io",
+    "podcertificaterequests.certificates.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "storageversionmigrations.storagemigration.k8s.io",
+    "poddisruptionbudgets.policy",
+    "csidrivers.storage.k8s.io",
+    "csistoragecapacities.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "leases.coordination.k8s.io",
+    "leasecandidates.coordination.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "apiservices.apiregistration.k8s.io",
+];
+
+/// Where `apps/v1` keeps the generation of a `DaemonSet`'s template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// A name from `generateName`.
 pub(super) fn generated_name(base: &str) -> String {
@@ -103,10 +135,23 @@ pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
             let quality = quality_of_service(object);
             set_status(object, json!({"phase": "Pending", "qosClass": quality}));
         }
-        "persistentvolumeclaims" | "persistentvolumes" => set_status(object, json!({"phase": "Pending"})),
-        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::establish(object),
+        // The phase comes with the defaults, when the claim is read from the storage.
+        "persistentvolumeclaims" => set_status(object, json!({})),
+        "persistentvolumes" => {
+            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}))
+        }
+        "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
+        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
         _ => {}
     }
+}
+
+fn set_annotation(object: &mut Value, key: &str, value: &str) {
+    let mut annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
+    if let Some(members) = annotations.as_object_mut() {
+        members.insert(key.to_owned(), value.into());
+    }
+    metadata::set(object, "annotations", annotations);
 }
 
 fn set_status(object: &mut Value, status: Value) {
@@ -184,10 +229,31 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
             keep(object, old, "spec");
         }
     }
-    if counts_generation(resource) {
-        let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        let generation = if same_intent(object, old) { generation } else { generation + 1 };
-        metadata::set(object, "generation", generation.into());
+    if resource.gvr.group_resource() == "daemonsets.apps" {
+        let pointer = format!("/metadata/annotations/{TEMPLATE_GENERATION}");
+        let generation = old.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
+        let mut generation: i64 = generation.parse().unwrap_or(0);
+        if object.pointer("/spec/template") != old.pointer("/spec/template") {
+            generation += 1;
+        }
+        set_annotation(object, TEMPLATE_GENERATION, &generation.to_string());
+    }
+    let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    let changed = subresource != "status" && counts_change(object, old, resource);
+    metadata::set(object, "generation", (generation + i64::from(changed)).into());
+}
+
+/// Whether an update is a new generation.
+///
+/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
+fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
+    let differs = |pointer: &str| object.pointer(pointer) != old.pointer(pointer);
+    match resource.gvr.group_resource().as_str() {
+        "priorityclasses.scheduling.k8s.io" => false,
+        "csidrivers.storage.k8s.io" => differs("/spec"),
+        "deployments.apps" => differs("/spec") || differs("/metadata/annotations"),
+        "endpointslices.discovery.k8s.io" => differs("/metadata/labels") || !same_intent(object, old),
+        _ => counts_generation(resource) && !same_intent(object, old),
     }
 }
 
@@ -203,12 +269,26 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     for field in fields {
         keep(object, old, &field);
     }
+    match resource.gvr.group_resource().as_str() {
+        "deployments.apps" => keep_in_metadata(object, old, "labels"),
+        "pods" => keep_in_metadata(object, old, "ownerReferences"),
+        _ => {}
+    }
     if resource.custom.is_some() {
         // Of the metadata nothing but the managed fields may change.
         let resource_version = object.pointer("/metadata/resourceVersion").cloned();
         keep(object, old, "metadata");
         if let Some(resource_version) = resource_version {
             metadata::set(object, "resourceVersion", resource_version);
+        }
+    }
+}
+
+fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
+    match old.pointer(&format!("/metadata/{field}")) {
+        Some(value) => metadata::set(object, field, value.clone()),
+        None => {
+            metadata::remove(object, field);
         }
     }
 }
@@ -234,10 +314,9 @@ fn same_intent(object: &Value, old: &Value) -> bool {
 
 /// Whether an update may leave out the resource version.
 ///
-/// Source: `AllowUnconditionalUpdate` of each strategy; seen on kube-apiserver for webhook configurations.
+/// Source: see `CONDITIONAL`; apiextensions-apiserver pkg/registry/customresource/strategy.go.
 pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
-    let never = [admission::GROUP, custom_resources::GROUP, "apiregistration.k8s.io", "coordination.k8s.io"];
-    resource.custom.is_none() && !never.contains(&resource.gvr.group.as_str())
+    resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
 
 /// What the server itself has to understand: metadata, webhook configurations and definitions of custom resources.
@@ -247,11 +326,14 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
 pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     let is_configuration = is_configuration(resource);
-    let errors = match old {
+    let mut errors = match old {
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
         Some(_) | None => metadata::validate(object, resource),
     };
+    if resource.gvr.group_resource() == "namespaces" {
+        errors.extend(wrong_phase(object));
+    }
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
@@ -263,6 +345,21 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return custom_resources::validate(object);
     }
     Ok(())
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
+fn wrong_phase(namespace: &Value) -> Option<FieldError> {
+    let phase = namespace.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    let (only, when) =
+        if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
+    (phase != only).then(|| FieldError {
+        reason: "FieldValueInvalid",
+        field: "status.Phase".to_owned(),
+        detail: format!(
+            "Invalid value: {}: may only be '{only}' if `deletionTimestamp` is {when}empty",
+            Value::from(phase)
+        ),
+    })
 }
 
 /// Whether these are webhook configurations.

@@ -35,10 +35,13 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
     let mut object = body::object(&request.headers, &request.body, &request.target.resource, &kind)?;
+    request.server.state.set_defaults(&mut object);
+    if request.target.subresource == "scale" {
+        scale::complete(&mut object);
+    }
+    request.note_decoded(&object);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
-    request.server.state.set_defaults(&mut object);
-    request.note_decoded(&object);
     write(request, &Change::Replace(object), &options).await
 }
 
@@ -52,32 +55,55 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
                 request.note_decoded(&patch);
                 Change::Merge(patch)
             }
-            Ok(_) | Err(_) => return Err(invalid()),
+            Ok(other) => {
+                return Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}"))));
+            }
+            Err(_) => return Err(invalid()),
         },
         "application/json-patch+json" => {
             let patch = Patch::decode(&request.body);
             let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
-                Ok(_) => Box::new(Status::bad_request(error.to_string())),
+                Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
+                    Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
+                }
+                Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
                 Err(_) => invalid(),
             })?;
+            request.note_decoded(&patch.operations().into());
             if patch.operations().len() > MOST_OPERATIONS {
                 return Err(Box::new(too_many(patch.operations().len())));
             }
-            request.note_decoded(&patch.operations().into());
             Change::Operations(patch)
         }
         other => {
             let supported = "admit applies application/json-patch+json and application/merge-patch+json";
             let message = match other {
                 "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
-                    format!("415: Unsupported Media Type: {other}: {supported}")
+                    format!("admit does not imitate this: {other}: {supported}")
                 }
                 _ => "415: Unsupported Media Type".to_owned(),
             };
-            return Err(Box::new(Status::failure(415, "UnsupportedMediaType", message)));
+            let mut status = Status::failure(415, "UnsupportedMediaType", message);
+            status.details = Some(StatusDetails::default());
+            return Err(Box::new(status));
         }
     };
     write(request, &change, &options).await
+}
+
+/// A patch that is some other JSON than its `go_type`.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
+fn no_patch(found: &Value, go_type: &str) -> String {
+    let kind = match found {
+        Value::Null => return "Invalid JSON Patch".to_owned(),
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
 }
 
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
@@ -161,24 +187,22 @@ async fn attempt(
     };
 
     check_resource_version(&new, &old, &resource, is_scale)?;
+    metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
+    let mut scaled = None;
     if is_scale {
         scale::validate(&new)?;
-        for field in ["uid", "creationTimestamp"] {
-            if let Some(value) = old.pointer(&format!("/metadata/{field}")) {
-                metadata::set(&mut new, field, value.clone());
-            }
-        }
+        let object = scale::apply(&new, &old, &resource);
+        new = scale::of(&object, &resource);
+        scaled = Some(object);
     } else {
-        // An unconditional update is one of the newest version, which validating webhooks see.
-        if metadata::text(&new, "resourceVersion").is_empty() {
-            metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
-        }
         create::fill_in_namespace(&mut new, request)?;
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
+        metadata::without_empty_members(&mut new);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
             let kind = &resource.kind;
-            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, &name, &errors)));
+            let name = metadata::text(&new, "name");
+            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         strategy::validate(&new, Some(&old), &resource)?;
         request.warnings = strategy::warnings(&new, Some(&old), &resource);
@@ -188,8 +212,7 @@ async fn attempt(
     let Some(new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    let new = if is_scale { scale::apply(&new, &old, &resource) } else { new };
-    store(request, &stored, new, &old, options.dry_run)
+    store(request, &stored, scaled.unwrap_or(new), &old, options.dry_run)
 }
 
 /// Stores the object; none if somebody else was faster.
@@ -238,11 +261,28 @@ fn patched(
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = request.target.resource.custom.is_some();
-    let mut object = body::typed(object, kind, custom)?;
+    let text = object.to_string();
+    let typed = body::typed(object, kind, custom);
+    let mut object = typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
     Ok(object)
+}
+
+/// A patched object that cannot be read is told as a bad patch.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
+fn unreadable(text: &str, status: &Status) -> Box<Status> {
+    let why =
+        status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    let why = why.map_or(status.message.as_str(), |(_, why)| why);
+    let error = FieldError {
+        reason: "FieldValueInvalid",
+        field: "patch".to_owned(),
+        detail: format!("Invalid value: {}: {why}", Value::from(text)),
+    };
+    Box::new(Status::invalid("", "", "", &[error]))
 }
 
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.

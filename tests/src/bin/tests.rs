@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tests::cases;
+use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
-use tests::cases;
-use tests::coverage::Coverage;
-use tests::known_differences::KnownDifferences;
 
 #[derive(Debug, Parser)]
 #[command(about)]

@@ -90,7 +90,9 @@ fn bad_response(generator: &mut Generator<'_>) -> Value {
         "status",
     ];
     match generator.random.one_of(&known) {
-        "status" => json!({"bad-response": {"status": generator.random.one_of(&[400, 403, 404, 500, 502, 503])}}),
+        "status" => {
+            json!({"bad-response": {"status": generator.random.one_of(&[400, 403, 404, 500, 502, 503])}})
+        }
         other => json!({"bad-response": other}),
     }
 }
@@ -114,7 +116,9 @@ fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) ->
 }
 
 fn operations(generator: &mut Generator<'_>) -> Vec<Value> {
-    (0..generator.random.weighted(&[(5, 0), (65, 1), (22, 2), (8, 3)])).map(|_| operation(generator)).collect()
+    (0..generator.random.weighted(&[(5, 0), (65, 1), (22, 2), (8, 3)]))
+        .map(|_| operation(generator))
+        .collect()
 }
 
 fn operation(generator: &mut Generator<'_>) -> Value {
@@ -131,7 +135,9 @@ fn operation(generator: &mut Generator<'_>) -> Value {
         15 | 16 => json!({"op": "add", "path": "/data", "value": {"k": value}}),
         17 => json!({"op": "add", "path": "/spec", "value": {"size": generator.random.below(3)}}),
         18 => json!({"op": "add", "path": "/metadata/finalizers", "value": ["example.com/keep"]}),
-        _ => json!({"op": "add", "path": "/metadata/labels/env", "value": generator.random.one_of(&["a", "b", "not valid"])}),
+        _ => {
+            json!({"op": "add", "path": "/metadata/labels/env", "value": generator.random.one_of(&["a", "b", "not valid"])})
+        }
     }
 }
 

@@ -88,7 +88,13 @@ mod tests {
 
     #[test]
     fn where_something_differs_does_not_depend_on_counts() {
-        assert_eq!(without_numbers("requests[12].calls[0].review.request.object"), "requests[].calls[].review.request.object");
-        assert_eq!(without_numbers("metrics.webhook_request_total{name=\"w1\"}"), "metrics.webhook_request_total");
+        assert_eq!(
+            without_numbers("requests[12].calls[0].review.request.object"),
+            "requests[].calls[].review.request.object"
+        );
+        assert_eq!(
+            without_numbers("metrics.webhook_request_total{name=\"w1\"}"),
+            "metrics.webhook_request_total"
+        );
     }
 }

@@ -108,7 +108,8 @@ impl Search {
                     for (feature, count) in &situation.left_out {
                         *found.left_out.entry(feature.clone()).or_default() += count;
                     }
-                    self.look_at(number, &situation.case, &pair, &exposition, &server, &mut found, tell).await?;
+                    self.look_at(number, &situation.case, &pair, &exposition, &server, &mut found, tell)
+                        .await?;
                 }
                 let done = found.passed + found.failed + found.wavering + found.not_run;
                 tell(&format!("{done} of {} situations, {} differ", self.cases, found.failed));

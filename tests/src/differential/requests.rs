@@ -23,7 +23,8 @@ const THIRD: &str = "<id>-three";
 /// An object that is there before the webhooks are; none if it is there already.
 pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Option<Value> {
     let kind = resource(generator, &[(60, "configmaps"), (40, "widgets"), (10, "secrets")]);
-    let (namespace, name) = (generator.random.one_of(&generator.namespaces.clone()), generator.random.one_of(&NAMES));
+    let (namespace, name) =
+        (generator.random.one_of(&generator.namespaces.clone()), generator.random.one_of(&NAMES));
     let is_new = known.objects.insert((kind, namespace.clone(), name));
     let (mut object, _) = object(generator, kind);
     object["metadata"]["name"] = json!(name);
@@ -37,7 +38,11 @@ pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Opti
 
 /// One request.
 pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
-    let mut request = if generator.may("namespaces", 7) { of_a_namespace(generator) } else { of_an_object(generator, known) };
+    let mut request = if generator.may("namespaces", 7) {
+        of_a_namespace(generator)
+    } else {
+        of_an_object(generator, known)
+    };
     if generator.may("dry-run", 12) {
         request["dryRun"] = json!(true);
     }
@@ -58,12 +63,21 @@ fn resource(generator: &mut Generator<'_>, choices: &[(usize, &'static str)]) ->
 }
 
 fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
-    let verb =
-        generator.random.weighted(&[(40, "create"), (18, "update"), (24, "patch"), (13, "delete"), (5, "deletecollection")]);
+    let verb = generator.random.weighted(&[
+        (40, "create"),
+        (18, "update"),
+        (24, "patch"),
+        (13, "delete"),
+        (5, "deletecollection"),
+    ]);
     let mut kind = resource(generator, &[(45, "configmaps"), (35, "widgets"), (10, "secrets"), (7, "pods")]);
     let mut namespace = generator.random.one_of(&generator.namespaces.clone());
     let mut name = generator.random.one_of(&NAMES);
-    if verb != "create" && verb != "deletecollection" && generator.random.chance(85) && !known.objects.is_empty() {
+    if verb != "create"
+        && verb != "deletecollection"
+        && generator.random.chance(85)
+        && !known.objects.is_empty()
+    {
         let objects: Vec<_> = known.objects.iter().cloned().collect();
         (kind, namespace, name) = generator.random.one_of(&objects);
     }
@@ -154,7 +168,8 @@ fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
         }
         6 | 7 => {
             request["patch"] = json!("json");
-            request["body"] = json!([{"op": "add", "path": "/metadata/labels", "value": generator.labels(80)}]);
+            request["body"] =
+                json!([{"op": "add", "path": "/metadata/labels", "value": generator.labels(80)}]);
         }
         _ if kind == "widgets" => {
             request["patch"] = json!("merge");
@@ -162,7 +177,8 @@ fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
         }
         _ => {
             request["patch"] = json!("strategic");
-            request["body"] = json!({"metadata": {"labels": generator.labels(80), "annotations": {"k": value}}});
+            request["body"] =
+                json!({"metadata": {"labels": generator.labels(80), "annotations": {"k": value}}});
         }
     }
 }
@@ -223,7 +239,9 @@ fn of_a_namespace(generator: &mut Generator<'_>) -> Value {
             }
             json!({"verb": "create", "resource": "namespaces", "name": THIRD, "body": body})
         }
-        5 => json!({"verb": "update", "resource": "namespaces", "name": THIRD, "body": namespace(THIRD, labels)}),
+        5 => {
+            json!({"verb": "update", "resource": "namespaces", "name": THIRD, "body": namespace(THIRD, labels)})
+        }
         6..=8 => json!({
             "verb": "patch", "resource": "namespaces", "name": THIRD, "patch": "merge",
             "body": {"metadata": {"labels": labels}},
@@ -233,7 +251,8 @@ fn of_a_namespace(generator: &mut Generator<'_>) -> Value {
 }
 
 fn user(generator: &mut Generator<'_>) -> Value {
-    let mut user = json!({"name": generator.random.one_of(&["jane", "system:serviceaccount:<ns>:robot", "a b"])});
+    let mut user =
+        json!({"name": generator.random.one_of(&["jane", "system:serviceaccount:<ns>:robot", "a b"])});
     if generator.random.chance(50) {
         user["groups"] = json!(["system:masters", "devs"]);
     }

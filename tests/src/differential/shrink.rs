@@ -101,7 +101,18 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
 /// The document without what is at `place`; none if a case cannot be without it.
 fn without(case: &Value, place: &str) -> Option<Value> {
     const NEEDED: [&str; 12] = [
-        "name", "type", "verb", "resource", "kind", "apiVersion", "metadata", "op", "path", "operations", "key", "operator",
+        "name",
+        "type",
+        "verb",
+        "resource",
+        "kind",
+        "apiVersion",
+        "metadata",
+        "op",
+        "path",
+        "operations",
+        "key",
+        "operator",
     ];
     let (parent, last) = place.rsplit_once('/')?;
     let mut smaller = case.clone();

@@ -24,10 +24,12 @@ pub(crate) fn webhooks(generator: &mut Generator<'_>) -> Vec<Value> {
     (0..count)
         .map(|place| {
             let is_mutating = generator.random.chance(65);
-            webhook(generator, place, is_mutating, Leave {
-                refuse: is_mutating || place == refuses,
-                warn: is_mutating || place == warns,
-            })
+            webhook(
+                generator,
+                place,
+                is_mutating,
+                Leave { refuse: is_mutating || place == refuses, warn: is_mutating || place == warns },
+            )
         })
         .collect()
 }
@@ -121,9 +123,12 @@ fn rule(generator: &mut Generator<'_>) -> Value {
         _ => vec![random.one_of(&["widgets/*", "configmaps/*", "*/status", "widgets/status", "*/scale"])],
     };
     // A rule for everything would see what other situations make beside their namespaces.
-    let scope = if group == "all" { "Namespaced" } else { random.one_of(&["", "", "", "*", "Namespaced", "Cluster"]) };
-    let mut rule =
-        json!({"operations": operations, "apiGroups": groups, "apiVersions": versions, "resources": resources});
+    let scope = if group == "all" {
+        "Namespaced"
+    } else {
+        random.one_of(&["", "", "", "*", "Namespaced", "Cluster"])
+    };
+    let mut rule = json!({"operations": operations, "apiGroups": groups, "apiVersions": versions, "resources": resources});
     if !scope.is_empty() {
         rule["scope"] = json!(scope);
     }

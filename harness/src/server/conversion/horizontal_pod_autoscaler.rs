@@ -1,6 +1,7 @@
 //! `autoscaling/v1` keeps in annotations what only `autoscaling/v2` has fields for.
 //!
-//! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go and v2/conversion.go, helpers.go.
+//! Source: kubernetes pkg/apis/autoscaling/v1/conversion.go, pkg/apis/autoscaling/v2/conversion.go
+//! and pkg/apis/autoscaling/helpers.go.
 
 use serde_json::{Map, Value, json};
 

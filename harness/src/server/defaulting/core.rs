@@ -108,6 +108,15 @@ pub(super) fn secret(object: &mut Value) {
     }
 }
 
+/// A `ResourceQuota`.
+///
+/// Source: api core/v1/types.go, `ResourceQuota`.
+pub(super) fn resource_quota(object: &mut Value) {
+    for field in ["metadata", "spec", "status"] {
+        ensure(object, field);
+    }
+}
+
 /// A `ConfigMap`: its empty maps are left out on the wire.
 ///
 /// Source: api core/v1/types.go, `ConfigMap`.

@@ -61,7 +61,9 @@ const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("v1", "PersistentVolume", core::persistent_volume),
     ("v1", "PersistentVolumeClaim", core::persistent_volume_claim),
     ("v1", "Pod", pod::pod),
+    ("v1", "PodTemplate", workloads::pod_template),
     ("v1", "ReplicationController", workloads::replication_controller),
+    ("v1", "ResourceQuota", core::resource_quota),
     ("v1", "Secret", core::secret),
     ("v1", "Service", core::service),
 ];

@@ -152,6 +152,16 @@ fn with_template(object: &mut Value) -> Option<&mut Value> {
     Some(spec)
 }
 
+/// A `PodTemplate`.
+///
+/// Source: kubernetes `pkg/apis/core/v1/zz_generated.defaults.go`, `SetObjectDefaults_PodTemplate`.
+pub(super) fn pod_template(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(template) = ensure(object, "template") {
+        pod::template(template);
+    }
+}
+
 /// A status with counters that are serialised although they are zero.
 fn counted_status(object: &mut Value, counters: &[&str]) {
     if let Some(status) = ensure(object, "status") {

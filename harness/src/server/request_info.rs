@@ -1,0 +1,133 @@
+//! What the audit log says of a path and a method, whether or not there is such a resource.
+
+use http::Method;
+
+use super::request::Query;
+
+/// A request as its path and method tell it.
+///
+/// Source: apiserver pkg/endpoints/request/requestinfo.go, `NewRequestInfo`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestInfo {
+    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for another method;
+    /// for a path that is no resource, the method in lower case.
+    pub(super) verb: String,
+    /// Which object it is about; none for a path that is no resource.
+    pub(super) object: Option<RequestObject>,
+}
+
+/// The resource of a path. What the path does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestObject {
+    pub(super) group: String,
+    pub(super) version: String,
+    pub(super) resource: String,
+    /// The namespace; of a Namespace, its own name.
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) subresource: String,
+}
+
+impl RequestInfo {
+    pub(super) fn new(method: &Method, path: &str, query: &Query) -> Self {
+        let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
+        let (group, rest) = match parts.as_slice() {
+            ["api", rest @ ..] if rest.len() >= 2 => ("", rest),
+            ["apis", group, rest @ ..] if rest.len() >= 2 => (*group, rest),
+            _ => return Self { verb: method.as_str().to_ascii_lowercase(), object: None },
+        };
+        let Some((version, rest)) = rest.split_first() else { return Self::default() };
+        let by_path = matches!(rest, ["proxy" | "watch", _, ..]);
+        let (mut verb, rest) = match rest {
+            [verb, rest @ ..] if by_path => (*verb, rest),
+            _ => (of_method(method), rest),
+        };
+        let (namespace, rest) = match rest {
+            ["namespaces", namespace] => (*namespace, rest),
+            ["namespaces", namespace, "status" | "finalize", ..] => (*namespace, rest),
+            ["namespaces", namespace, of_namespace @ ..] => (*namespace, of_namespace),
+            _ => ("", rest),
+        };
+        let part = |index: usize| rest.get(index).copied().unwrap_or_default();
+        let mut name = part(1).to_owned();
+        if name.is_empty() && verb == "get" {
+            verb = if super::read::is_watch(query) { "watch" } else { "list" };
+            name = only_name(query.first("fieldSelector").unwrap_or_default()).to_owned();
+        }
+        if name.is_empty() && verb == "delete" {
+            verb = "deletecollection";
+        }
+        Self {
+            verb: verb.to_owned(),
+            object: Some(RequestObject {
+                group: group.to_owned(),
+                version: (*version).to_owned(),
+                resource: part(0).to_owned(),
+                namespace: namespace.to_owned(),
+                name,
+                subresource: if verb == "proxy" { String::new() } else { part(2).to_owned() },
+            }),
+        }
+    }
+}
+
+fn of_method(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "create",
+        Method::GET | Method::HEAD => "get",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}
+
+/// The name that a field selector asks for; empty if it asks for none.
+fn only_name(selector: &str) -> &str {
+    let names = selector.split(',').filter_map(|term| {
+        let (field, value) = term.split_once("==").or_else(|| term.split_once('='))?;
+        (field == "metadata.name").then_some(value)
+    });
+    names.last().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(method: &str, path_and_query: &str, verb: &str, object: Option<[&str; 6]>) {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let info = RequestInfo::new(&method.parse().unwrap(), path, &Query::parse(query));
+        let object = object.map(|parts| {
+            let [group, version, resource, namespace, name, subresource] = parts.map(str::to_owned);
+            RequestObject { group, version, resource, namespace, name, subresource }
+        });
+        assert_eq!(info, RequestInfo { verb: verb.to_owned(), object }, "{method} {path_and_query}");
+    }
+
+    #[test]
+    fn a_request_is_told_by_its_path_alone() {
+        let configmaps = ["", "v1", "configmaps", "ns", "", ""];
+        check("GET", "/api/v1/namespaces/ns/configmaps", "list", Some(configmaps));
+        check("GET", "/api/v1/namespaces/ns/configmaps?watch=1", "watch", Some(configmaps));
+        check("POST", "/api/v1/namespaces/ns/configmaps", "create", Some(configmaps));
+        check("DELETE", "/api/v1/namespaces/ns/configmaps", "deletecollection", Some(configmaps));
+        check("FOO", "/api/v1/namespaces/ns/configmaps", "", Some(configmaps));
+        let named = ["", "v1", "configmaps", "ns", "a", ""];
+        check("HEAD", "/api/v1/namespaces/ns/configmaps/a", "get", Some(named));
+        check("GET", "/api/v1/namespaces/ns/configmaps?fieldSelector=metadata.name%3Da", "list", Some(named));
+        check("GET", "/apis/x.y/v9/foos/a/bar", "get", Some(["x.y", "v9", "foos", "", "a", "bar"]));
+        check("PATCH", "/api/v1/namespaces/ns", "patch", Some(["", "v1", "namespaces", "ns", "ns", ""]));
+        check(
+            "PUT",
+            "/api/v1/namespaces/ns/finalize",
+            "update",
+            Some(["", "v1", "namespaces", "ns", "ns", "finalize"]),
+        );
+        check("GET", "/api/v1/watch/foos", "watch", Some(["", "v1", "foos", "", "", ""]));
+        for path in ["/", "/api/v1", "/apis/apps/v1", "/version", "/metrics/a/b/c"] {
+            check("GET", path, "get", None);
+        }
+    }
+}
