@@ -49,7 +49,8 @@ impl Coverage {
         let mut named = Vec::new();
         for file in cases::find(folder, "*")? {
             let text = Names::random().expand(&fs::read_to_string(file.path())?);
-            let case = Case::parse(&text).map_err(|error| io::Error::other(format!("{}: {error}", file.name)))?;
+            let case =
+                Case::parse(&text).map_err(|error| io::Error::other(format!("{}: {error}", file.name)))?;
             let gained =
                 if known.of(&file.name).is_some() { Standing::NotImitated } else { Standing::Proved };
             for statement in case.proves {
@@ -61,7 +62,8 @@ impl Coverage {
         let sections = sections(&fs::read_to_string(statements)?, &standing);
         let every: BTreeSet<&str> =
             sections.iter().flat_map(|section| &section.statements).map(|(id, _)| id.as_str()).collect();
-        let unknown = named.into_iter().filter(|(statement, _)| !every.contains(statement.as_str())).collect();
+        let unknown =
+            named.into_iter().filter(|(statement, _)| !every.contains(statement.as_str())).collect();
         Ok(Self { sections, unknown })
     }
 
@@ -72,7 +74,8 @@ impl Coverage {
 
     /// The table for people, and under it what is unproved.
     pub fn table(&self) -> String {
-        let mut lines = vec![format!("{:58} {:>6} {:>8} {:>12}", "section", "proved", "unproved", "not imitated")];
+        let mut lines =
+            vec![format!("{:58} {:>6} {:>8} {:>12}", "section", "proved", "unproved", "not imitated")];
         let row = |title: &str, counts: [usize; 3]| {
             format!("{title:58} {:>6} {:>8} {:>12}", counts[0], counts[1], counts[2])
         };
@@ -87,7 +90,13 @@ impl Coverage {
                 these.map(|(id, _)| id.clone()).collect()
             };
             lines.push(format!("\n{what}:"));
-            lines.extend(self.sections.iter().map(of).filter(|ids| !ids.is_empty()).map(|ids| format!("  {}", ids.join(" "))));
+            lines.extend(
+                self.sections
+                    .iter()
+                    .map(of)
+                    .filter(|ids| !ids.is_empty())
+                    .map(|ids| format!("  {}", ids.join(" "))),
+            );
         }
         lines.join("\n")
     }
