@@ -47,12 +47,14 @@ async fn client(arguments: &TargetArguments) -> Result<kube::Client, Failure> {
         Some(path) => kube::Config::from_custom_kubeconfig(read(path)?, &options).await,
         None => kube::Config::from_kubeconfig(&options).await,
     };
-    let config = config.map_err(|error| {
+    let mut config = config.map_err(|error| {
         Failure::environment(format!(
             "no usable kubeconfig: {error}\n  set KUBECONFIG or give --kubeconfig FILE, and --context NAME if its \
              current context is another one"
         ))
     })?;
+    // The client would send a request again that a webhook refused with 429, 503 or 504.
+    config.default_retry = false;
     kube::Client::try_from(config)
         .map_err(|error| Failure::environment(format!("cannot make a client from the kubeconfig: {error}")))
 }

@@ -302,9 +302,11 @@ async fn client(files: &Files, port: u16) -> Result<kube::Client, Failure> {
         Failure::environment(format!("no client for kube-apiserver: {error}"))
     };
     let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).map_err(|error| failed(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| failed(&error))?;
+    // The client would send a request again that a webhook refused with 429, 503 or 504.
+    config.default_retry = false;
     kube::Client::try_from(config).map_err(|error| failed(&error))
 }
 

@@ -3,6 +3,7 @@
 //! Each fault makes a run in process wrong in one way, as a mistake in the dispatcher would: in what it was told, or in
 //! what comes of it.
 
+use fake_webhooks::Behaviour;
 use serde_json::{Value, json};
 
 use crate::case::{Case, Kind};
@@ -42,11 +43,19 @@ pub enum Fault {
     ResourceOfTheRequest,
     /// The `timeout` in the query is one second short.
     TimeoutOffByOne,
+    /// `matchPolicy: Exact` counts as `Equivalent`.
+    EquivalentThoughExact,
+    /// Every patch is applied twice.
+    PatchedTwice,
+    /// All calls of a request have one uid.
+    SameUid,
+    /// A later webhook does not see what an earlier one changed: all get the first one's object.
+    StaleObject,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::NoReinvocation,
         Self::AlwaysReinvocation,
         Self::SelectorOfTheWrongObject,
@@ -63,6 +72,10 @@ impl Fault {
         Self::NoOldObject,
         Self::ResourceOfTheRequest,
         Self::TimeoutOffByOne,
+        Self::EquivalentThoughExact,
+        Self::PatchedTwice,
+        Self::SameUid,
+        Self::StaleObject,
     ];
 
     /// What the dispatcher understands wrongly, by telling it something else.
@@ -90,6 +103,14 @@ impl Fault {
                 Self::NoEquivalents => {
                     fields.insert("matchPolicy".to_owned(), json!("Exact"));
                 }
+                Self::EquivalentThoughExact => {
+                    fields.insert("matchPolicy".to_owned(), json!("Equivalent"));
+                }
+                Self::PatchedTwice => {
+                    if let Behaviour::Patch(patch) = &mut webhook.behaviour {
+                        patch.operations.extend_from_within(..);
+                    }
+                }
                 Self::StarMatchesSubresources => {
                     for rule in fields.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
                         if rule["resources"] == json!(["*"]) {
@@ -106,7 +127,9 @@ impl Fault {
                 | Self::WrongCounter
                 | Self::NoOldObject
                 | Self::ResourceOfTheRequest
-                | Self::TimeoutOffByOne => {}
+                | Self::TimeoutOffByOne
+                | Self::SameUid
+                | Self::StaleObject => {}
             }
         }
         if self == Self::OrderOfNames {
@@ -154,6 +177,8 @@ impl Fault {
                         call["request"] = json!(line);
                     }
                 }
+                Self::SameUid => repeat_of_the_first(request, "uid"),
+                Self::StaleObject => repeat_of_the_first(request, "object"),
                 Self::DenialIsForbidden
                 | Self::NoReinvocation
                 | Self::AlwaysReinvocation
@@ -163,6 +188,8 @@ impl Fault {
                 | Self::NoEquivalents
                 | Self::OrderOfNames
                 | Self::StarMatchesSubresources
+                | Self::EquivalentThoughExact
+                | Self::PatchedTwice
                 | Self::WrongCounter => {}
             }
         }
@@ -173,6 +200,15 @@ impl Fault {
                 |(name, count): (String, Value)| (name.replace("fail_open_count", "rejection_count"), count);
             *metrics = std::mem::take(metrics).into_iter().map(wrong).collect();
         }
+    }
+}
+
+/// Every review of the request has this field of the first one.
+fn repeat_of_the_first(request: &mut Value, field: &str) {
+    let Some(calls) = request["calls"].as_array_mut() else { return };
+    let Some(first) = calls.first().map(|call| call["review"]["request"][field].clone()) else { return };
+    for call in calls {
+        call["review"]["request"][field] = first.clone();
     }
 }
 

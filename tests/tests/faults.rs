@@ -26,23 +26,32 @@ async fn every_fault_is_noticed_by_a_case() {
     let authority = Arc::new(CertificateAuthority::new("admit judge CA").unwrap());
     let mut unnoticed = Vec::new();
     for fault in Fault::ALL {
-        if !is_noticed(fault, &known, &authority).await {
-            unnoticed.push(fault);
+        match noticed_by(fault, &known, &authority).await {
+            Some(case) => println!("{fault:?}: {case}"),
+            None => unnoticed.push(fault),
         }
     }
     assert!(unnoticed.is_empty(), "no case notices {unnoticed:?}");
 }
 
-async fn is_noticed(fault: Fault, known: &KnownDifferences, authority: &Arc<CertificateAuthority>) -> bool {
+/// The first case that agrees without the fault and differs with it.
+async fn noticed_by(
+    fault: Fault,
+    known: &KnownDifferences,
+    authority: &Arc<CertificateAuthority>,
+) -> Option<String> {
     for concept in CONCEPTS {
         for case in cases::find(&cases::folder(), concept).into_iter().flatten() {
             if known.of(&case.name).is_some() {
                 continue;
             }
-            if let Ok(Verdict::Differs(_)) = replay(&case, Arc::clone(authority), Some(fault)).await {
-                return true;
+            let spoilt = replay(&case, Arc::clone(authority), Some(fault)).await;
+            if matches!(spoilt, Ok(Verdict::Differs(_)))
+                && matches!(replay(&case, Arc::clone(authority), None).await, Ok(Verdict::Agrees))
+            {
+                return Some(case.name);
             }
         }
     }
-    false
+    None
 }

@@ -39,8 +39,9 @@ fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Val
     };
     match generator.random.weighted(choices) {
         "patch" if is_mutating || leave.refuse => {
-            let parameters = json!({"operations": operations(generator)});
-            json!({"patch": spoken(generator, leave, parameters)})
+            let part = part(generator);
+            let parameters = json!({"operations": operations(generator, part)});
+            of_those_that_have(part, &json!({"patch": spoken(generator, leave, parameters)}))
         }
         "always-mutate" => json!({"always-mutate": {
             "labels": generator.labels(70), "annotations": {generator.key(): generator.value()},
@@ -48,10 +49,10 @@ fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Val
         "non-idempotent" => json!("non-idempotent"),
         "when" => {
             let condition = if generator.random.chance(50) { "present" } else { "absent" };
-            let pointer = pointer(generator);
+            let pointer = pointer(generator, Part::Metadata);
             json!({"when": {
-                "if": {condition: pointer}, "then": {"patch": {"operations": operations(generator)}},
-                "otherwise": {"patch": {"operations": operations(generator)}},
+                "if": {condition: pointer}, "then": {"patch": {"operations": operations(generator, Part::Metadata)}},
+                "otherwise": {"patch": {"operations": operations(generator, Part::Metadata)}},
             }})
         }
         "deny" if leave.refuse => deny(generator, leave),
@@ -115,40 +116,65 @@ fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) ->
     parameters
 }
 
-fn operations(generator: &mut Generator<'_>) -> Vec<Value> {
-    (0..generator.random.weighted(&[(5, 0), (65, 1), (22, 2), (8, 3)]))
-        .map(|_| operation(generator))
-        .collect()
+/// Which part of an object a patch is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Metadata,
+    Data,
+    Spec,
+    /// A field that the kind may not have.
+    Anything,
 }
 
-fn operation(generator: &mut Generator<'_>) -> Value {
+fn part(generator: &mut Generator<'_>) -> Part {
+    if generator.may("unknown-fields", 8) {
+        return Part::Anything;
+    }
+    generator.random.weighted(&[(70, Part::Metadata), (18, Part::Data), (12, Part::Spec)])
+}
+
+/// The behaviour for objects that have this part; the others are allowed.
+fn of_those_that_have(part: Part, behaviour: &Value) -> Value {
+    match part {
+        Part::Metadata | Part::Anything => behaviour.clone(),
+        Part::Data => json!({"when": {"if": {"present": "/data/k"}, "then": behaviour}}),
+        Part::Spec => json!({"when": {"if": {"present": "/spec/size"}, "then": behaviour}}),
+    }
+}
+
+fn operations(generator: &mut Generator<'_>, part: Part) -> Vec<Value> {
+    let count = generator.random.weighted(&[(5, 0), (65, 1), (22, 2), (8, 3)]);
+    (0..count).map(|_| operation(generator, part)).collect()
+}
+
+fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
     let value = json!(generator.value());
+    let path = pointer(generator, part);
     match generator.random.below(20) {
-        0..=4 => json!({"op": "add", "path": "/metadata/labels", "value": generator.labels(90)}),
-        5 => json!({"op": "add", "path": "/metadata/annotations", "value": generator.labels(70)}),
-        6..=8 => json!({"op": "add", "path": pointer(generator), "value": value}),
-        9 | 10 => json!({"op": "replace", "path": pointer(generator), "value": value}),
-        11 => json!({"op": "remove", "path": pointer(generator)}),
-        12 => json!({"op": "test", "path": pointer(generator), "value": value}),
-        13 => json!({"op": "copy", "from": pointer(generator), "path": pointer(generator)}),
-        14 => json!({"op": "move", "from": pointer(generator), "path": pointer(generator)}),
-        15 | 16 => json!({"op": "add", "path": "/data", "value": {"k": value}}),
-        17 => json!({"op": "add", "path": "/spec", "value": {"size": generator.random.below(3)}}),
+        0..=5 => json!({"op": "add", "path": "/metadata/labels", "value": generator.labels(90)}),
+        6 => json!({"op": "add", "path": "/metadata/annotations", "value": generator.labels(70)}),
+        7..=10 => json!({"op": "add", "path": path, "value": value}),
+        11 | 12 => json!({"op": "replace", "path": path, "value": value}),
+        13 | 14 => json!({"op": "remove", "path": path}),
+        15 => json!({"op": "test", "path": path, "value": value}),
+        16 => json!({"op": "copy", "from": pointer(generator, part), "path": path}),
+        17 => json!({"op": "move", "from": pointer(generator, part), "path": path}),
         18 => json!({"op": "add", "path": "/metadata/finalizers", "value": ["example.com/keep"]}),
         _ => {
-            json!({"op": "add", "path": "/metadata/labels/env", "value": generator.random.one_of(&["a", "b", "not valid"])})
+            let value = generator.random.one_of(&["a", "b", "not valid"]);
+            json!({"op": "add", "path": "/metadata/labels/env", "value": value})
         }
     }
 }
 
 /// A place that many objects have.
-fn pointer(generator: &mut Generator<'_>) -> String {
+fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
     let key = generator.key().replace('/', "~1");
-    match generator.random.below(8) {
-        0..=3 => format!("/metadata/labels/{key}"),
-        4 => format!("/metadata/annotations/{key}"),
-        5 => "/data/k".to_owned(),
-        6 => "/spec/size".to_owned(),
+    match (part, generator.random.below(8)) {
+        (Part::Data, 0..=4) => "/data/k".to_owned(),
+        (Part::Spec | Part::Anything, 0..=4) => "/spec/size".to_owned(),
+        (_, 0..=4) => format!("/metadata/labels/{key}"),
+        (_, 5 | 6) => format!("/metadata/annotations/{key}"),
         _ => "/metadata/labels".to_owned(),
     }
 }

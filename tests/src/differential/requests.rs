@@ -119,10 +119,14 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
         }
         "delete" => {
             if generator.random.chance(30) {
-                request["body"] = json!({
-                    "apiVersion": "v1", "kind": "DeleteOptions",
-                    "propagationPolicy": generator.random.one_of(&["Background", "Orphan", "Foreground"]),
-                });
+                let policies: &[&str] = if generator.may("delete-propagation", 60) {
+                    &["Orphan", "Foreground"]
+                } else {
+                    &["Background"]
+                };
+                let policy = generator.random.one_of(policies);
+                request["body"] =
+                    json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
             }
             known.objects.remove(&(kind, namespace, name));
         }
@@ -171,9 +175,12 @@ fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
             request["body"] =
                 json!([{"op": "add", "path": "/metadata/labels", "value": generator.labels(80)}]);
         }
-        _ if kind == "widgets" => {
+        _ if kind == "widgets" || !generator.may("strategic-merge-patch", 100) => {
             request["patch"] = json!("merge");
-            request["body"] = json!({"spec": {"size": generator.random.below(3)}, "status": {"seen": value}});
+            request["body"] = match kind {
+                "widgets" => json!({"spec": {"size": generator.random.below(3)}, "status": {"seen": value}}),
+                _ => json!({"metadata": {"annotations": {"k": value}}}),
+            };
         }
         _ => {
             request["patch"] = json!("strategic");

@@ -133,7 +133,8 @@ impl Generator<'_> {
         let versions: Vec<Value> = ["v1", "v2"]
             .iter()
             .map(|name| {
-                let schema = json!({"type": "object", "properties": {"spec": free, "status": free}});
+                let mut schema = free.clone();
+                schema["properties"] = json!({"spec": free, "status": free});
                 let mut version = json!({
                     "name": name, "served": true, "storage": *name == stored, "schema": {"openAPIV3Schema": schema},
                 });
