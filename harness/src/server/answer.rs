@@ -86,7 +86,12 @@ impl Serialize for List {
         let mut map = serializer.serialize_map(Some(4))?;
         map.serialize_entry("kind", &self.kind)?;
         map.serialize_entry("apiVersion", &self.api_version)?;
-        map.serialize_entry("metadata", &serde_json::json!({"resourceVersion": self.resource_version}))?;
+        let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
+        if self.typed_items {
+            // Lists of custom resources are free-form upstream, so that an empty token is written too.
+            metadata["continue"] = "".into();
+        }
+        map.serialize_entry("metadata", &metadata)?;
         map.serialize_entry("items", &Items(self))?;
         map.end()
     }

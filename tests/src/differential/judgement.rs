@@ -42,10 +42,13 @@ pub(crate) async fn run_both(text: String, server: Arc<Server>) -> Pair {
     let expected = tokio::spawn(async move { run(&text, &server, Manner::default()).await });
     let actual = tokio::spawn(async move { run_in_process(&copy, authority, Manner::default()).await });
     let (expected, actual) = tokio::join!(expected, actual);
-    Pair { expected: expected.unwrap_or_else(panicked), actual: actual.unwrap_or_else(panicked) }
+    Pair {
+        expected: expected.unwrap_or_else(|error| panicked(&error)),
+        actual: actual.unwrap_or_else(|error| panicked(&error)),
+    }
 }
 
-fn panicked<T>(error: tokio::task::JoinError) -> Result<T, RunError> {
+fn panicked<T>(error: &tokio::task::JoinError) -> Result<T, RunError> {
     Err(RunError::Ended(error.to_string()))
 }
 

@@ -146,7 +146,8 @@ fn of_version(mut body: Value, kind: &str, version: &str) -> Value {
 }
 
 fn of_the_status(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
-    if kind == "widgets" && generator.may("status", 25) {
+    let feature = if generator.has_status { "status" } else { "absent-subresource" };
+    if kind == "widgets" && generator.may(feature, 25) {
         request["subresource"] = json!("status");
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct Generator<'a> {
     left_out: BTreeMap<String, usize>,
     /// Whether there are custom resources.
     pub(crate) widgets: bool,
+    /// Whether these have a status of their own.
+    pub(crate) has_status: bool,
     /// The namespaces of the requests.
     pub(crate) namespaces: Vec<String>,
 }
@@ -45,6 +47,7 @@ impl Situation {
             excluded,
             left_out: BTreeMap::new(),
             widgets: false,
+            has_status: false,
             namespaces: vec!["<ns>".to_owned()],
         };
         let case = generator.case();
@@ -129,7 +132,8 @@ impl Generator<'_> {
     fn definition(&mut self) -> Value {
         let stored = self.random.one_of(&["v1", "v2"]);
         let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let has_status = self.may("custom-status", 75);
+        self.has_status = self.may("custom-status", 75);
+        let has_status = self.has_status;
         let versions: Vec<Value> = ["v1", "v2"]
             .iter()
             .map(|name| {
