@@ -42,11 +42,7 @@ async fn noticed_by(
     authority: &Arc<CertificateAuthority>,
 ) -> Option<String> {
     for concept in CONCEPTS {
-<<<<<<< HEAD
-        for case in cases::find(&cases::folder(), concept).into_iter().flatten() {
-=======
         for case in cases::find(&cases::folder(), concept).unwrap_or_default() {
->>>>>>> differential
             if known.of(&case.name).is_some() {
                 continue;
             }
