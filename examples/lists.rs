@@ -4,7 +4,7 @@
 
 use std::error::Error;
 use std::io::Write as _;
-use std::time::Instant;
+use tokio::time::Instant;
 
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};

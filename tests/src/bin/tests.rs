@@ -134,7 +134,7 @@ async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::erro
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
     let search = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);
-    let started = std::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let found = search.run(&KnownDifferences::read()?, &|line| anstream::println!("{line}")).await?;
     anstream::println!("{found} (seed {seed}, {} s)", started.elapsed().as_secs());
     Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,0 +1,8 @@
+//! The API server, driven without a socket. The texts are what kube-apiserver 1.37.1 answers to the same requests, but
+//! for those that say what is not imitated.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
+
+mod client;
+mod objects;
+mod surroundings;
