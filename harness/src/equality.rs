@@ -28,6 +28,8 @@ enum Field {
     Time,
     /// A map from texts to texts, as `labels`: an empty text is one.
     Texts,
+    /// A member of such a map: null is read as the empty text.
+    Text,
     /// A struct or a text behind a pointer, as `securityContext`: an empty one is not the same as none.
     Pointer,
     /// JSON that the server does not look into.
@@ -68,7 +70,8 @@ impl Field {
     fn member(self, name: &str) -> Self {
         match self {
             Self::Quantities => Self::Quantity,
-            Self::Texts | Self::Opaque => Self::Opaque,
+            Self::Texts => Self::Text,
+            Self::Text | Self::Opaque => Self::Opaque,
             Self::Quantity | Self::Time | Self::Pointer | Self::Plain | Self::Other => Self::named(name),
         }
     }
@@ -77,9 +80,9 @@ impl Field {
     fn is_nothing(self, value: &Value) -> bool {
         match value {
             Value::Null => true,
-            Value::Array(values) => self != Self::Opaque && values.is_empty(),
+            Value::Array(values) => !matches!(self, Self::Opaque | Self::Text) && values.is_empty(),
             Value::Object(members) => match self {
-                Self::Opaque | Self::Pointer => false,
+                Self::Opaque | Self::Text | Self::Pointer => false,
                 Self::Texts | Self::Quantities => members.is_empty(),
                 Self::Quantity | Self::Time | Self::Plain | Self::Other => {
                     members.iter().all(|(name, value)| self.member(name).is_nothing(value))
@@ -96,6 +99,9 @@ impl Field {
 fn same(a: &Value, b: &Value, field: Field) -> bool {
     match (field, a, b) {
         (Field::Opaque, _, _) => a == b,
+        (Field::Text, Value::Null, Value::String(text)) | (Field::Text, Value::String(text), Value::Null) => {
+            text.is_empty()
+        }
         (Field::Quantity, Value::String(_) | Value::Number(_), Value::String(_) | Value::Number(_)) => {
             a == b || quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
         }

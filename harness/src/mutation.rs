@@ -191,14 +191,46 @@ impl WorkingCopy {
 /// Whether the server has stamped this request's time on the object: a new one, or an update that is one.
 fn has_new_times(attributes: &Attributes, built_in: bool) -> bool {
     match attributes.operation {
-        Operation::Create => true,
+        Operation::Create => attributes.object.as_ref().is_some_and(has_owned_fields),
         Operation::Update => match (&attributes.object, &attributes.old_object) {
-            (Some(new), Some(old)) => !semantically_equal(&unstamped(new), &unstamped(old), built_in),
+            (Some(new), Some(old)) => {
+                has_owned_fields(old) && !semantically_equal(&unstamped(new), &unstamped(old), built_in)
+            }
             _ => true,
         },
         Operation::Delete | Operation::Connect => false,
     }
 }
+
+/// Whether anybody owns a field of `object`. Of an object in which nobody does, no managedFields are kept later either.
+///
+/// Source: apimachinery `pkg/util/managedfields/internal/{skipnonapplied,stripmeta}.go`.
+fn has_owned_fields(object: &Value) -> bool {
+    let is_something = |value: &Value| match value {
+        Value::Null => false,
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(values) => !values.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    };
+    let owned = |members: &Value, nobodys: &[&str]| {
+        let mut members = members.as_object().into_iter().flatten();
+        members.any(|(name, value)| !nobodys.contains(&name.as_str()) && is_something(value))
+    };
+    owned(object, &["apiVersion", "kind", "metadata"])
+        || object.get("metadata").is_some_and(|metadata| owned(metadata, OWNED_BY_NOBODY))
+}
+
+/// Fields of the metadata that the server writes, or that name the object.
+const OWNED_BY_NOBODY: &[&str] = &[
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "managedFields",
+    "resourceVersion",
+];
 
 /// `object` without what the server writes beside a change.
 fn unstamped(object: &Value) -> Value {
