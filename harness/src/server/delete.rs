@@ -49,15 +49,7 @@ pub(super) enum Deleted {
 ///
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    let document = body::document(&request.headers, &request.body)?;
-    let has_body = document.is_some();
-    let options = options::of_delete(document, &request.query)?;
-    if has_body {
-        // The audit log encodes the internal type.
-        let mut noted = options.document.clone();
-        noted["apiVersion"] = "meta.k8s.io/__internal".into();
-        request.note_decoded(&noted);
-    }
+    let options = read_options(request)?;
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
     let deleted = delete_one(request, &name, &options, &name).await?;
@@ -83,15 +75,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    let document = body::document(&request.headers, &request.body)?;
-    let has_body = document.is_some();
-    let options = options::of_delete(document, &request.query)?;
-    if has_body {
-        // The audit log encodes the internal type.
-        let mut noted = options.document.clone();
-        noted["apiVersion"] = "meta.k8s.io/__internal".into();
-        request.note_decoded(&noted);
-    }
+    let options = read_options(request)?;
     let selected = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
@@ -109,6 +93,20 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
         items: selected,
         typed_items: resource.custom.is_some(),
     }))
+}
+
+/// The `DeleteOptions` of the body and the query; the audit log is told of those of the body.
+fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptions, Box<Status>> {
+    let document = body::document(&request.headers, &request.body)?;
+    let has_body = document.is_some();
+    let options = options::of_delete(document, &request.query)?;
+    if has_body {
+        // The audit log encodes the internal type.
+        let mut noted = options.document.clone();
+        noted["apiVersion"] = "meta.k8s.io/__internal".into();
+        request.note_decoded(&noted);
+    }
+    Ok(options)
 }
 
 async fn delete_one(
