@@ -35,6 +35,8 @@ pub(crate) fn configurations(name: &str, webhooks: &[Placed<'_>]) -> Vec<Value> 
 fn entry(webhook: &Placed<'_>) -> Value {
     let mut entry = json!(webhook.entry.fields);
     entry["name"] = json!(webhook.entry.name);
-    entry["clientConfig"] = json!({"url": webhook.url, "caBundle": STANDARD.encode(webhook.ca_bundle)});
+    let mut client_config = json!({"url": webhook.url, "caBundle": STANDARD.encode(webhook.ca_bundle)});
+    json_patch::merge(&mut client_config, &Value::Object(webhook.entry.client_config.clone()));
+    entry["clientConfig"] = client_config;
     entry
 }

@@ -11,13 +11,13 @@ use certs::{CertificateAuthority, Name};
 use serde_json::Value;
 
 use crate::configurations::{Placed, configurations};
+use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::fakes_file::{FakeEntry, FakesFile};
-use crate::listener::Listener;
 use crate::log_line::log_line;
 use crate::server::Socket;
 use crate::tls::TlsError;
-use crate::{Certificate, HttpVersions, Limits, Observer, StartError};
+use crate::{Limits, Observer, StartError, Transport};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -25,7 +25,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 /// All fakes of some files, running. Dropped means stopped.
 #[derive(Debug)]
 pub struct Fleet {
-    listeners: Vec<Listener>,
+    doors: Vec<Door>,
     configurations: Vec<Value>,
 }
 
@@ -41,8 +41,8 @@ pub enum FleetError {
     /// Applied one after the other, the second would replace the first.
     #[error("two files have configurations named `{0}`: give one of them another `name`")]
     SameName(String),
-    /// There are more certificates than ports.
-    #[error("there is no port after 65535 for a further certificate")]
+    /// There are more transports than ports.
+    #[error("there is no port after 65535 for a further certificate or connection")]
     NoPort,
     /// A fake could not start.
     #[error(transparent)]
@@ -50,7 +50,7 @@ pub enum FleetError {
 }
 
 impl Fleet {
-    /// Starts everything in `files`. All that show the same kind of certificate share a port.
+    /// Starts everything in `files`. All with an equal [`Transport`] share a port.
     ///
     /// # Errors
     /// An address is taken, not allowed or cannot be called.
@@ -61,31 +61,30 @@ impl Fleet {
         }
         let authority =
             CertificateAuthority::new("admit test CA").map_err(TlsError::from).map_err(StartError::from)?;
-        let mut fleet = Self { listeners: Vec::new(), configurations: Vec::new() };
+        let mut fleet = Self { doors: Vec::new(), configurations: Vec::new() };
         let mut ports = Ports::default();
         for file in files {
             let host = host(file)?;
             let mut placed = Vec::new();
-            for certificate in certificates(&file.webhooks) {
+            for transport in transports(&file.webhooks) {
                 let webhooks: Vec<_> =
-                    file.webhooks.iter().filter(|webhook| webhook.certificate == certificate).collect();
+                    file.webhooks.iter().filter(|webhook| webhook.transport == transport).collect();
                 let socket = Socket {
                     listen: ports.next(file.listen)?,
                     remote_access: file.remote_access,
-                    certificate,
+                    transport,
                     names: vec![host.clone()],
-                    http: HttpVersions::Both,
                     connections: Limits::default().connections,
                 };
-                let listener = socket.serve(&authority, router(&webhooks, log)).await?;
-                let address = listener.address();
-                log(&format!("listening on {address} with the certificate `{certificate}`"));
+                let door = socket.serve(&authority, router(&webhooks, log)).await?;
+                let address = door.address();
+                log(&format!("listening on {address}: {transport}"));
                 placed.extend(webhooks.into_iter().map(|entry| Placed {
                     entry,
                     url: format!("https://{}:{}{}", authority_part(&host), address.port(), entry.path),
                     ca_bundle: authority.certificate_pem(),
                 }));
-                fleet.listeners.push(listener);
+                fleet.doors.push(door);
             }
             // The order of the file is the order in which mutating webhooks are called.
             placed.sort_by_key(|placed| file.webhooks.iter().position(|entry| entry == placed.entry));
@@ -101,7 +100,7 @@ impl Fleet {
 
     /// Stops everything. Calls under way may end within half a second.
     pub async fn stop(self) {
-        futures::future::join_all(self.listeners.into_iter().map(Listener::stop)).await;
+        futures::future::join_all(self.doors.into_iter().map(Door::close)).await;
     }
 }
 
@@ -127,15 +126,15 @@ fn host(file: &FakesFile) -> Result<Name, FleetError> {
     }
 }
 
-/// The certificates in the order in which they first appear.
-fn certificates(webhooks: &[FakeEntry]) -> Vec<Certificate> {
-    let mut certificates = Vec::new();
+/// The transports in the order in which they first appear.
+fn transports(webhooks: &[FakeEntry]) -> Vec<Transport> {
+    let mut transports = Vec::new();
     for webhook in webhooks {
-        if !certificates.contains(&webhook.certificate) {
-            certificates.push(webhook.certificate);
+        if !transports.contains(&webhook.transport) {
+            transports.push(webhook.transport);
         }
     }
-    certificates
+    transports
 }
 
 fn authority_part(host: &Name) -> String {
