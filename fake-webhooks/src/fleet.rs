@@ -11,14 +11,14 @@ use certs::{CertificateAuthority, Name};
 use serde_json::Value;
 
 use crate::configurations::by_url;
+use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::fakes_file::{FakeEntry, FakesFile};
-use crate::listener::Listener;
 use crate::log_line::log_line;
 use crate::plan::{Plan, PlanError};
 use crate::server::Socket;
 use crate::tls::TlsError;
-use crate::{HttpVersions, Limits, Observer, StartError};
+use crate::{Limits, Observer, StartError};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -26,7 +26,7 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 /// All fakes of some files, running. Dropped means stopped.
 #[derive(Debug)]
 pub struct Fleet {
-    listeners: Vec<Listener>,
+    doors: Vec<Door>,
     configurations: Vec<Value>,
 }
 
@@ -51,32 +51,27 @@ impl Fleet {
         let plan = Plan::new(files)?;
         let authority =
             CertificateAuthority::new("admit test CA").map_err(TlsError::from).map_err(StartError::from)?;
-        let mut listeners = Vec::new();
+        let mut doors = Vec::new();
         for (index, planned) in plan.listeners().iter().enumerate() {
             let webhooks: Vec<_> =
                 plan.fakes().filter(|fake| fake.listener == index).map(|fake| &fake.entry).collect();
             let socket = Socket {
                 listen: planned.listen,
                 remote_access: planned.remote_access,
-                certificate: planned.certificate,
+                transport: planned.transport,
                 names: vec![planned.host.clone()],
-                http: HttpVersions::Both,
                 connections: Limits::default().connections,
             };
-            let listener = socket.serve(&authority, router(&webhooks, log)).await?;
-            log(&format!(
-                "listening on {} with the certificate `{}`",
-                listener.address(),
-                planned.certificate
-            ));
-            listeners.push((authority_part(&planned.host, listener.address().port()), listener));
+            let door = socket.serve(&authority, router(&webhooks, log)).await?;
+            log(&format!("listening on {}: {}", door.address(), planned.transport));
+            doors.push((authority_part(&planned.host, door.address().port()), door));
         }
         let configurations = plan.configurations(|fake| {
-            let host = &listeners[fake.listener].0;
+            let host = &doors[fake.listener].0;
             by_url(&format!("https://{host}{}", fake.entry.path), authority.certificate_pem())
         });
-        let listeners = listeners.into_iter().map(|(_, listener)| listener).collect();
-        Ok(Self { listeners, configurations })
+        let doors = doors.into_iter().map(|(_, door)| door).collect();
+        Ok(Self { doors, configurations })
     }
 
     /// The configurations to apply, so that an API server calls the fakes.
@@ -86,7 +81,7 @@ impl Fleet {
 
     /// Stops everything. Calls under way may end within half a second.
     pub async fn stop(self) {
-        futures::future::join_all(self.listeners.into_iter().map(Listener::stop)).await;
+        futures::future::join_all(self.doors.into_iter().map(Door::close)).await;
     }
 }
 

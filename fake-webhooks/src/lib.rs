@@ -8,9 +8,11 @@
 
 mod answer;
 mod behaviour;
+mod catalogue;
 mod certificate;
 mod command;
 mod configurations;
+mod door;
 mod endpoint;
 mod fakes_file;
 mod fields;
@@ -27,10 +29,12 @@ mod raw;
 mod refusing_port;
 mod server;
 mod tls;
+mod transport;
 
 // The public interface is:
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
+pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use command::{Arguments, CommandError};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
@@ -47,5 +51,6 @@ pub use parameters::{
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
 pub use tls::TlsError;
+pub use transport::{Connection, HttpVersions, Transport};
