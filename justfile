@@ -22,9 +22,9 @@ compare:
 discovery:
     harness/tools/discovery.sh
 
-# Writes harness/src/server/protobuf/messages.json from upstream's Go types. Needs Go.
-protobuf:
-    harness/tools/protobuf.sh
+# Writes harness/src/schema/messages.json from upstream's Go types. Needs Go.
+messages:
+    harness/tools/messages.sh
 
 # The figures of the README: size, start-up and memory of the release binary.
 measure:

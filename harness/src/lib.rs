@@ -36,6 +36,7 @@ pub mod status;
 pub mod warnings;
 
 mod mutation;
+mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;

@@ -75,7 +75,9 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) user: UserInfo,
     /// The body as it was read, for the audit log.
     pub(super) decoded: Option<Value>,
-    /// What the server itself warns of.
+    /// What the server itself warns of before webhooks are called.
+    pub(super) early_warnings: Vec<String>,
+    /// What it warns of later.
     pub(super) warnings: Vec<String>,
     pub(super) passage: Passage<'a>,
 }
@@ -113,7 +115,9 @@ struct Outcome {
     /// Whether it got as far as being allowed.
     authorized: bool,
     decoded: Option<Value>,
-    /// What the server itself warns of.
+    /// What the server itself warns of before webhooks do.
+    early_warnings: Vec<String>,
+    /// What it warns of later.
     warnings: Vec<String>,
     record: Record,
 }
@@ -126,6 +130,7 @@ impl Outcome {
             stage: Stage::ResponseComplete,
             authorized: true,
             decoded: None,
+            early_warnings: Vec::new(),
             warnings: Vec::new(),
             record: Record::default(),
         }
@@ -159,7 +164,8 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
         Ok(answer) => answer.into_response(),
         Err(status) => refusal(&status),
     };
-    for warning in warnings::encode(warnings::texts(&outcome.record).chain(&outcome.warnings)) {
+    let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
+    for warning in warnings::encode(told) {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
@@ -225,6 +231,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         | Route::Health
         | Route::Metrics
         | Route::OpenApi
+        | Route::NoSubresource(..)
         | Route::NoResource
         | Route::NoPath) => {
             return Outcome::of(document(server, &resources, route, &parts.headers));
@@ -255,6 +262,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         body,
         user: user.unwrap_or_default(),
         decoded: None,
+        early_warnings: Vec::new(),
         warnings: Vec::new(),
         passage: Passage {
             admission: &server.admission,
@@ -264,11 +272,11 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { decoded, warnings, passage, .. } = request;
+    let ObjectRequest { decoded, early_warnings, warnings, passage, .. } = request;
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &passage.record);
     }
-    Outcome { decoded, warnings, record: passage.record, ..Outcome::of(answered) }
+    Outcome { decoded, early_warnings, warnings, record: passage.record, ..Outcome::of(answered) }
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -417,6 +425,7 @@ fn document(
         Route::OpenApi => {
             Err(Box::new(Status::unsupported(&Unsupported { what: "OpenAPI documents".to_owned() })))
         }
+        Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
         Route::NoResource | Route::Object(_) => Err(no_resource()),
     }
