@@ -41,3 +41,7 @@ record GLOB="*":
 # Which statements of tests/behaviours.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage
+
+# Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
+differential *ARGS:
+    cargo run --quiet -p tests -- differential {{ARGS}}
