@@ -16,6 +16,7 @@ const HARNESS_LAYERS: [&str; 26] = [
     "quantity",
     "selector",
     "attributes",
+    "schema",
     "config",
     "cluster_state",
     "equality",

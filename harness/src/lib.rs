@@ -37,6 +37,7 @@ pub mod status;
 pub mod warnings;
 
 mod mutation;
+mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;
