@@ -9,9 +9,11 @@
 mod admin;
 mod answer;
 mod behaviour;
+mod catalogue;
 mod certificate;
 mod command;
 mod configurations;
+mod door;
 mod endpoint;
 mod fakes_file;
 mod fields;
@@ -29,11 +31,13 @@ mod raw;
 mod refusing_port;
 mod server;
 mod tls;
+mod transport;
 
 // The public interface is:
 pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
+pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use command::{Arguments, CommandError};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
@@ -50,5 +54,6 @@ pub use parameters::{
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;
+pub use transport::{Connection, HttpVersions, Transport};
