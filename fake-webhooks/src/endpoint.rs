@@ -1,6 +1,5 @@
 //! One fake behind its path: reads a call, writes it down, and answers or does not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::journal::Journal;
-use crate::{Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, answer};
+use crate::memory::Memory;
+use crate::{Act, Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, act};
 
 /// A body must have arrived within this time.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -25,10 +25,10 @@ pub(crate) struct Endpoint {
     observer: Observer,
 }
 
-/// A behaviour and how often it was asked. Another behaviour starts to count anew.
+/// A behaviour and what it remembers. Another behaviour starts to count anew.
 struct Doing {
     behaviour: Behaviour,
-    calls: AtomicU64,
+    memory: Memory,
 }
 
 /// In a response that must not be sent: the connection is closed instead.
@@ -38,7 +38,7 @@ pub(crate) struct CloseConnection;
 impl Endpoint {
     pub(crate) fn new(behaviour: Behaviour, limits: &Limits, observer: Observer) -> Self {
         Self {
-            doing: Mutex::new(Arc::new(Doing { behaviour, calls: AtomicU64::new(0) })),
+            doing: Mutex::new(Arc::new(Doing { behaviour, memory: Memory::default() })),
             journal: Mutex::new(Journal::new(limits.journal_entries, limits.journal_bytes)),
             most_body_bytes: limits.body_bytes,
             observer,
@@ -46,11 +46,15 @@ impl Endpoint {
     }
 
     pub(crate) fn set_behaviour(&self, behaviour: Behaviour) {
-        *lock(&self.doing) = Arc::new(Doing { behaviour, calls: AtomicU64::new(0) });
+        *lock(&self.doing) = Arc::new(Doing { behaviour, memory: Memory::default() });
     }
 
     pub(crate) fn journal(&self) -> Vec<Entry> {
         lock(&self.journal).entries()
+    }
+
+    pub(crate) fn side_effects(&self) -> u64 {
+        lock(&self.doing).memory.side_effects()
     }
 
     pub(crate) fn dropped(&self) -> u64 {
@@ -65,14 +69,13 @@ impl Endpoint {
             Err(refusal) => return refusal,
         };
         let doing = Arc::clone(&lock(&endpoint.doing));
-        let nth = doing.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = match serde_json::from_slice(&body) {
-            Ok(review) => answer(&doing.behaviour, nth, &review),
-            // Those who do not look at the review misbehave for everybody.
-            Err(_) => answer(&doing.behaviour, nth, &serde_json::Value::Null),
-        };
+        // Those who do not look at the review misbehave for everybody.
+        let review = serde_json::from_slice(&body).unwrap_or(serde_json::Value::Null);
+        let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), &review);
+        let Act { answer, effects } = act(&doing.behaviour, &at, &review);
         let number = lock(&endpoint.journal).add(received(&parts, body));
         let mut call = Call { endpoint: &endpoint, number, answered: Answered::Abandoned };
+        let done = doing.memory.perform(effects).await;
         match answer {
             Answer::Never => std::future::pending().await,
             Answer::Closed { after } => {
@@ -84,7 +87,8 @@ impl Endpoint {
             }
             Answer::Reply(reply) => {
                 tokio::time::sleep(reply.after).await;
-                call.answered = Answered::Sent { status: reply.status, summary: reply.summary.clone() };
+                call.answered =
+                    Answered::Sent { status: reply.status, summary: reply.summary.clone() + &done };
                 response(reply)
             }
         }
