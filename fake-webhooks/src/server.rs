@@ -260,6 +260,11 @@ impl FakeWebhook {
         self.door.rotate(certificate)
     }
 
+    /// How many side effects its behaviour had since it was set.
+    pub fn side_effects(&self) -> u64 {
+        self.endpoint.side_effects()
+    }
+
     /// Does something else from the next call on, which counts as its first.
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         self.endpoint.set_behaviour(behaviour);
