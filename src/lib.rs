@@ -1,8 +1,10 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
 mod certs;
+mod documents;
 pub mod exit_code;
 mod fakes;
+mod review;
 mod run;
 mod serve;
 mod service_map;
@@ -35,6 +37,7 @@ enum Colour {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Review(review::Review),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
     Serve(serve::Serve),
@@ -53,6 +56,7 @@ pub fn main() -> std::process::ExitCode {
     let outcome = exit_code::with_runtime(async {
         match admit.command {
             Command::Run(run) => run.run().await,
+            Command::Review(review) => review.run().await,
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Serve(serve) => serve.run().await,

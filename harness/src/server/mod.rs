@@ -40,7 +40,7 @@ use axum::Router;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
-pub use self::authentication::Authentication;
+pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
