@@ -28,6 +28,7 @@ mod scale;
 mod state;
 mod storage;
 mod strategy;
+mod surroundings;
 mod update;
 
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ pub use self::authentication::Authentication;
 use self::discovery::Resource;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
+pub use self::surroundings::{ServedResource, Surroundings};
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
