@@ -8,6 +8,7 @@ mod serve;
 mod service_map;
 mod steps;
 pub mod target;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -37,6 +38,7 @@ enum Command {
     Run(run::Run),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
+    Verify(verify::Verify),
     Serve(serve::Serve),
     Certs(certs::Certs),
 }
@@ -55,6 +57,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Run(run) => run.run().await,
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
+            Command::Verify(verify) => verify.run().await,
             Command::Serve(serve) => serve.run().await,
             Command::Certs(certs) => certs.run(),
         }

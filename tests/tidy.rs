@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first four are values and words that everything may use; `server` is the API server around the dispatcher.
-const HARNESS_LAYERS: [&str; 25] = [
+/// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
+/// `verify` judges webhooks with both.
+const HARNESS_LAYERS: [&str; 26] = [
     "status",
     "names",
     "quoting",
@@ -35,6 +36,7 @@ const HARNESS_LAYERS: [&str; 25] = [
     "client",
     "dispatcher",
     "server",
+    "verify",
 ];
 
 const LONGEST_FILE: usize = 500;

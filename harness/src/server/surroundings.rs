@@ -30,7 +30,7 @@ pub struct ServedResource {
 }
 
 impl Surroundings {
-    /// The namespaces that every cluster has, and of `objects` the Namespaces and the CustomResourceDefinitions. A later
+    /// The namespaces that every cluster has, and of `objects` the Namespaces and the `CustomResourceDefinition`s. A later
     /// object replaces an earlier one of the same name.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::new(Arc::new(Storage::default()));
@@ -139,8 +139,15 @@ fn put(state: &State, key: &Key, object: Value) {
 }
 
 impl ClusterState for Surroundings {
+    /// A namespace that nobody gave is there as well, with its own name for a label.
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
-        self.state.namespace(name)
+        let unknown = || {
+            let labels = json!({"kubernetes.io/metadata.name": name});
+            Arc::new(
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+            )
+        };
+        Some(self.state.namespace(name).unwrap_or_else(unknown))
     }
 
     fn equivalent_resources(
@@ -208,5 +215,7 @@ mod tests {
         let surroundings = Surroundings::new([&namespace]);
         let stored = surroundings.namespace("default").unwrap();
         assert_eq!(stored["metadata"]["labels"], json!({"a": "b", "kubernetes.io/metadata.name": "default"}));
+        let unknown = surroundings.namespace("elsewhere").unwrap();
+        assert_eq!(unknown["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "elsewhere"}));
     }
 }
