@@ -1,14 +1,44 @@
 //! The registry of the checks: one file each (or for a small family), one line each.
 
 mod matched;
+mod together;
 mod v01_idempotence;
+mod v02_completeness;
+mod v03_survival;
+mod v05_collection;
+mod v06_order;
+mod v07_convergence;
+mod v10_write_loop;
+mod v11_determinism;
+mod v14_unknown_fields;
+mod v15_absent_parents;
+mod v22_envelope;
+mod v29_delete;
+mod v32_names;
 mod v48_self_lockout;
+mod v50_system;
 
 use super::check::Check;
 use super::comparison::Difference;
 
 /// Every check, by id.
-pub const ALL: &[&Check] = &[&v01_idempotence::CHECK, &v48_self_lockout::CHECK];
+pub const ALL: &[&Check] = &[
+    &v01_idempotence::CHECK,
+    &v02_completeness::CHECK,
+    &v03_survival::CHECK,
+    &v05_collection::CHECK,
+    &v06_order::CHECK,
+    &v07_convergence::CHECK,
+    &v10_write_loop::CHECK,
+    &v11_determinism::CHECK,
+    &v14_unknown_fields::CHECK,
+    &v15_absent_parents::CHECK,
+    &v22_envelope::CHECK,
+    &v29_delete::CHECK,
+    &v32_names::CHECK,
+    &v48_self_lockout::CHECK,
+    &v50_system::CHECK,
+];
 
 /// The check with this id, in any case.
 pub fn find(id: &str) -> Option<&'static Check> {
