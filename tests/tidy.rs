@@ -10,18 +10,19 @@ use std::path::{Path, PathBuf};
 ///
 /// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 26] = [
+const HARNESS_LAYERS: [&str; 27] = [
     "status",
     "names",
     "quoting",
     "quantity",
     "selector",
     "attributes",
+    "schema",
     "config",
     "cluster_state",
     "equality",
-    "event",
     "caller",
+    "event",
     "matching",
     "review",
     "typed",
@@ -36,6 +37,7 @@ const HARNESS_LAYERS: [&str; 26] = [
     "client",
     "dispatcher",
     "server",
+    "chain",
     "verify",
 ];
 

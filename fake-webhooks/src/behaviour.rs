@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::catalogue::Fault;
 use crate::parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sequence, Sidecar, Timeout,
     When,
@@ -12,7 +13,8 @@ use crate::parameters::{
 
 /// What a fake does with a call.
 ///
-/// In files it is a name (`allow`) or a name with parameters (`deny: {message: not today}`).
+/// In files it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalogue
+/// (`fault: E07-missing`), which stands for the behaviour that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -64,6 +66,7 @@ const NAMES: &[&str] = &[
     "bad-response",
     "raw",
     "sequence",
+    "fault",
 ];
 
 /// A name alone takes the defaults of its parameters. Derived code would ask for parameters always, and an untagged
@@ -95,6 +98,11 @@ impl<'de> Deserialize<'de> for Behaviour {
                         return Err(E::custom("`bad-response` needs to say which, such as `not-json`"));
                     }
                     "sequence" => return Err(E::custom("`sequence` needs a list of behaviours")),
+                    "fault" => {
+                        return Err(E::custom(
+                            "`fault` needs the id or the name of a fault of the catalogue",
+                        ));
+                    }
                     other => return Err(E::unknown_variant(other, NAMES)),
                 })
             }
@@ -116,6 +124,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
                     "raw" => Behaviour::Raw(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
+                    "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };
                 match map.next_key::<String>()? {

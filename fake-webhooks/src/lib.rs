@@ -8,9 +8,11 @@
 
 mod answer;
 mod behaviour;
+mod catalogue;
 mod certificate;
 mod command;
 mod configurations;
+mod door;
 mod endpoint;
 mod fakes_file;
 mod fields;
@@ -22,14 +24,17 @@ mod log_line;
 mod misanswer;
 mod mutation;
 mod parameters;
+mod plan;
 mod raw;
 mod refusing_port;
 mod server;
 mod tls;
+mod transport;
 
 // The public interface is:
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
+pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use command::{Arguments, CommandError};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
@@ -44,6 +49,8 @@ pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
     Sidecar, StatusCode, Timeout, When,
 };
+pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
 pub use tls::TlsError;
+pub use transport::{Connection, HttpVersions, Transport};

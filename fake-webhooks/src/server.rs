@@ -8,10 +8,11 @@ use std::sync::Arc;
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
+use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::listener::Listener;
 use crate::tls::{self, TlsError};
-use crate::{Authority, Behaviour, Certificate, Entry};
+use crate::{Authority, Behaviour, Certificate, Connection, Entry, HttpVersions, RefusingPort, Transport};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub struct Fake {
     pub behaviour: Behaviour,
     /// Which certificate it shows.
     pub certificate: Certificate,
+    /// What a connection meets.
+    pub connection: Connection,
     /// Who signs the certificate.
     pub authority: Authority,
     /// Where it listens; port 0 takes a free one.
@@ -42,6 +45,7 @@ impl Default for Fake {
         Self {
             behaviour: Behaviour::default(),
             certificate: Certificate::default(),
+            connection: Connection::default(),
             authority: Authority::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             names: Vec::new(),
@@ -51,18 +55,6 @@ impl Default for Fake {
             observer: Observer::default(),
         }
     }
-}
-
-/// Which versions of HTTP a fake offers in the TLS handshake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpVersions {
-    /// HTTP/2 and HTTP/1.1.
-    #[default]
-    Both,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
 }
 
 /// Whether a fake may listen on an address that other machines reach.
@@ -147,7 +139,7 @@ pub enum StartError {
 /// A webhook that runs. Dropped means stopped.
 #[derive(Debug)]
 pub struct FakeWebhook {
-    listener: Listener,
+    door: Door,
     endpoint: Arc<Endpoint>,
     ca_bundle: String,
 }
@@ -167,18 +159,21 @@ impl FakeWebhook {
         let socket = Socket {
             listen: fake.listen,
             remote_access: fake.remote_access,
-            certificate: fake.certificate,
+            transport: Transport {
+                certificate: fake.certificate,
+                connection: fake.connection,
+                http: fake.http,
+            },
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-            http: fake.http,
             connections: fake.limits.connections,
         };
-        let listener = socket.serve(&authority, router).await?;
-        Ok(Self { listener, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+        let door = socket.serve(&authority, router).await?;
+        Ok(Self { door, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.door.address()
     }
 
     /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
@@ -214,7 +209,7 @@ impl FakeWebhook {
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
     pub async fn stop(self) {
-        self.listener.stop().await;
+        self.door.close().await;
     }
 }
 
@@ -222,9 +217,8 @@ impl FakeWebhook {
 pub(crate) struct Socket {
     pub(crate) listen: SocketAddr,
     pub(crate) remote_access: RemoteAccess,
-    pub(crate) certificate: Certificate,
+    pub(crate) transport: Transport,
     pub(crate) names: Vec<Name>,
-    pub(crate) http: HttpVersions,
     pub(crate) connections: usize,
 }
 
@@ -235,7 +229,7 @@ impl Socket {
         mut self,
         authority: &CertificateAuthority,
         router: Router,
-    ) -> Result<Listener, StartError> {
+    ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
             return Err(StartError::NotLoopback(self.listen));
@@ -248,9 +242,15 @@ impl Socket {
         if !ip.is_unspecified() && !self.names.contains(&ip.into()) {
             self.names.push(ip.into());
         }
-        let tls = tls::configuration(authority, self.certificate, &self.names, self.http)?;
+        let cannot_listen = |source| StartError::Listen { address: self.listen, source };
+        if self.transport.connection == Connection::Refused {
+            return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
+        }
+        let tls =
+            tls::configuration(authority, self.transport.certificate, &self.names, self.transport.http)?;
         Listener::start(self.listen, tls, router, self.connections)
             .await
-            .map_err(|source| StartError::Listen { address: self.listen, source })
+            .map(Door::Open)
+            .map_err(cannot_listen)
     }
 }

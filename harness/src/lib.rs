@@ -15,6 +15,7 @@
 pub mod attributes;
 pub mod audit;
 pub mod caller;
+pub mod chain;
 pub mod client;
 pub mod cluster_state;
 pub mod config;
@@ -38,6 +39,7 @@ pub mod verify;
 pub mod warnings;
 
 mod mutation;
+mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;

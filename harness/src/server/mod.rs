@@ -16,6 +16,7 @@ mod defaulting;
 mod delete;
 mod deletion;
 mod discovery;
+mod in_process;
 mod metadata;
 mod options;
 mod plugins;
@@ -29,6 +30,7 @@ mod state;
 mod storage;
 mod strategy;
 mod surroundings;
+mod time_limit;
 mod update;
 
 use std::collections::BTreeMap;
@@ -41,9 +43,10 @@ use serde_json::{Value, json};
 use self::admission::Admission;
 pub use self::authentication::Authentication;
 use self::discovery::Resource;
+pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
-pub use self::surroundings::{ServedResource, Surroundings};
+pub use self::surroundings::Surroundings;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.

@@ -7,26 +7,14 @@ use serde_json::{Value, json};
 
 use super::state::State;
 use super::storage::{Key, Storage};
-use super::{FIRST_NAMESPACES, custom_resources, defaulting, metadata, namespace_key};
+use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::status::Status;
 
 /// Namespaces and the resources that are served, without a server.
 pub struct Surroundings {
     state: State,
-}
-
-/// A resource as a request for it needs it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedResource {
-    /// The resource.
-    pub resource: GroupVersionResource,
-    /// The kind of its objects.
-    pub kind: GroupVersionKind,
-    /// Whether its objects are in namespaces.
-    pub namespaced: bool,
-    /// Its subresources, such as `status`, with their kinds.
-    pub subresources: Vec<(String, GroupVersionKind)>,
 }
 
 impl Surroundings {
@@ -71,9 +59,17 @@ impl Surroundings {
     }
 
     /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
-    /// namespace goes into `namespace`. None if no such resource is served.
-    pub fn create(&self, mut object: Value, namespace: &str, user: UserInfo) -> Option<Attributes> {
-        let resource = self.resource_of(&GroupVersionKind::of(&object))?;
+    /// namespace goes into `namespace`.
+    ///
+    /// # Errors
+    /// 404 if no such resource is served, 400 if the object has fields of wrong types.
+    pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
+        let kind = GroupVersionKind::of(&object);
+        let resource = self.resource_of(&kind).ok_or_else(|| {
+            let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
+            Box::new(Status::failure(404, "NotFound", message))
+        })?;
+        let mut object = body::typed(object, &kind, !self.is_built_in(&kind))?.0;
         self.state.set_defaults(&mut object);
         metadata::wipe(&mut object);
         let name = metadata::text(&object, "name").to_owned();
@@ -84,11 +80,11 @@ impl Surroundings {
             namespace
         } else {
             metadata::remove(&mut object, "namespace");
-            if resource.resource.group_resource() == "namespaces" { name.clone() } else { String::new() }
+            if resource.name.group_resource() == "namespaces" { name.clone() } else { String::new() }
         };
-        Some(Attributes {
+        Ok(Attributes {
             operation: Operation::Create,
-            resource: resource.resource,
+            resource: resource.name,
             subresource: String::new(),
             kind: resource.kind,
             namespace,
@@ -104,14 +100,9 @@ impl Surroundings {
 
 fn served(resource: &super::discovery::Resource) -> ServedResource {
     ServedResource {
-        resource: resource.gvr.clone(),
+        name: resource.gvr.clone(),
         kind: resource.kind.clone(),
         namespaced: resource.namespaced,
-        subresources: resource
-            .subresources
-            .iter()
-            .map(|subresource| (subresource.name.clone(), subresource.kind.clone()))
-            .collect(),
     }
 }
 
@@ -204,7 +195,7 @@ mod tests {
         });
         let surroundings = Surroundings::new([&definition]);
         let kind = GroupVersionKind::new("example.com", "v1", "Widget");
-        assert_eq!(surroundings.resource_of(&kind).unwrap().resource.resource, "widgets");
+        assert_eq!(surroundings.resource_of(&kind).unwrap().name.resource, "widgets");
         assert!(!surroundings.is_built_in(&kind));
         assert_eq!(Surroundings::new([]).resource_of(&kind), None);
     }

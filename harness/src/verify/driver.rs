@@ -13,7 +13,7 @@ use super::shrink::Shrinking;
 use super::station::{Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
-use crate::attributes::{Attributes, GroupVersionKind};
+use crate::attributes::Attributes;
 use crate::matching::{self, Decision};
 
 /// How many smaller objects are tried for one finding.
@@ -172,8 +172,9 @@ impl Run<'_> {
         let plan = self.plan;
         let trials = corpus.map(|object| async move {
             let object = object?;
-            let Some(request) = plan.laboratory.create(object.clone()) else {
-                return Ok((object, None));
+            let request = match plan.laboratory.create(object.clone()) {
+                Ok(request) => request,
+                Err(status) => return Ok((object, Err(status.message))),
             };
             // A task of its own, so that several processors take part.
             let task = {
@@ -184,21 +185,19 @@ impl Run<'_> {
                 Ok(seen) => seen,
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             };
-            Ok((object, Some((request, seen))))
+            Ok((object, Ok((request, seen))))
         });
         // In the order of the corpus, so that the same corpus gives the same report.
         let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let Some((request, seen)) = tried else {
-                let kind = GroupVersionKind::of(&object);
-                self.ledger.leave_out(format!(
-                    "no resource has the kind {} {}",
-                    kind.api_version(),
-                    kind.kind
-                ));
-                continue;
+            let (request, seen) = match tried {
+                Ok(tried) => tried,
+                Err(reason) => {
+                    self.ledger.leave_out(reason);
+                    continue;
+                }
             };
             for (place, observed) in seen {
                 self.ledger.note(place, Some(&object), observed);
@@ -256,7 +255,7 @@ impl Run<'_> {
 /// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.
 async fn smallest(plan: &Plan, place: Place, object: Value, kind: &str) -> Option<(Value, Violation)> {
     let shown = async |object: &Value| {
-        let request = plan.laboratory.create(object.clone())?;
+        let request = plan.laboratory.create(object.clone()).ok()?;
         let observed = plan.probe(place, &request, &Memory::default()).await?;
         observed.ok()?.into_iter().find(|violation| violation.kind == kind)
     };

@@ -86,8 +86,11 @@ impl Laboratory {
         self.exchangery.calls()
     }
 
-    /// The request that creates `object`; none if no such resource is served.
-    pub fn create(&self, object: Value) -> Option<Attributes> {
+    /// The request that creates `object`.
+    ///
+    /// # Errors
+    /// No such resource is served, or the object has fields of wrong types.
+    pub fn create(&self, object: Value) -> Result<Attributes, Box<Status>> {
         self.surroundings.create(object, &self.namespace, self.user.clone())
     }
 

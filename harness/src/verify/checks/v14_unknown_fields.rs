@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::event::CallResult;
+use crate::patch::Patch;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Difference};
-use crate::verify::laboratory::Verdict;
+use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::trial::Trial;
 
 /// A field that no version of any kind has.
@@ -75,14 +77,30 @@ async fn run(trial: &Trial<'_>) -> Observed {
         }
     }
     let mut lost = Vec::new();
-    if let Some(found) = &outcome.object {
-        missing(&object, found, "", &mut lost);
+    if let Some(found) = patched(&outcome, &object)? {
+        missing(&object, &found, "", &mut lost);
     }
     if lost.is_empty() {
         return Ok(Vec::new());
     }
     let message = format!("fields that it does not know are gone afterwards: {}", super::fields(&lost));
     Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
+}
+
+/// The object with the webhook's patch and nothing else: the server of today would drop itself what it does not know,
+/// the server of tomorrow will not.
+fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle> {
+    let operations = outcome.calls().find_map(|called| {
+        if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
+            Some(operations.clone())
+        } else {
+            None
+        }
+    });
+    let Some(operations) = operations else { return Ok(None) };
+    let patch = Patch::decode(Value::from(operations).to_string().as_bytes());
+    let patch = patch.map_err(|error| Obstacle::not_checked(error.to_string()))?;
+    patch.apply(object).map(Some).map_err(|error| Obstacle::not_checked(error.to_string()))
 }
 
 /// Puts an unknown field into every struct of `value`, which stands in the field `name`.

@@ -55,7 +55,7 @@ pub fn built_in(
 
 /// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
 fn is_matched(object: &Value, subjects: &[Subject], laboratory: &Laboratory) -> bool {
-    let Some(request) = laboratory.create(object.clone()) else { return false };
+    let Ok(request) = laboratory.create(object.clone()) else { return false };
     subjects.iter().any(|subject| {
         let webhook = Arc::new(Webhook {
             namespace_selector: Selector::default(),
