@@ -6,6 +6,7 @@
 //! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
 //! wrong together.
 
+mod admin;
 mod answer;
 mod behaviour;
 mod catalogue;
@@ -21,6 +22,7 @@ mod hang;
 mod journal;
 mod listener;
 mod log_line;
+mod metrics;
 mod misanswer;
 mod mutation;
 mod parameters;
@@ -32,6 +34,7 @@ mod tls;
 mod transport;
 
 // The public interface is:
+pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
@@ -42,15 +45,15 @@ pub use fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
     Rule, Scope, Selector, SideEffects,
 };
-pub use fleet::{Fleet, FleetError, Log};
+pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry};
+pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
     Sidecar, StatusCode, Timeout, When,
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;
 pub use transport::{Connection, HttpVersions, Transport};
