@@ -22,6 +22,7 @@ mod log_line;
 mod misanswer;
 mod mutation;
 mod parameters;
+mod plan;
 mod raw;
 mod refusing_port;
 mod server;
@@ -44,6 +45,7 @@ pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
     Sidecar, StatusCode, Timeout, When,
 };
+pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
 pub use tls::TlsError;
