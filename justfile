@@ -41,3 +41,7 @@ record GLOB="*":
 # Which statements of tests/behaviours.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage
+
+# The image of the fakes, for `admit fakes deploy`. Needs docker, or CONTAINER_TOOL=podman; no network.
+image *TAG:
+    fake-webhooks/image.sh {{TAG}}

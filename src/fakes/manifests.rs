@@ -1,6 +1,5 @@
 //! The objects that put fakes into a cluster: a function of files, names and secrets, without a cluster.
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use base64::Engine as _;
@@ -8,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::names::{FakesNamespace, NAME};
-use super::source::{Placed, SourceFile};
+use super::source::Source;
 
 /// The first of the ports at which the webhooks listen, in the pod and at the Service.
 pub(crate) const FIRST_PORT: u16 = 8443;
@@ -20,6 +19,9 @@ pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
 pub(crate) const CA_KEY: &str = "ca.key";
 pub(crate) const TOKEN: &str = "token";
 
+/// The annotation of a pod that changes with what the process reads.
+pub(crate) const CONTENT: &str = "fakes.local/content";
+
 /// The user and group of the process: `nobody` of images without a shell; any number but 0 does.
 const USER: u32 = 65532;
 const FILES_DIRECTORY: &str = "/etc/admit-fakes/files";
@@ -27,15 +29,13 @@ const AUTHORITY_DIRECTORY: &str = "/etc/admit-fakes/authority";
 
 /// What is deployed.
 #[derive(Debug)]
-pub(crate) struct Deployment<'a> {
+pub(crate) struct Manifests<'a> {
     /// Where to.
     pub(crate) namespace: &'a FakesNamespace,
     /// The image of `fake-webhooks`.
     pub(crate) image: &'a str,
     /// The files of fakes.
-    pub(crate) files: &'a [SourceFile],
-    /// The webhooks of the files and their ports.
-    pub(crate) webhooks: &'a [Placed<'a>],
+    pub(crate) source: &'a Source,
     /// What nobody else knows.
     pub(crate) secrets: &'a Secrets,
 }
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-impl Deployment<'_> {
+impl Manifests<'_> {
     /// The namespace, which is only made where there is none.
     pub(crate) fn namespace(&self) -> Value {
         let mut labels = self.namespace.labels();
@@ -96,7 +96,8 @@ impl Deployment<'_> {
     }
 
     fn config_map(&self) -> Value {
-        let files = self.files.iter().enumerate().map(|(index, file)| (file_name(index), json!(file.text)));
+        let files =
+            self.source.files.iter().enumerate().map(|(index, file)| (file_name(index), json!(file.text)));
         json!({
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -116,7 +117,7 @@ impl Deployment<'_> {
                 "replicas": 1,
                 "selector": {"matchLabels": labels},
                 "template": {
-                    "metadata": {"labels": labels, "annotations": {"fakes.local/content": self.content()}},
+                    "metadata": {"labels": labels, "annotations": {CONTENT: self.content()}},
                     "spec": self.pod(),
                 },
             },
@@ -172,7 +173,7 @@ impl Deployment<'_> {
 
     fn arguments(&self) -> Vec<String> {
         let mut arguments = Vec::new();
-        for index in 0..self.files.len() {
+        for index in 0..self.source.files.len() {
             arguments.extend(["-f".to_owned(), format!("{FILES_DIRECTORY}/{}", file_name(index))]);
         }
         arguments.extend([
@@ -189,16 +190,16 @@ impl Deployment<'_> {
     /// Changes with all that the process reads once only, so that it is started anew when one of them changes.
     fn content(&self) -> String {
         let mut hasher = DefaultHasher::new();
-        self.files.iter().for_each(|file| file.text.hash(&mut hasher));
+        self.source.files.iter().for_each(|file| file.text.hash(&mut hasher));
         let Secrets { ca_certificate, ca_key, token } = self.secrets;
         (ca_certificate, ca_key, token).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }
 
     fn ports(&self) -> impl Iterator<Item = (String, u16)> {
-        let ports: BTreeSet<u16> = self.webhooks.iter().map(|webhook| webhook.port).collect();
-        ports
-            .into_iter()
+        let listeners = self.source.plan.listeners().iter();
+        listeners
+            .map(|listener| listener.listen.port())
             .map(|port| (format!("webhooks-{port}"), port))
             .chain([("admin".to_owned(), ADMIN_PORT)])
     }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::configurations::{NAMESPACE_NAME, api_kind};
 use super::names::FakesNamespace;
-use super::source::Placed;
+use fake_webhooks::{FakeEntry, Plan};
 
 /// The namespace of what runs the cluster.
 const KUBE_SYSTEM: &str = "kube-system";
@@ -102,32 +102,31 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Every reason not to deploy `webhooks` into the namespace `own`.
-pub(crate) fn refusals(
-    webhooks: &[Placed<'_>],
-    own: &FakesNamespace,
-    allowances: Allowances,
-) -> Vec<Refusal> {
-    webhooks.iter().flat_map(|placed| {
-        let dangers = understood(placed).map_or_else(Vec::new, |webhook| dangers(&webhook, own, allowances));
-        dangers.into_iter().map(|danger| Refusal { webhook: placed.entry.name.clone(), danger })
-    }).collect()
+/// Every reason not to deploy the webhooks of `plan` into the namespace `own`.
+pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances) -> Vec<Refusal> {
+    plan.fakes()
+        .flat_map(|fake| {
+            let dangers =
+                understood(&fake.entry).map_or_else(Vec::new, |webhook| dangers(&webhook, own, allowances));
+            dangers.into_iter().map(|danger| Refusal { webhook: fake.entry.name.clone(), danger })
+        })
+        .collect()
 }
 
 /// The webhook as a server reads it, without what only makes it catch less and may be anything; none if no server
 /// would take it.
-fn understood(placed: &Placed<'_>) -> Option<Webhook> {
-    let mut entry = json!(placed.entry.fields);
-    entry["name"] = json!(placed.entry.name);
-    entry["clientConfig"] = json!({"url": "https://fakes.invalid/"});
-    if let Value::Object(fields) = &mut entry {
+fn understood(entry: &FakeEntry) -> Option<Webhook> {
+    let mut webhook = json!(entry.fields);
+    webhook["name"] = json!(entry.name);
+    webhook["clientConfig"] = json!({"url": "https://fakes.invalid/"});
+    if let Value::Object(fields) = &mut webhook {
         fields.remove("matchConditions");
     }
     let configuration = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": api_kind(placed.entry.kind),
-        "metadata": {"name": placed.configuration},
-        "webhooks": [entry],
+        "kind": api_kind(entry.kind),
+        "metadata": {"name": "fakes"},
+        "webhooks": [webhook],
     });
     harness::config::webhooks(&configuration).ok()?.pop()
 }
@@ -195,11 +194,13 @@ fn is_caught(
     namespaces: &Namespaces,
 ) -> bool {
     let all = [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect];
-    all.into_iter().filter(|operation| rule.operations.iter().any(|entry| entry == "*" || entry == operation.as_str())).any(
-        |operation| {
+    all.into_iter()
+        .filter(|operation| rule.operations.iter().any(|entry| entry == "*" || entry == operation.as_str()))
+        .any(|operation| {
             let is_namespace = resource.group.is_empty() && resource.resource == "namespaces";
             let object = if is_namespace { namespaces.namespace(namespace) } else { None };
-            let object = object.map_or_else(|| json!({"metadata": {"name": "one"}}), |object| (*object).clone());
+            let object =
+                object.map_or_else(|| json!({"metadata": {"name": "one"}}), |object| (*object).clone());
             let attributes = Attributes {
                 operation,
                 resource: resource.clone(),
@@ -214,8 +215,7 @@ fn is_caught(
                 user: UserInfo::default(),
             };
             matches!(decide(webhook, &attributes, namespaces), Decision::Call(_))
-        },
-    )
+        })
 }
 
 /// A cluster that has nothing but namespaces.
@@ -260,7 +260,6 @@ impl ClusterState for Namespaces {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::{SourceFile, place};
     use super::*;
 
     const NONE: Allowances =
@@ -269,14 +268,10 @@ mod tests {
     /// `fields` of a validating webhook with failurePolicy Fail; the dangers, in words.
     #[track_caller]
     fn check_with(allowances: Allowances, fields: &str, expected: &[&str]) {
-        let text = format!("version: 1\nwebhooks:\n- {{name: a, type: validating, behaviour: deny, {fields}}}\n");
-        let file = SourceFile {
-            shown: "fakes.yaml".to_owned(),
-            parsed: fake_webhooks::FakesFile::parse(&text, "fakes.yaml").unwrap(),
-            text,
-        };
-        let files = [file];
-        let refusals = refusals(&place(&files, 8443), &"fakes".parse().unwrap(), allowances);
+        let text =
+            format!("version: 1\nwebhooks:\n- {{name: a, type: validating, behaviour: deny, {fields}}}\n");
+        let file = fake_webhooks::FakesFile::parse(&text, "fakes.yaml").unwrap();
+        let refusals = refusals(&Plan::new(&[file]).unwrap(), &"fakes".parse().unwrap(), allowances);
         let texts: Vec<String> = refusals.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), expected.len(), "{fields}: {texts:?}");
         for (text, part) in texts.iter().zip(expected) {
@@ -332,7 +327,9 @@ mod tests {
 
     #[test]
     fn whoever_means_a_namespace_that_is_kept_out_is_told() {
-        let named = |name: &str| format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}");
+        let named = |name: &str| {
+            format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}")
+        };
         for policy in ["Fail", "Ignore"] {
             check(&format!("failurePolicy: {policy}, {}", named("kube-system")), &[SYSTEM]);
             check(&format!("failurePolicy: {policy}, {}", named("fakes")), &[OWN]);

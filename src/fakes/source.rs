@@ -1,10 +1,11 @@
 //! Files of fakes: their text, which goes into the cluster, and what it means, which says what else goes there.
 
-use std::collections::BTreeSet;
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fake_webhooks::{FakeEntry, FakesFile};
+use certs::Name;
+use fake_webhooks::{FakesFile, Plan, RemoteAccess};
 
 use crate::Failure;
 
@@ -19,40 +20,40 @@ pub(crate) struct FileArguments {
 /// A file of fakes as it is written, and as it is understood.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceFile {
-    /// How messages call it.
-    pub(crate) shown: String,
     /// What is written in it.
     pub(crate) text: String,
     /// What that means.
-    pub(crate) parsed: FakesFile,
+    parsed: FakesFile,
 }
 
-/// One webhook of a file, and where in the pod it is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Placed<'a> {
-    /// The name of the configuration that it stands in.
-    pub(crate) configuration: &'a str,
-    /// What the file says of it.
-    pub(crate) entry: &'a FakeEntry,
-    /// The port at which it listens.
-    pub(crate) port: u16,
+/// Files of fakes, and where in a pod their webhooks are.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The files.
+    pub(crate) files: Vec<SourceFile>,
+    /// Which port serves which webhook.
+    pub(crate) plan: Plan,
 }
 
 impl FileArguments {
-    /// Reads and understands the files.
+    /// Reads the files, and places their webhooks at `listen`, where they are called by the name `host`.
     ///
     /// # Errors
-    /// A file cannot be read or understood, or two files have the same name for their configurations.
-    pub(crate) fn read(&self) -> Result<Vec<SourceFile>, Failure> {
+    /// A file cannot be read or understood, or the files contradict each other.
+    pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
+        let host: Name = host.parse().map_err(Failure::usage)?;
         let files = self.files.iter().map(SourceFile::read).collect::<Result<Vec<_>, _>>()?;
-        let mut names = BTreeSet::new();
-        match files.iter().find(|file| !names.insert(&file.parsed.name)) {
-            None => Ok(files),
-            Some(file) => Err(Failure::usage(format!(
-                "{}: another file has configurations named `{}` too: give one of them another `name`",
-                file.shown, file.parsed.name
-            ))),
-        }
+        let placed: Vec<FakesFile> = files
+            .iter()
+            .map(|file| FakesFile {
+                listen,
+                host: Some(host.clone()),
+                remote_access: RemoteAccess::Allowed,
+                ..file.parsed.clone()
+            })
+            .collect();
+        let plan = Plan::new(&placed).map_err(Failure::usage)?;
+        Ok(Source { files, plan })
     }
 }
 
@@ -69,25 +70,6 @@ impl SourceFile {
         };
         let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
         let parsed = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
-        Ok(Self { shown, text, parsed })
+        Ok(Self { text, parsed })
     }
-}
-
-/// The webhooks of `files` in their order, from `first_port` on.
-pub(crate) fn place(files: &[SourceFile], first_port: u16) -> Vec<Placed<'_>> {
-    let mut placed = Vec::new();
-    let mut next = first_port;
-    for file in files {
-        let mut ports = Vec::new();
-        for entry in &file.parsed.webhooks {
-            let known = ports.iter().find(|(certificate, _)| *certificate == entry.certificate);
-            let port = known.map_or(next, |(_, port)| *port);
-            if known.is_none() {
-                ports.push((entry.certificate, next));
-                next += 1;
-            }
-            placed.push(Placed { configuration: &file.parsed.name, entry, port });
-        }
-    }
-    placed
 }
