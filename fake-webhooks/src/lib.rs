@@ -6,6 +6,7 @@
 //! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
 //! wrong together.
 
+mod admin;
 mod answer;
 mod behaviour;
 mod certificate;
@@ -19,6 +20,7 @@ mod hang;
 mod journal;
 mod listener;
 mod log_line;
+mod metrics;
 mod misanswer;
 mod mutation;
 mod parameters;
@@ -29,6 +31,7 @@ mod server;
 mod tls;
 
 // The public interface is:
+pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
 pub use certificate::{Authority, Certificate, UnknownCertificate};
@@ -38,14 +41,14 @@ pub use fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
     Rule, Scope, Selector, SideEffects,
 };
-pub use fleet::{Fleet, FleetError, Log};
+pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry};
+pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
     Sidecar, StatusCode, Timeout, When,
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError};
+pub use server::{Fake, FakeWebhook, HttpVersions, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;

@@ -4,14 +4,16 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
-use crate::tls::{self, TlsError};
-use crate::{Authority, Behaviour, Certificate, Entry};
+use crate::metrics::Metrics;
+use crate::tls::{Identity, TlsError};
+use crate::{Authority, Behaviour, Certificate, Entry, Filter};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -84,13 +86,21 @@ pub struct Limits {
     pub journal_bytes: usize,
     /// Bytes of one body. A larger one is answered with 413.
     pub body_bytes: usize,
-    /// Connections at a time. Further ones wait.
+    /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
+    pub bodies_bytes: usize,
+    /// Connections of a port at a time. Further ones wait.
     pub connections: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { journal_entries: 10_000, journal_bytes: 64 << 20, body_bytes: 8 << 20, connections: 256 }
+        Self {
+            journal_entries: 10_000,
+            journal_bytes: 64 << 20,
+            body_bytes: 8 << 20,
+            bodies_bytes: 64 << 20,
+            connections: 256,
+        }
     }
 }
 
@@ -149,7 +159,23 @@ pub enum StartError {
 pub struct FakeWebhook {
     listener: Listener,
     endpoint: Arc<Endpoint>,
+    shared: Shared,
     ca_bundle: String,
+}
+
+/// How the journal calls a fake that is alone.
+const NAME: &str = "fake";
+
+/// Fewer calls came than somebody waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{came} calls came within {within:?}, and not {expected}")]
+pub struct TooFewCalls {
+    /// How many were waited for.
+    pub expected: usize,
+    /// How many came.
+    pub came: usize,
+    /// How long was waited.
+    pub within: Duration,
 }
 
 impl FakeWebhook {
@@ -158,7 +184,9 @@ impl FakeWebhook {
     /// # Errors
     /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
-        let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
+        let shared = Shared::new(&fake.limits, |_| {});
+        let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
+        let endpoint = Arc::new(endpoint);
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
             Authority::Own => Arc::new(CertificateAuthority::new("admit test CA").map_err(TlsError::from)?),
@@ -172,8 +200,8 @@ impl FakeWebhook {
             http: fake.http,
             connections: fake.limits.connections,
         };
-        let listener = socket.serve(&authority, router).await?;
-        Ok(Self { listener, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+        let listener = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { listener, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
     }
 
     /// Where it listens.
@@ -199,12 +227,40 @@ impl FakeWebhook {
 
     /// The calls that it received, oldest first. Of very many calls the oldest are missing.
     pub fn journal(&self) -> Vec<Entry> {
-        self.endpoint.journal()
+        self.calls(&Filter::default())
+    }
+
+    /// The calls that are asked for, oldest first.
+    pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
+        self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// Waits until `count` calls have come, and returns all that are in the journal.
+    ///
+    /// # Errors
+    /// They do not come in time.
+    pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
+        let came = self.shared.journal.wait(&Filter::default(), count, within).await;
+        let journal = self.journal();
+        if came { Ok(journal) } else { Err(TooFewCalls { expected: count, came: journal.len(), within }) }
     }
 
     /// How many calls are missing in the journal.
     pub fn forgotten(&self) -> u64 {
-        self.endpoint.dropped()
+        self.shared.journal.dropped()
+    }
+
+    /// Forgets all calls; the next one counts as the first for the behaviour.
+    pub fn reset(&self) {
+        self.endpoint.reset();
+    }
+
+    /// Shows a new certificate of this kind in every handshake from now on. Connections that are open stay.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.listener.rotate(certificate)
     }
 
     /// Does something else from the next call on, which counts as its first.
@@ -233,8 +289,9 @@ impl Socket {
     /// the one address that it listens on.
     pub(crate) async fn serve(
         mut self,
-        authority: &CertificateAuthority,
+        authority: &Arc<CertificateAuthority>,
         router: Router,
+        metrics: Arc<Metrics>,
     ) -> Result<Listener, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
@@ -248,8 +305,9 @@ impl Socket {
         if !ip.is_unspecified() && !self.names.contains(&ip.into()) {
             self.names.push(ip.into());
         }
-        let tls = tls::configuration(authority, self.certificate, &self.names, self.http)?;
-        Listener::start(self.listen, tls, router, self.connections)
+        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: self.http };
+        let tls = identity.configuration(self.certificate)?;
+        Listener::start(self.listen, identity, tls, router, self.connections, metrics)
             .await
             .map_err(|source| StartError::Listen { address: self.listen, source })
     }
