@@ -67,7 +67,7 @@ fn the_configurations_trust_the_authority_of_the_secret() {
     }
     let pem = |key: &str| STANDARD.decode(secret["data"][key].as_str().unwrap()).unwrap();
     assert!(pem("ca.key").starts_with(b"-----BEGIN PRIVATE"));
-    assert_eq!(pem("token").len(), 32);
+    assert_eq!(pem("token").len(), 43);
 }
 
 #[track_caller]

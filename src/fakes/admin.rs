@@ -21,7 +21,7 @@ pub(crate) struct Admin {
 impl Admin {
     /// The endpoint in `namespace`, which asks for `token`.
     pub(crate) fn new(api: &Api, namespace: &FakesNamespace, token: &str) -> Self {
-        let service = Kind::SERVICE.path(namespace.as_str(), &format!("http:{NAME}:admin"));
+        let service = Kind::SERVICE.path(namespace.as_str(), &format!("https:{NAME}:admin"));
         Self { api: api.clone(), proxy: format!("{service}/proxy"), token: token.to_owned() }
     }
 

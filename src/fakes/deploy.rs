@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use certs::CertificateAuthority;
+use fake_webhooks::Token;
 use serde_json::{Value, json};
 
 use super::admin::{Admin, secret_text};
@@ -256,10 +257,11 @@ impl Secrets {
     /// A new authority and a new token.
     fn new() -> Result<Self, Failure> {
         let authority = CertificateAuthority::new("admit fakes CA").map_err(Failure::environment)?;
+        let token = Token::random().ok_or_else(|| Failure::environment("the system has no random numbers"))?;
         Ok(Self {
             ca_certificate: authority.certificate_pem().to_owned(),
             ca_key: authority.key_pem(),
-            token: uuid::Uuid::new_v4().simple().to_string(),
+            token: token.as_str().to_owned(),
         })
     }
 
@@ -268,6 +270,7 @@ impl Secrets {
         let [ca_certificate, ca_key, token] =
             [CA_CERTIFICATE, CA_KEY, TOKEN].map(|key| secret_text(secret, key));
         let secrets = Self { ca_certificate: ca_certificate?, ca_key: ca_key?, token: token? };
+        secrets.token.parse::<Token>().ok()?;
         CertificateAuthority::from_pem(&secrets.ca_certificate, &secrets.ca_key).ok().map(|_| secrets)
     }
 }

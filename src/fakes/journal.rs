@@ -76,9 +76,7 @@ impl Journal {
     fn query(&self, after: u64, wait: Option<usize>, timeout: u64) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         if let Some(name) = &self.name {
-            // A file may leave the domain out, and so may whoever asks.
-            let name = if name.contains('.') { name.clone() } else { format!("{name}.fakes.local") };
-            query.append_pair("fake", &name);
+            query.append_pair("fake", name);
         }
         query.append_pair("after", &after.to_string());
         if let Some(count) = wait {

@@ -12,7 +12,7 @@ use super::source::Source;
 /// The first of the ports at which the webhooks listen, in the pod and at the Service.
 pub(crate) const FIRST_PORT: u16 = 8443;
 /// The port of the admin endpoint, in the pod and at the Service.
-pub(crate) const ADMIN_PORT: u16 = 8080;
+pub(crate) const ADMIN_PORT: u16 = 9443;
 
 /// Keys of the Secret, and names of its files in the pod.
 pub(crate) const CA_CERTIFICATE: &str = "ca.crt";
@@ -147,7 +147,7 @@ impl Manifests<'_> {
                     "name": name, "containerPort": port, "protocol": "TCP",
                 })).collect::<Vec<_>>(),
                 "readinessProbe": {
-                    "httpGet": {"path": "/healthz", "port": "admin", "scheme": "HTTP"},
+                    "httpGet": {"path": "/healthz", "port": "admin", "scheme": "HTTPS"},
                     "periodSeconds": 1,
                 },
                 "resources": {
