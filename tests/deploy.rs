@@ -95,7 +95,12 @@ fn what_is_wrong_is_named_with_its_status() {
     refused(FAKES, &[], 3, &["no usable kubeconfig", "--kubeconfig"]);
     refused(FAKES, &["-o", "json"], 2, &["--dry-run"]);
     refused(FAKES, &["--namespace", "a.b"], 2, &["a.b", "small letters"]);
-    refused(&FAKES.replace("always-mutate", "always"), &["--dry-run=client"], 2, &["fakes.yaml:4:", "always"]);
+    refused(
+        &FAKES.replace("always-mutate", "always"),
+        &["--dry-run=client"],
+        2,
+        &["fakes.yaml:4:", "always"],
+    );
     let folder = tempfile::tempdir().unwrap();
     let missing = run(&folder.path().join("none.yaml"), folder.path(), &[]);
     assert_eq!(missing.status.code(), Some(2));

@@ -257,7 +257,8 @@ impl Secrets {
     /// A new authority and a new token.
     fn new() -> Result<Self, Failure> {
         let authority = CertificateAuthority::new("admit fakes CA").map_err(Failure::environment)?;
-        let token = Token::random().ok_or_else(|| Failure::environment("the system has no random numbers"))?;
+        let token =
+            Token::random().ok_or_else(|| Failure::environment("the system has no random numbers"))?;
         Ok(Self {
             ca_certificate: authority.certificate_pem().to_owned(),
             ca_key: authority.key_pem(),

@@ -131,7 +131,10 @@ fn line(entry: &Value) -> String {
         Some("closed") => "closed the connection".to_owned(),
         _ => "no answer yet".to_owned(),
     };
-    let line = format!("{} {} {what}: {answer}", text(&entry["time"]), text(&entry["fake"]));
+    let time = text(&entry["time"]);
+    // As the fakes themselves log it.
+    let time = time.parse::<jiff::Timestamp>().map_or(time, |time| format!("{time:.3}"));
+    let line = format!("{time} {} {what}: {answer}", text(&entry["fake"]));
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
     line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
@@ -142,14 +145,14 @@ mod tests {
 
     #[track_caller]
     fn check(entry: &Value, expected: &str) {
-        assert_eq!(line(entry), format!("2026-11-21T00:00:00Z a.b.c {expected}"));
+        assert_eq!(line(entry), format!("2026-11-21T00:00:00.123Z a.b.c {expected}"));
     }
 
     #[test]
     fn a_call_is_one_line() {
         let entry = |request: Value, answered: Value| {
             json!({
-                "time": "2026-11-21T00:00:00Z", "fake": "a.b.c", "method": "POST", "path": "/a",
+                "time": "2026-11-21T00:00:00.123456789Z", "fake": "a.b.c", "method": "POST", "path": "/a",
                 "review": {"request": request}, "answered": answered,
             })
         };
