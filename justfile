@@ -45,3 +45,11 @@ coverage:
 # The image of the fakes, for `admit fakes deploy`. Needs docker, or CONTAINER_TOOL=podman; no network.
 image *TAG:
     fake-webhooks/image.sh {{TAG}}
+
+# The image under Docker.
+containers: image
+    cargo test --features containers --test containers -- --nocapture
+
+# Fakes in a cluster for tests: the kubeconfig, as of `kind get kubeconfig`. The image must be on its nodes.
+cluster KUBECONFIG:
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster -- --nocapture

@@ -202,6 +202,22 @@ fn a_pod_that_does_not_come_up_is_explained_and_puts_no_webhook_in_the_way() {
 }
 
 #[test]
+fn the_readme_leads_to_a_webhook_that_never_answers() {
+    const NAME: &str = "admit-test-readme";
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/timeout.yaml");
+    assert!(cluster.admit(&["deploy", "-f", example]).status.success());
+    let refused = cluster.kubectl(&["create", "configmap", "one", "-n", "default"]);
+    let told = text(&refused.stderr);
+    assert!(
+        told.contains("failed calling webhook \"never.fakes.local\": failed to call webhook: Post"),
+        "{told}"
+    );
+    assert!(told.contains("context deadline exceeded"), "{told}");
+    cluster.delete();
+}
+
+#[test]
 fn what_somebody_else_made_stays() {
     const NAME: &str = "admit-test-theirs";
     let Some(cluster) = Cluster::of_tests(NAME) else { return };
