@@ -173,10 +173,8 @@ impl Api {
         let path = format!("{}?{query}", kind.collection(namespace));
         let answer = self.send(Method::GET, &path, &[], Vec::new()).await?;
         let mut list = succeeded(answer, || format!("cannot list {}", kind.plural))?;
-        match list["items"].take() {
-            Value::Array(items) => Ok(items),
-            _ => Ok(Vec::new()),
-        }
+        let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
+        Ok(items)
     }
 
     /// Server-side apply. Fields that somebody else manages are taken over: the objects are made by this command.

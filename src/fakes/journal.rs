@@ -67,7 +67,11 @@ impl Journal {
             let journal = admin.journal(&self.query(after, Some(1), PATIENCE)).await?;
             match self.output {
                 Output::Text => self.print_lines(&journal),
-                Output::Json => entries(&journal).iter().for_each(|entry| anstream::println!("{entry}")),
+                Output::Json => {
+                    for entry in entries(&journal) {
+                        anstream::println!("{entry}");
+                    }
+                }
             }
             after = entries(&journal).last().and_then(|entry| entry["number"].as_u64()).unwrap_or(after);
         }
@@ -89,7 +93,9 @@ impl Journal {
         if journal["dropped"].as_u64().unwrap_or_default() > 0 && !self.follow {
             anstream::eprintln!("{} earlier calls are forgotten", journal["dropped"]);
         }
-        entries(journal).iter().for_each(|entry| anstream::println!("{}", line(entry)));
+        for entry in entries(journal) {
+            anstream::println!("{}", line(entry));
+        }
     }
 }
 
@@ -108,17 +114,15 @@ fn line(entry: &Value) -> String {
         };
         let name = [&request["name"], &request["object"]["metadata"]["name"]];
         let name = name.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
-        let generated = || match &request["object"]["metadata"]["generateName"] {
-            Value::String(prefix) => format!("{prefix}*"),
-            _ => "-".to_owned(),
-        };
+        let generated =
+            request["object"]["metadata"]["generateName"].as_str().map(|prefix| format!("{prefix}*"));
         format!(
             "{} {}{} {}{}{}",
             text(&request["operation"]),
             text(&request["kind"]["kind"]),
             or_empty("subResource", "/", ""),
             or_empty("namespace", "", "/"),
-            name.map_or_else(generated, str::to_owned),
+            name.map(str::to_owned).or(generated).unwrap_or_else(|| "-".to_owned()),
             if request["dryRun"] == json!(true) { " (dry run)" } else { "" }
         )
     } else {

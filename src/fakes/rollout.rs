@@ -1,5 +1,6 @@
 //! Waiting for the pod, and what to say of it when it does not come up.
 
+use http::Method;
 use serde_json::Value;
 
 use super::api::{Api, Kind};
@@ -82,46 +83,53 @@ impl<'a> Rollout<'a> {
         Ok(pods)
     }
 
-    /// What the cluster tells of a pod that does not come up.
-    pub(crate) async fn diagnosis(&self) -> Result<String, Failure> {
-        let mut text = String::new();
+    /// What the cluster tells of a pod that does not come up: lines to stand below an error.
+    async fn diagnosis(&self) -> Result<String, Failure> {
+        let mut lines = vec![String::new()];
         let deployment = self.api.get(&Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME)).await?;
-        let conditions = deployment.as_ref().map(|deployment| items(&deployment["status"]["conditions"]));
-        for condition in conditions.unwrap_or_default() {
+        for condition in deployment.iter().flat_map(|deployment| items(&deployment["status"]["conditions"])) {
             if condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
-                text +=
-                    &format!("\n  Deployment {NAME}: {}", condition["message"].as_str().unwrap_or_default());
+                lines.push(format!("Deployment {NAME}: {}", word(&condition["message"])));
             }
         }
         for pod in self.pods().await? {
-            text += &format!("\n  Pod {}: {}", name(&pod), state(&pod));
-            let path = Kind::POD.path(self.namespace.as_str(), name(&pod));
-            let log = format!("{path}/log?tailLines={SHOWN}");
-            let log = self.api.send(http::Method::GET, &log, &[], Vec::new()).await?;
-            if let (true, Value::String(log)) = (log.code.is_success(), log.body) {
-                log.lines().for_each(|line| text += &format!("\n    log: {line}"));
-            }
+            lines.push(format!("Pod {}: {}", name(&pod), state(&pod)));
+            lines.extend(self.log(name(&pod)).await?);
         }
+        lines.extend(self.warnings().await?);
+        let image = word(&self.applied["spec"]["template"]["spec"]["containers"][0]["image"]);
+        if lines.iter().any(|line| line.contains("Image")) {
+            lines.push(format!(
+                "is the image `{image}` where the cluster finds it? For kind: kind load docker-image {image}; --image \
+                 names another one"
+            ));
+        }
+        Ok(lines.join("\n  "))
+    }
+
+    /// The end of a pod's log, as far as there is one.
+    async fn log(&self, pod: &str) -> Result<Vec<String>, Failure> {
+        let path = Kind::POD.path(self.namespace.as_str(), pod);
+        let log =
+            self.api.send(Method::GET, &format!("{path}/log?tailLines={SHOWN}"), &[], Vec::new()).await?;
+        let text = log.body.as_str().filter(|_| log.code.is_success()).unwrap_or_default();
+        Ok(text.lines().map(|line| format!("  log: {line}")).collect())
+    }
+
+    /// The newest events that warn of something.
+    async fn warnings(&self) -> Result<Vec<String>, Failure> {
         let mut events = self.api.list(Kind::EVENT, self.namespace.as_str(), "").await?;
         events.retain(|event| {
-            event["type"] == "Warning"
-                && event["involvedObject"]["name"].as_str().is_some_and(|name| name.starts_with(NAME))
+            event["type"] == "Warning" && word(&event["involvedObject"]["name"]).starts_with(NAME)
         });
-        events.sort_by_key(|event| event["lastTimestamp"].as_str().unwrap_or_default().to_owned());
-        for event in events.iter().rev().take(SHOWN).rev() {
-            let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (reason, message) = (word(&event["reason"]), word(&event["message"]));
-            text += &format!("\n  Event of {}: {reason}: {message}", word(&event["involvedObject"]["name"]));
-        }
-        if text.contains("Image") {
-            let image = self.applied["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
-            let image = image.unwrap_or_default();
-            text += &format!(
-                "\n  is the image `{image}` where the cluster finds it? For kind: kind load docker-image {image}; \
-                 --image names another one"
-            );
-        }
-        Ok(text)
+        events.sort_by(|one, other| word(&one["lastTimestamp"]).cmp(word(&other["lastTimestamp"])));
+        let newest = events.iter().skip(events.len().saturating_sub(SHOWN));
+        Ok(newest
+            .map(|event| {
+                let object = word(&event["involvedObject"]["name"]);
+                format!("Event of {object}: {}: {}", word(&event["reason"]), word(&event["message"]))
+            })
+            .collect())
     }
 }
 
@@ -154,23 +162,28 @@ fn hopeless(pod: &Value) -> Option<String> {
 
 /// What a pod is doing, for people.
 fn state(pod: &Value) -> String {
-    let word = |value: &Value| value.as_str().map(str::to_owned);
-    let phase = word(&pod["status"]["phase"]).unwrap_or_else(|| "new".to_owned());
-    let containers = items(&pod["status"]["containerStatuses"]);
-    let state = containers.first().map_or(&Value::Null, |container| &container["state"]);
-    for (field, value) in [("waiting", &state["waiting"]), ("terminated", &state["terminated"])] {
-        if let Some(reason) = word(&value["reason"]) {
-            let message = word(&value["message"]).map_or_else(String::new, |message| format!(": {message}"));
-            return format!("{phase}, {field}: {reason}{message}");
+    let phase = match word(&pod["status"]["phase"]) {
+        "" => "new",
+        phase => phase,
+    };
+    let container = items(&pod["status"]["containerStatuses"]).first().map(|container| &container["state"]);
+    for field in ["waiting", "terminated"] {
+        let state = container.map_or(&Value::Null, |container| &container[field]);
+        match (word(&state["reason"]), word(&state["message"])) {
+            ("", _) => {}
+            (reason, "") => return format!("{phase}, {field}: {reason}"),
+            (reason, message) => return format!("{phase}, {field}: {reason}: {message}"),
         }
     }
-    let unscheduled = items(&pod["status"]["conditions"])
-        .iter()
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
-    match unscheduled.and_then(|condition| word(&condition["message"])) {
+    let conditions = items(&pod["status"]["conditions"]).iter();
+    let unscheduled = conditions
+        .filter(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
+        .map(|condition| word(&condition["message"]))
+        .find(|message| !message.is_empty());
+    match unscheduled {
         Some(message) => format!("{phase}: {message}"),
         None if is_ready(pod) => format!("{phase} and ready"),
-        None => phase,
+        None => phase.to_owned(),
     }
 }
 
@@ -179,7 +192,11 @@ fn items(value: &Value) -> &[Value] {
 }
 
 fn name(object: &Value) -> &str {
-    object["metadata"]["name"].as_str().unwrap_or_default()
+    word(&object["metadata"]["name"])
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]
