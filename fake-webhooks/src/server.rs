@@ -4,14 +4,19 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
-use crate::endpoint::Endpoint;
+use crate::door::Door;
+use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
-use crate::tls::{self, TlsError};
-use crate::{Authority, Behaviour, Certificate, Entry};
+use crate::metrics::Metrics;
+use crate::tls::{Identity, TlsError};
+use crate::{
+    Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
+};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -20,6 +25,8 @@ pub struct Fake {
     pub behaviour: Behaviour,
     /// Which certificate it shows.
     pub certificate: Certificate,
+    /// What a connection meets.
+    pub connection: Connection,
     /// Who signs the certificate.
     pub authority: Authority,
     /// Where it listens; port 0 takes a free one.
@@ -42,6 +49,7 @@ impl Default for Fake {
         Self {
             behaviour: Behaviour::default(),
             certificate: Certificate::default(),
+            connection: Connection::default(),
             authority: Authority::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             names: Vec::new(),
@@ -51,18 +59,6 @@ impl Default for Fake {
             observer: Observer::default(),
         }
     }
-}
-
-/// Which versions of HTTP a fake offers in the TLS handshake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpVersions {
-    /// HTTP/2 and HTTP/1.1.
-    #[default]
-    Both,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
 }
 
 /// Whether a fake may listen on an address that other machines reach.
@@ -84,13 +80,21 @@ pub struct Limits {
     pub journal_bytes: usize,
     /// Bytes of one body. A larger one is answered with 413.
     pub body_bytes: usize,
-    /// Connections at a time. Further ones wait.
+    /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
+    pub bodies_bytes: usize,
+    /// Connections of a port at a time. Further ones wait.
     pub connections: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { journal_entries: 10_000, journal_bytes: 64 << 20, body_bytes: 8 << 20, connections: 256 }
+        Self {
+            journal_entries: 10_000,
+            journal_bytes: 64 << 20,
+            body_bytes: 8 << 20,
+            bodies_bytes: 64 << 20,
+            connections: 256,
+        }
     }
 }
 
@@ -147,9 +151,25 @@ pub enum StartError {
 /// A webhook that runs. Dropped means stopped.
 #[derive(Debug)]
 pub struct FakeWebhook {
-    listener: Listener,
+    door: Door,
     endpoint: Arc<Endpoint>,
+    shared: Shared,
     ca_bundle: String,
+}
+
+/// How the journal calls a fake that is alone.
+const NAME: &str = "fake";
+
+/// Fewer calls came than somebody waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{came} calls came within {within:?}, and not {expected}")]
+pub struct TooFewCalls {
+    /// How many were waited for.
+    pub expected: usize,
+    /// How many came.
+    pub came: usize,
+    /// How long was waited.
+    pub within: Duration,
 }
 
 impl FakeWebhook {
@@ -158,7 +178,9 @@ impl FakeWebhook {
     /// # Errors
     /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
-        let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
+        let shared = Shared::new(&fake.limits, |_| {});
+        let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
+        let endpoint = Arc::new(endpoint);
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
             Authority::Own => Arc::new(CertificateAuthority::new("admit test CA").map_err(TlsError::from)?),
@@ -167,18 +189,21 @@ impl FakeWebhook {
         let socket = Socket {
             listen: fake.listen,
             remote_access: fake.remote_access,
-            certificate: fake.certificate,
+            transport: Transport {
+                certificate: fake.certificate,
+                connection: fake.connection,
+                http: fake.http,
+            },
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-            http: fake.http,
             connections: fake.limits.connections,
         };
-        let listener = socket.serve(&authority, router).await?;
-        Ok(Self { listener, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+        let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { door, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.door.address()
     }
 
     /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
@@ -199,12 +224,45 @@ impl FakeWebhook {
 
     /// The calls that it received, oldest first. Of very many calls the oldest are missing.
     pub fn journal(&self) -> Vec<Entry> {
-        self.endpoint.journal()
+        self.calls(&Filter::default())
+    }
+
+    /// The calls that are asked for, oldest first.
+    pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
+        self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// Waits until `count` calls have come, and returns all that are in the journal.
+    ///
+    /// # Errors
+    /// They do not come in time.
+    pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
+        let came = self.shared.journal.wait(&Filter::default(), count, within).await;
+        let journal = self.journal();
+        if came { Ok(journal) } else { Err(TooFewCalls { expected: count, came: journal.len(), within }) }
     }
 
     /// How many calls are missing in the journal.
     pub fn forgotten(&self) -> u64 {
-        self.endpoint.dropped()
+        self.shared.journal.dropped()
+    }
+
+    /// Forgets all calls; the next one counts as the first for the behaviour.
+    pub fn reset(&self) {
+        self.endpoint.reset();
+    }
+
+    /// Shows a new certificate of this kind in every handshake from now on. Connections that are open stay.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.door.rotate(certificate)
+    }
+
+    /// How many side effects its behaviour had since it was set.
+    pub fn side_effects(&self) -> u64 {
+        self.endpoint.side_effects()
     }
 
     /// Does something else from the next call on, which counts as its first.
@@ -214,7 +272,7 @@ impl FakeWebhook {
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
     pub async fn stop(self) {
-        self.listener.stop().await;
+        self.door.close().await;
     }
 }
 
@@ -222,9 +280,8 @@ impl FakeWebhook {
 pub(crate) struct Socket {
     pub(crate) listen: SocketAddr,
     pub(crate) remote_access: RemoteAccess,
-    pub(crate) certificate: Certificate,
+    pub(crate) transport: Transport,
     pub(crate) names: Vec<Name>,
-    pub(crate) http: HttpVersions,
     pub(crate) connections: usize,
 }
 
@@ -233,9 +290,10 @@ impl Socket {
     /// the one address that it listens on.
     pub(crate) async fn serve(
         mut self,
-        authority: &CertificateAuthority,
+        authority: &Arc<CertificateAuthority>,
         router: Router,
-    ) -> Result<Listener, StartError> {
+        metrics: Arc<Metrics>,
+    ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
             return Err(StartError::NotLoopback(self.listen));
@@ -248,9 +306,16 @@ impl Socket {
         if !ip.is_unspecified() && !self.names.contains(&ip.into()) {
             self.names.push(ip.into());
         }
-        let tls = tls::configuration(authority, self.certificate, &self.names, self.http)?;
-        Listener::start(self.listen, tls, router, self.connections)
+        let cannot_listen = |source| StartError::Listen { address: self.listen, source };
+        let Transport { certificate, connection, http } = self.transport;
+        if connection == Connection::Refused {
+            return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
+        }
+        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: http };
+        let tls = identity.configuration(certificate)?;
+        Listener::start(self.listen, identity, tls, router, self.connections, metrics)
             .await
-            .map_err(|source| StartError::Listen { address: self.listen, source })
+            .map(Door::Open)
+            .map_err(cannot_listen)
     }
 }
