@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::RefusingPort;
 use crate::listener::Listener;
+use crate::{Certificate, RefusingPort, TlsError};
 
 /// Where a fake is reached.
 #[derive(Debug)]
@@ -19,6 +19,14 @@ impl Door {
         match self {
             Self::Open(listener) => listener.address(),
             Self::Shut(port) => port.address(),
+        }
+    }
+
+    /// Every handshake from now on shows a new certificate of this kind. Where there are none, nothing changes.
+    pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        match self {
+            Self::Open(listener) => listener.rotate(certificate),
+            Self::Shut(_) => Ok(()),
         }
     }
 

@@ -6,6 +6,7 @@
 //! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
 //! wrong together.
 
+mod admin;
 mod answer;
 mod behaviour;
 mod catalogue;
@@ -27,6 +28,7 @@ mod journal;
 mod listener;
 mod log_line;
 mod memory;
+mod metrics;
 mod misanswer;
 mod mutation;
 mod parameters;
@@ -41,6 +43,7 @@ mod transport;
 mod write;
 
 // The public interface is:
+pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Act, Answer, Effect, Reply, act, answer};
 pub use behaviour::Behaviour;
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
@@ -57,9 +60,9 @@ pub use fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
     Rule, Scope, Selector, SideEffects,
 };
-pub use fleet::{Fleet, FleetError, Log};
+pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry};
+pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Repeat, Sidecar, StatusCode,
     Timeout, When,
@@ -71,6 +74,6 @@ pub use script::{
     Cycle, Delay, Distribution, Exponential, First, InvalidTime, Leak, MixUp, Probability, Rate, Sequence,
     SideEffect, Target, Time, Uniform, Write,
 };
-pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;
 pub use transport::{Connection, HttpVersions, Transport};

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -21,9 +21,16 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::endpoint::CloseConnection;
+use crate::metrics::Metrics;
+use crate::tls::Identity;
+use crate::{Certificate, TlsError};
 
-/// Handshakes and heads of requests must be there within this time. It also ends idle connections.
+/// A handshake must have ended within this time: the same that Go's clients grant.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Heads of requests must be there within this time. It also ends idle connections.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
+const HEAD_BYTES: u32 = 64 << 10;
 /// How long calls under way may still take when the listener is asked to stop.
 const LAST_CALLS: Duration = Duration::from_millis(500);
 const STREAMS_PER_CONNECTION: u32 = 100;
@@ -34,22 +41,37 @@ pub(crate) struct Listener {
     address: SocketAddr,
     accepting: JoinHandle<()>,
     stop: CancellationToken,
+    identity: Identity,
+    shown: Shown,
 }
+
+/// The TLS configuration of the handshakes that begin.
+type Shown = Arc<RwLock<Arc<rustls::ServerConfig>>>;
 
 impl Listener {
     /// Starts to serve.
     pub(crate) async fn start(
         address: SocketAddr,
+        identity: Identity,
         tls: rustls::ServerConfig,
         router: Router,
         connections: usize,
+        metrics: Arc<Metrics>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let server = Server { tls: TlsAcceptor::from(Arc::new(tls)), router, stop: stop.clone() };
+        let shown = Arc::new(RwLock::new(Arc::new(tls)));
+        let server = Server { shown: Arc::clone(&shown), router, metrics, stop: stop.clone() };
         let accepting = tokio::spawn(server.accept(listener, Arc::new(Semaphore::new(connections))));
-        Ok(Self { address, accepting, stop })
+        Ok(Self { address, accepting, stop, identity, shown })
+    }
+
+    /// Every handshake from now on shows a new certificate of this kind. Connections that are open stay.
+    pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        let tls = Arc::new(self.identity.configuration(certificate)?);
+        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = tls;
+        Ok(())
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -72,8 +94,9 @@ impl Drop for Listener {
 
 #[derive(Clone)]
 struct Server {
-    tls: TlsAcceptor,
+    shown: Shown,
     router: Router,
+    metrics: Arc<Metrics>,
     stop: CancellationToken,
 }
 
@@ -107,8 +130,12 @@ impl Server {
     }
 
     async fn connection(self, stream: TcpStream) {
+        let _open = self.metrics.connected();
+        let tls = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner));
         // A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
-        let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, self.tls.accept(stream)).await else {
+        let accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await;
+        let Ok(Ok(stream)) = accepted else {
+            self.metrics.handshake_failed();
             return;
         };
         let router = self.router;
@@ -117,8 +144,16 @@ impl Server {
             async move { router.oneshot(request).await.map_err(never).and_then(unless_closed) }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
-        builder.http2().timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION);
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .max_buf_size(HEAD_BYTES as usize);
+        builder
+            .http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .max_header_list_size(HEAD_BYTES);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             _ = connection.as_mut() => return,

@@ -4,15 +4,19 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
 use crate::door::Door;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
-use crate::tls::{self, TlsError};
-use crate::{Authority, Behaviour, Certificate, Connection, Entry, HttpVersions, RefusingPort, Transport};
+use crate::metrics::Metrics;
+use crate::tls::{Identity, TlsError};
+use crate::{
+    Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
+};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -76,13 +80,21 @@ pub struct Limits {
     pub journal_bytes: usize,
     /// Bytes of one body. A larger one is answered with 413.
     pub body_bytes: usize,
-    /// Connections at a time. Further ones wait.
+    /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
+    pub bodies_bytes: usize,
+    /// Connections of a port at a time. Further ones wait.
     pub connections: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { journal_entries: 10_000, journal_bytes: 64 << 20, body_bytes: 8 << 20, connections: 256 }
+        Self {
+            journal_entries: 10_000,
+            journal_bytes: 64 << 20,
+            body_bytes: 8 << 20,
+            bodies_bytes: 64 << 20,
+            connections: 256,
+        }
     }
 }
 
@@ -141,7 +153,23 @@ pub enum StartError {
 pub struct FakeWebhook {
     door: Door,
     endpoint: Arc<Endpoint>,
+    shared: Shared,
     ca_bundle: String,
+}
+
+/// How the journal calls a fake that is alone.
+const NAME: &str = "fake";
+
+/// Fewer calls came than somebody waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{came} calls came within {within:?}, and not {expected}")]
+pub struct TooFewCalls {
+    /// How many were waited for.
+    pub expected: usize,
+    /// How many came.
+    pub came: usize,
+    /// How long was waited.
+    pub within: Duration,
 }
 
 impl FakeWebhook {
@@ -150,7 +178,9 @@ impl FakeWebhook {
     /// # Errors
     /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
-        let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
+        let shared = Shared::new(&fake.limits, |_| {});
+        let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
+        let endpoint = Arc::new(endpoint);
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
             Authority::Own => Arc::new(CertificateAuthority::new("admit test CA").map_err(TlsError::from)?),
@@ -167,8 +197,8 @@ impl FakeWebhook {
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             connections: fake.limits.connections,
         };
-        let door = socket.serve(&authority, router).await?;
-        Ok(Self { door, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+        let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { door, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
     }
 
     /// Where it listens.
@@ -194,12 +224,40 @@ impl FakeWebhook {
 
     /// The calls that it received, oldest first. Of very many calls the oldest are missing.
     pub fn journal(&self) -> Vec<Entry> {
-        self.endpoint.journal()
+        self.calls(&Filter::default())
+    }
+
+    /// The calls that are asked for, oldest first.
+    pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
+        self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// Waits until `count` calls have come, and returns all that are in the journal.
+    ///
+    /// # Errors
+    /// They do not come in time.
+    pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
+        let came = self.shared.journal.wait(&Filter::default(), count, within).await;
+        let journal = self.journal();
+        if came { Ok(journal) } else { Err(TooFewCalls { expected: count, came: journal.len(), within }) }
     }
 
     /// How many calls are missing in the journal.
     pub fn forgotten(&self) -> u64 {
-        self.endpoint.dropped()
+        self.shared.journal.dropped()
+    }
+
+    /// Forgets all calls; the next one counts as the first for the behaviour.
+    pub fn reset(&self) {
+        self.endpoint.reset();
+    }
+
+    /// Shows a new certificate of this kind in every handshake from now on. Connections that are open stay.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.door.rotate(certificate)
     }
 
     /// How many side effects its behaviour had since it was set.
@@ -232,8 +290,9 @@ impl Socket {
     /// the one address that it listens on.
     pub(crate) async fn serve(
         mut self,
-        authority: &CertificateAuthority,
+        authority: &Arc<CertificateAuthority>,
         router: Router,
+        metrics: Arc<Metrics>,
     ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
@@ -248,12 +307,13 @@ impl Socket {
             self.names.push(ip.into());
         }
         let cannot_listen = |source| StartError::Listen { address: self.listen, source };
-        if self.transport.connection == Connection::Refused {
+        let Transport { certificate, connection, http } = self.transport;
+        if connection == Connection::Refused {
             return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
         }
-        let tls =
-            tls::configuration(authority, self.transport.certificate, &self.names, self.transport.http)?;
-        Listener::start(self.listen, tls, router, self.connections)
+        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: http };
+        let tls = identity.configuration(certificate)?;
+        Listener::start(self.listen, identity, tls, router, self.connections, metrics)
             .await
             .map(Door::Open)
             .map_err(cannot_listen)

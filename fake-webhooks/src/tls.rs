@@ -24,7 +24,22 @@ pub enum TlsError {
     Tls(#[from] rustls::Error),
 }
 
-pub(crate) fn configuration(
+/// Who a listener is: all that its certificates have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) authority: Arc<CertificateAuthority>,
+    pub(crate) names: Vec<Name>,
+    pub(crate) versions: HttpVersions,
+}
+
+impl Identity {
+    /// A configuration with a new certificate of this kind.
+    pub(crate) fn configuration(&self, certificate: Certificate) -> Result<ServerConfig, TlsError> {
+        configuration(&self.authority, certificate, &self.names, self.versions)
+    }
+}
+
+fn configuration(
     authority: &CertificateAuthority,
     certificate: Certificate,
     names: &[Name],

@@ -164,12 +164,7 @@ impl Search {
 
 impl Found {
     /// Counts what two looks at a situation came to. The documents, if the situation is one to be shown.
-    fn note(
-        &mut self,
-        name: &str,
-        looks: [Look; 2],
-        tell: &(dyn Fn(&str) + Sync),
-    ) -> Option<Box<Documents>> {
+    fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
         let [first, again] = looks;
         let is_steady = first.does_the_same_here(&again);
         let documents = match (first.judgement, again.judgement) {
