@@ -2,8 +2,10 @@
 
 mod certs;
 mod cluster_client;
+mod documents;
 pub mod exit_code;
 mod fakes;
+mod review;
 mod run;
 mod serve;
 mod service_map;
@@ -36,6 +38,7 @@ enum Colour {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Review(review::Review),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
     Serve(serve::Serve),
@@ -54,6 +57,7 @@ pub fn main() -> std::process::ExitCode {
     let outcome = exit_code::with_runtime(async {
         match admit.command {
             Command::Run(run) => run.run().await,
+            Command::Review(review) => review.run().await,
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Serve(serve) => serve.run().await,

@@ -9,18 +9,19 @@ use std::path::{Path, PathBuf};
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
 /// The first four are values and words that everything may use; `server` is the API server around the dispatcher.
-const HARNESS_LAYERS: [&str; 25] = [
+const HARNESS_LAYERS: [&str; 26] = [
     "status",
     "names",
     "quoting",
     "quantity",
     "selector",
     "attributes",
+    "schema",
     "config",
     "cluster_state",
     "equality",
-    "event",
     "caller",
+    "event",
     "matching",
     "review",
     "typed",
@@ -35,6 +36,7 @@ const HARNESS_LAYERS: [&str; 25] = [
     "client",
     "dispatcher",
     "server",
+    "chain",
 ];
 
 const LONGEST_FILE: usize = 500;

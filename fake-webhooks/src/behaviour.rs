@@ -5,14 +5,17 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::catalogue::Fault;
+use crate::change::Mutate;
 use crate::parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sequence, Sidecar, Timeout,
-    When,
+    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sidecar, Timeout, When,
 };
+use crate::script::{Cycle, Delay, First, Leak, MixUp, Rate, Sequence, SideEffect};
 
 /// What a fake does with a call.
 ///
-/// In files it is a name (`allow`) or a name with parameters (`deny: {message: not today}`).
+/// In files it is a name (`allow`), a name with parameters (`deny: {message: not today}`), or a fault of the catalogue
+/// (`fault: E07-missing`), which stands for the behaviour that has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -40,8 +43,24 @@ pub enum Behaviour {
     BadResponse(BadResponse),
     /// `raw`: answers with exactly this HTTP response.
     Raw(Raw),
+    /// `mutate`: allows and makes changes that depend on the object and the call.
+    Mutate(Mutate),
     /// `sequence`: one behaviour after another, call by call; the last one repeats.
     Sequence(Sequence),
+    /// `cycle`: one behaviour after another, call by call, and then from the start.
+    Cycle(Cycle),
+    /// `first`: one behaviour for a number of calls, and another one after.
+    First(Box<First>),
+    /// `rate`: one behaviour or another, as dice with a seed say.
+    Rate(Box<Rate>),
+    /// `delay`: another behaviour after a time, which may be drawn.
+    Delay(Box<Delay>),
+    /// `side-effect`: another behaviour, and something that stays, whether the call is a dry run or not.
+    SideEffect(SideEffect),
+    /// `leak`: another behaviour, and some memory is never given back.
+    Leak(Leak),
+    /// `mix-up`: another behaviour, under the uid of another call if several come at a time.
+    MixUp(MixUp),
 }
 
 /// Allows, without a word.
@@ -63,7 +82,16 @@ const NAMES: &[&str] = &[
     "timeout",
     "bad-response",
     "raw",
+    "mutate",
     "sequence",
+    "cycle",
+    "first",
+    "rate",
+    "delay",
+    "side-effect",
+    "leak",
+    "mix-up",
+    "fault",
 ];
 
 /// A name alone takes the defaults of its parameters. Derived code would ask for parameters always, and an untagged
@@ -94,7 +122,20 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "bad-response" => {
                         return Err(E::custom("`bad-response` needs to say which, such as `not-json`"));
                     }
+                    "mutate" => return Err(E::custom("`mutate` needs a list of changes")),
                     "sequence" => return Err(E::custom("`sequence` needs a list of behaviours")),
+                    "cycle" => return Err(E::custom("`cycle` needs a list of behaviours")),
+                    "first" => return Err(E::custom("`first` needs `calls` and `of`")),
+                    "rate" => return Err(E::custom("`rate` needs `of` and `probability`")),
+                    "delay" => return Err(E::custom("`delay` needs `for`, such as `{fixed: 100ms}`")),
+                    "side-effect" => Behaviour::SideEffect(SideEffect::default()),
+                    "leak" => Behaviour::Leak(Leak::default()),
+                    "mix-up" => Behaviour::MixUp(MixUp::default()),
+                    "fault" => {
+                        return Err(E::custom(
+                            "`fault` needs the id or the name of a fault of the catalogue",
+                        ));
+                    }
                     other => return Err(E::unknown_variant(other, NAMES)),
                 })
             }
@@ -115,7 +156,16 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "timeout" => Behaviour::Timeout(map.next_value()?),
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
                     "raw" => Behaviour::Raw(map.next_value()?),
+                    "mutate" => Behaviour::Mutate(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
+                    "cycle" => Behaviour::Cycle(map.next_value()?),
+                    "first" => Behaviour::First(map.next_value()?),
+                    "rate" => Behaviour::Rate(map.next_value()?),
+                    "delay" => Behaviour::Delay(map.next_value()?),
+                    "side-effect" => Behaviour::SideEffect(map.next_value()?),
+                    "leak" => Behaviour::Leak(map.next_value()?),
+                    "mix-up" => Behaviour::MixUp(map.next_value()?),
+                    "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };
                 match map.next_key::<String>()? {

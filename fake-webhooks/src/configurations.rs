@@ -37,6 +37,8 @@ pub(crate) fn by_url(url: &str, authority_pem: &str) -> Value {
 fn entry(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
     entry["name"] = json!(webhook.name);
-    entry["clientConfig"] = client_config.clone();
+    let mut client_config = client_config.clone();
+    json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
+    entry["clientConfig"] = client_config;
     entry
 }

@@ -1,6 +1,5 @@
 //! One fake behind its path: reads a call, writes it down, and answers or does not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +13,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use crate::journal::{Journal, Subject};
+use crate::memory::Memory;
 use crate::metrics::{Meter, Metrics};
-use crate::{Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, answer};
+use crate::{Act, Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, act};
 
 /// Places for bodies are counted in KiB.
 const INTAKE_UNIT: usize = 1024;
@@ -41,10 +41,10 @@ pub(crate) struct Shared {
     intake: Arc<Semaphore>,
 }
 
-/// A behaviour and how often it was asked. Another behaviour starts to count anew.
+/// A behaviour and what it remembers. Another behaviour starts to count anew.
 struct Doing {
     behaviour: Behaviour,
-    calls: AtomicU64,
+    memory: Memory,
 }
 
 /// In a response that must not be sent: the connection is closed instead.
@@ -64,7 +64,7 @@ impl Shared {
 
 impl Doing {
     fn new(behaviour: Behaviour) -> Arc<Self> {
-        Arc::new(Self { behaviour, calls: AtomicU64::new(0) })
+        Arc::new(Self { behaviour, memory: Memory::default() })
     }
 }
 
@@ -101,6 +101,10 @@ impl Endpoint {
         self.shared.journal.forget(&self.name);
     }
 
+    pub(crate) fn side_effects(&self) -> u64 {
+        lock(&self.doing).memory.side_effects()
+    }
+
     /// Answers any method and any path: it is for the caller to be right about them, and for the journal to tell.
     pub(crate) async fn call(State(endpoint): State<Arc<Self>>, request: Request) -> Response {
         let started = Instant::now();
@@ -116,10 +120,10 @@ impl Endpoint {
             }
         };
         let doing = Arc::clone(&lock(&endpoint.doing));
-        let nth = doing.calls.fetch_add(1, Ordering::Relaxed);
         // Those who do not look at the review misbehave for everybody.
         let review = serde_json::from_slice(&body).unwrap_or_default();
-        let answer = answer(&doing.behaviour, nth, &review);
+        let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), &review);
+        let Act { answer, effects } = act(&doing.behaviour, &at, &review);
         let entry = endpoint.received(parts, body, Subject::of(&review));
         drop(review);
         let mut call = Call {
@@ -129,6 +133,10 @@ impl Endpoint {
             number: 0,
             answered: Answered::Abandoned,
         };
+        if !effects.is_empty() {
+            call.is_pending();
+        }
+        let done = doing.memory.perform(effects).await;
         match answer {
             Answer::Never => {
                 call.is_pending();
@@ -143,8 +151,10 @@ impl Endpoint {
             }
             Answer::Reply(mut reply) => {
                 call.waits(reply.after).await;
-                call.answered =
-                    Answered::Sent { status: reply.status, summary: std::mem::take(&mut reply.summary) };
+                call.answered = Answered::Sent {
+                    status: reply.status,
+                    summary: std::mem::take(&mut reply.summary) + &done,
+                };
                 response(reply)
             }
         }

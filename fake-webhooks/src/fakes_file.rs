@@ -6,13 +6,15 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use certs::Name;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use serde_saphyr::{Location, Spanned};
 
+use crate::catalogue::{Fault, FaultError};
 use crate::fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, ReinvocationPolicy, Rule, Scope, Selector,
     SideEffects,
 };
-use crate::{Behaviour, Certificate, RemoteAccess};
+use crate::{Behaviour, Certificate, Connection, HttpVersions, RemoteAccess, Transport};
 
 /// A file of fakes: one configuration of mutating and one of validating webhooks, and what its webhooks do.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,8 +42,10 @@ pub struct FakeEntry {
     pub path: String,
     /// What it does.
     pub behaviour: Behaviour,
-    /// Which certificate it shows.
-    pub certificate: Certificate,
+    /// What is decided before a request is read.
+    pub transport: Transport,
+    /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
+    pub client_config: Map<String, Value>,
     /// The other fields of its entry in the configuration.
     pub fields: Fields,
 }
@@ -89,28 +93,42 @@ struct WrittenEntry {
     name: Spanned<String>,
     #[serde(rename = "type")]
     kind: Kind,
-    behaviour: Behaviour,
-    #[serde(default)]
-    certificate: Certificate,
+    fault: Option<Spanned<String>>,
+    behaviour: Option<Behaviour>,
+    certificate: Option<Certificate>,
+    connection: Option<Connection>,
+    http: Option<HttpVersions>,
     path: Option<Spanned<String>>,
-    #[serde(default = "pods_and_config_maps")]
-    rules: Vec<Rule>,
-    #[serde(default = "opted_in")]
-    namespace_selector: Selector,
-    #[serde(default)]
-    object_selector: Selector,
-    #[serde(default)]
-    match_conditions: Vec<MatchCondition>,
-    #[serde(default)]
-    failure_policy: FailurePolicy,
-    #[serde(default)]
-    match_policy: MatchPolicy,
-    #[serde(default)]
-    side_effects: SideEffects,
+    client_config: Option<Map<String, Value>>,
+    rules: Option<Vec<Rule>>,
+    namespace_selector: Option<Selector>,
+    object_selector: Option<Selector>,
+    match_conditions: Option<Vec<MatchCondition>>,
+    failure_policy: Option<FailurePolicy>,
+    match_policy: Option<MatchPolicy>,
+    side_effects: Option<SideEffects>,
     timeout_seconds: Option<Spanned<u8>>,
-    #[serde(default = "v1")]
-    admission_review_versions: Vec<String>,
+    admission_review_versions: Option<Vec<String>>,
     reinvocation_policy: Option<Spanned<ReinvocationPolicy>>,
+}
+
+/// What a fault says of an entry. What the entry says itself goes before.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Settings {
+    pub(crate) behaviour: Option<Behaviour>,
+    certificate: Option<Certificate>,
+    connection: Option<Connection>,
+    http: Option<HttpVersions>,
+    client_config: Option<Map<String, Value>>,
+    rules: Option<Vec<Rule>>,
+    object_selector: Option<Selector>,
+    match_conditions: Option<Vec<MatchCondition>>,
+    match_policy: Option<MatchPolicy>,
+    side_effects: Option<SideEffects>,
+    timeout_seconds: Option<u8>,
+    admission_review_versions: Option<Vec<String>>,
+    reinvocation_policy: Option<ReinvocationPolicy>,
 }
 
 const VERSION: u64 = 1;
@@ -230,8 +248,33 @@ impl WrittenEntry {
                 return Err((path.referenced, format!("`{}` is no path: {expected}", path.value)));
             }
         };
+        let fault = self.fault.map_or_else(
+            || Ok(Settings::default()),
+            |fault| match Fault::find(&fault.value) {
+                Some(_) if self.behaviour.is_some() => {
+                    let message = "an entry has a `fault` or a `behaviour`, not both";
+                    Err((fault.referenced, message.to_owned()))
+                }
+                Some(found) => match found.kind {
+                    Some(kind) if kind != self.kind => {
+                        let message =
+                            format!("the fault `{}` needs a webhook of the other `type`", fault.value);
+                        Err((fault.referenced, message))
+                    }
+                    Some(_) | None => Ok(Settings {
+                        behaviour: found.settings().behaviour.or_else(|| Some(Behaviour::default())),
+                        ..found.settings()
+                    }),
+                },
+                None => Err((fault.referenced, FaultError::Unknown(fault.value).to_string())),
+            },
+        )?;
+        let Some(behaviour) = self.behaviour.or(fault.behaviour) else {
+            let message = "it needs a `behaviour`, or a `fault` of the catalogue".to_owned();
+            return Err((self.name.referenced, message));
+        };
         let timeout_seconds = match self.timeout_seconds {
-            None => 10,
+            None => fault.timeout_seconds.unwrap_or(10),
             Some(seconds) if (1..=30).contains(&seconds.value) => seconds.value,
             Some(seconds) => {
                 return Err((
@@ -241,7 +284,9 @@ impl WrittenEntry {
             }
         };
         let reinvocation_policy = match (self.kind, self.reinvocation_policy) {
-            (Kind::Mutating, policy) => Some(policy.map_or(ReinvocationPolicy::Never, |policy| policy.value)),
+            (Kind::Mutating, policy) => {
+                Some(policy.map(|policy| policy.value).or(fault.reinvocation_policy).unwrap_or_default())
+            }
             (Kind::Validating, None) => None,
             (Kind::Validating, Some(policy)) => {
                 return Err((
@@ -251,25 +296,27 @@ impl WrittenEntry {
             }
         };
         let fields = Fields {
-            rules: self.rules,
-            namespace_selector: self.namespace_selector,
-            object_selector: self.object_selector,
-            match_conditions: self.match_conditions,
-            failure_policy: self.failure_policy,
-            match_policy: self.match_policy,
-            side_effects: self.side_effects,
+            rules: self.rules.or(fault.rules).unwrap_or_else(pods_and_config_maps),
+            namespace_selector: self.namespace_selector.unwrap_or_else(opted_in),
+            object_selector: self.object_selector.or(fault.object_selector).unwrap_or_default(),
+            match_conditions: self.match_conditions.or(fault.match_conditions).unwrap_or_default(),
+            failure_policy: self.failure_policy.unwrap_or_default(),
+            match_policy: self.match_policy.or(fault.match_policy).unwrap_or_default(),
+            side_effects: self.side_effects.or(fault.side_effects).unwrap_or_default(),
             timeout_seconds,
-            admission_review_versions: self.admission_review_versions,
+            admission_review_versions: self
+                .admission_review_versions
+                .or(fault.admission_review_versions)
+                .unwrap_or_else(v1),
             reinvocation_policy,
         };
-        Ok(FakeEntry {
-            name,
-            kind: self.kind,
-            path,
-            behaviour: self.behaviour,
-            certificate: self.certificate,
-            fields,
-        })
+        let transport = Transport {
+            certificate: self.certificate.or(fault.certificate).unwrap_or_default(),
+            connection: self.connection.or(fault.connection).unwrap_or_default(),
+            http: self.http.or(fault.http).unwrap_or_default(),
+        };
+        let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
+        Ok(FakeEntry { name, kind: self.kind, path, behaviour, transport, client_config, fields })
     }
 }
 

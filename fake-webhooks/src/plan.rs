@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::configurations::configurations;
 use crate::fakes_file::{FakeEntry, FakesFile};
-use crate::{Certificate, RemoteAccess};
+use crate::{RemoteAccess, Transport};
 
 /// Where the fakes of some files are served: what a fleet starts, and what the manifests of a cluster say about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +27,8 @@ pub struct PlannedListener {
     pub remote_access: RemoteAccess,
     /// Under which name or address its callers reach it.
     pub host: Name,
-    /// Which certificate it shows.
-    pub certificate: Certificate,
+    /// What is decided before a request is read.
+    pub transport: Transport,
 }
 
 /// One fake with its place.
@@ -63,13 +63,13 @@ pub enum PlanError {
     /// A running fake is steered by its name.
     #[error("two files have a webhook named `{0}`: give one of them another `name`")]
     SameWebhook(String),
-    /// There are more listeners than ports.
-    #[error("there is no port after 65535 for a further certificate")]
+    /// There are more transports than ports.
+    #[error("there is no port after 65535 for a further certificate or connection")]
     NoPort,
 }
 
 impl Plan {
-    /// Places everything in `files`. The fakes of a file that show the same kind of certificate share a port; the first
+    /// Places everything in `files`. The fakes of a file with an equal [`Transport`] share a port; the first
     /// listener of an address has the port that was asked for, each further one the port after it.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Plan {
         let first = self.listeners.len();
         let mut fakes = Vec::new();
         for entry in &file.webhooks {
-            let shared = self.listeners.iter().skip(first).position(|it| it.certificate == entry.certificate);
+            let shared = self.listeners.iter().skip(first).position(|it| it.transport == entry.transport);
             let listener = if let Some(index) = shared {
                 first + index
             } else {
@@ -104,7 +104,7 @@ impl Plan {
                     listen: ports.next(file.listen)?,
                     remote_access: file.remote_access,
                     host: host.clone(),
-                    certificate: entry.certificate,
+                    transport: entry.transport,
                 });
                 self.listeners.len() - 1
             };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn fakes_of_a_file_with_the_same_certificate_share_a_port() {
+    fn fakes_of_a_file_with_an_equal_transport_share_a_port() {
         let webhooks = [webhook("a", "valid"), webhook("b", "expired"), webhook("c", "valid")].concat();
         let files = [
             file("one", "127.0.0.1:8443", &webhooks),

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Socket, Type};
 
-/// A TCP port of 127.0.0.1 that nobody listens on, and that nobody else can take as long as this lives.
+/// A TCP port that nobody listens on, and that nobody else can take as long as this lives.
 #[derive(Debug)]
 pub struct RefusingPort {
     address: SocketAddr,
@@ -13,13 +13,21 @@ pub struct RefusingPort {
 }
 
 impl RefusingPort {
-    /// Takes a free port without listening on it.
+    /// Takes a free port of 127.0.0.1 without listening on it.
     ///
     /// # Errors
     /// The system gives no socket or no port.
     pub fn bind() -> io::Result<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+        Self::bind_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+    }
+
+    /// Takes this port, or a free one for port 0, without listening on it.
+    ///
+    /// # Errors
+    /// The system gives no socket, or not this port.
+    pub fn bind_to(address: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.bind(&address.into())?;
         let address = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
         Ok(Self { address, _socket: socket })
     }

@@ -9,11 +9,14 @@ use std::time::Duration;
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
+use crate::door::Door;
 use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
 use crate::metrics::Metrics;
 use crate::tls::{Identity, TlsError};
-use crate::{Authority, Behaviour, Certificate, Entry, Filter};
+use crate::{
+    Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
+};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct Fake {
     pub behaviour: Behaviour,
     /// Which certificate it shows.
     pub certificate: Certificate,
+    /// What a connection meets.
+    pub connection: Connection,
     /// Who signs the certificate.
     pub authority: Authority,
     /// Where it listens; port 0 takes a free one.
@@ -44,6 +49,7 @@ impl Default for Fake {
         Self {
             behaviour: Behaviour::default(),
             certificate: Certificate::default(),
+            connection: Connection::default(),
             authority: Authority::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             names: Vec::new(),
@@ -53,18 +59,6 @@ impl Default for Fake {
             observer: Observer::default(),
         }
     }
-}
-
-/// Which versions of HTTP a fake offers in the TLS handshake.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HttpVersions {
-    /// HTTP/2 and HTTP/1.1.
-    #[default]
-    Both,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
 }
 
 /// Whether a fake may listen on an address that other machines reach.
@@ -157,7 +151,7 @@ pub enum StartError {
 /// A webhook that runs. Dropped means stopped.
 #[derive(Debug)]
 pub struct FakeWebhook {
-    listener: Listener,
+    door: Door,
     endpoint: Arc<Endpoint>,
     shared: Shared,
     ca_bundle: String,
@@ -195,18 +189,21 @@ impl FakeWebhook {
         let socket = Socket {
             listen: fake.listen,
             remote_access: fake.remote_access,
-            certificate: fake.certificate,
+            transport: Transport {
+                certificate: fake.certificate,
+                connection: fake.connection,
+                http: fake.http,
+            },
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
-            http: fake.http,
             connections: fake.limits.connections,
         };
-        let listener = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
-        Ok(Self { listener, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
+        let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { door, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.door.address()
     }
 
     /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
@@ -260,7 +257,12 @@ impl FakeWebhook {
     /// # Errors
     /// The certificate cannot be made.
     pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
-        self.listener.rotate(certificate)
+        self.door.rotate(certificate)
+    }
+
+    /// How many side effects its behaviour had since it was set.
+    pub fn side_effects(&self) -> u64 {
+        self.endpoint.side_effects()
     }
 
     /// Does something else from the next call on, which counts as its first.
@@ -270,7 +272,7 @@ impl FakeWebhook {
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
     pub async fn stop(self) {
-        self.listener.stop().await;
+        self.door.close().await;
     }
 }
 
@@ -278,9 +280,8 @@ impl FakeWebhook {
 pub(crate) struct Socket {
     pub(crate) listen: SocketAddr,
     pub(crate) remote_access: RemoteAccess,
-    pub(crate) certificate: Certificate,
+    pub(crate) transport: Transport,
     pub(crate) names: Vec<Name>,
-    pub(crate) http: HttpVersions,
     pub(crate) connections: usize,
 }
 
@@ -292,7 +293,7 @@ impl Socket {
         authority: &Arc<CertificateAuthority>,
         router: Router,
         metrics: Arc<Metrics>,
-    ) -> Result<Listener, StartError> {
+    ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
             return Err(StartError::NotLoopback(self.listen));
@@ -305,10 +306,16 @@ impl Socket {
         if !ip.is_unspecified() && !self.names.contains(&ip.into()) {
             self.names.push(ip.into());
         }
-        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: self.http };
-        let tls = identity.configuration(self.certificate)?;
+        let cannot_listen = |source| StartError::Listen { address: self.listen, source };
+        let Transport { certificate, connection, http } = self.transport;
+        if connection == Connection::Refused {
+            return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
+        }
+        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: http };
+        let tls = identity.configuration(certificate)?;
         Listener::start(self.listen, identity, tls, router, self.connections, metrics)
             .await
-            .map_err(|source| StartError::Listen { address: self.listen, source })
+            .map(Door::Open)
+            .map_err(cannot_listen)
     }
 }

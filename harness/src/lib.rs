@@ -14,6 +14,7 @@
 pub mod attributes;
 pub mod audit;
 pub mod caller;
+pub mod chain;
 pub mod client;
 pub mod cluster_state;
 pub mod config;
@@ -36,6 +37,7 @@ pub mod status;
 pub mod warnings;
 
 mod mutation;
+mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use self::token::{InvalidToken, Token};
+use crate::door::Door;
 use crate::fleet::Running;
-use crate::listener::Listener;
 use crate::server::Socket;
-use crate::{Certificate, HttpVersions, RemoteAccess, StartError};
+use crate::{RemoteAccess, StartError, Transport};
 
 /// Where and by whom a running fleet is steered.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct AdminOptions {
 /// The admin endpoint of a fleet. Dropped means stopped.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    listener: Listener,
+    door: Door,
 }
 
 /// Few people steer; a connection of a stranger ends at the token.
@@ -47,22 +47,21 @@ impl Admin {
         let socket = Socket {
             listen: options.listen,
             remote_access: options.remote_access,
-            certificate: Certificate::Valid,
+            transport: Transport::default(),
             names: vec![running.home().host.clone()],
-            http: HttpVersions::Both,
             connections: CONNECTIONS,
         };
         let router = routes::router(Arc::clone(running), options.token);
         let metrics = Arc::clone(&running.shared().metrics);
-        let listener = socket.serve(running.authority(), router, metrics).await?;
-        Ok(Self { listener })
+        let door = socket.serve(running.authority(), router, metrics).await?;
+        Ok(Self { door })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.door.address()
     }
 
     pub(crate) async fn stop(self) {
-        self.listener.stop().await;
+        self.door.close().await;
     }
 }

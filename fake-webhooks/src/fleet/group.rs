@@ -9,17 +9,17 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use certs::{CertificateAuthority, Name};
 
+use crate::door::Door;
 use crate::endpoint::{Endpoint, Shared};
-use crate::listener::Listener;
 use crate::plan::PlannedListener;
 use crate::server::Socket;
-use crate::{Certificate, HttpVersions, Limits, StartError, TlsError};
+use crate::{Certificate, Limits, StartError, TlsError, Transport};
 
 /// Fakes that share a port, by path.
 #[derive(Debug)]
 pub(super) struct Group {
     planned: PlannedListener,
-    listener: Listener,
+    door: Door,
     routes: Arc<Routes>,
 }
 
@@ -37,23 +37,22 @@ impl Group {
         let socket = Socket {
             listen: planned.listen,
             remote_access: planned.remote_access,
-            certificate: planned.certificate,
+            transport: planned.transport,
             names: vec![planned.host.clone()],
-            http: HttpVersions::Both,
             connections: limits.connections,
         };
         let served = Router::new().fallback(dispatch).with_state(Arc::clone(&routes));
-        let listener = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
-        Ok(Self { planned, listener, routes })
+        let door = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { planned, door, routes })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        self.listener.address()
+        self.door.address()
     }
 
-    /// Whether a fake that needs this certificate belongs here.
-    pub(super) fn fits(&self, certificate: Certificate) -> bool {
-        self.planned.certificate == certificate
+    /// Whether a fake that needs this transport belongs here.
+    pub(super) fn fits(&self, transport: Transport) -> bool {
+        self.planned.transport == transport
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -84,13 +83,13 @@ impl Group {
 
     /// Every handshake from now on shows a new certificate of this kind; connections that are open stay.
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
-        self.listener.rotate(certificate)?;
-        self.planned.certificate = certificate;
+        self.door.rotate(certificate)?;
+        self.planned.transport.certificate = certificate;
         Ok(())
     }
 
     pub(super) async fn stop(self) {
-        self.listener.stop().await;
+        self.door.close().await;
     }
 }
 

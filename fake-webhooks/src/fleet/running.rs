@@ -15,7 +15,7 @@ use crate::endpoint::{Endpoint, Shared};
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::log_line::log_line;
 use crate::plan::{self, Plan, PlanError, PlannedListener};
-use crate::{Behaviour, Certificate, Limits, Observer, StartError, TlsError};
+use crate::{Behaviour, Certificate, Limits, Observer, StartError, TlsError, Transport};
 
 /// The fakes of a fleet.
 pub(crate) struct Running {
@@ -71,7 +71,7 @@ impl Running {
             listen: home.listen,
             remote_access: home.remote_access,
             host: plan::host(home)?,
-            certificate: Certificate::default(),
+            transport: Transport::default(),
         };
         let tell = Arc::clone(&log);
         let shared = Shared::new(&limits, move |text| tell(text));
@@ -96,9 +96,9 @@ impl Running {
     }
 
     async fn listen(&self, planned: PlannedListener) -> Result<Group, StartError> {
-        let certificate = planned.certificate;
+        let transport = planned.transport;
         let group = Group::start(planned, &self.authority, &self.limits, &self.shared).await?;
-        (self.log)(&format!("listening on {} with the certificate `{certificate}`", group.address()));
+        (self.log)(&format!("listening on {}: {transport}", group.address()));
         Ok(group)
     }
 
@@ -117,12 +117,12 @@ impl Running {
     /// Adds a fake, or puts it in the place of the one with its name. Says what it is like and whether it is new.
     pub(crate) async fn put(&self, entry: FakeEntry) -> Result<(Value, bool), PutError> {
         let mut state = self.state.lock().await;
-        let group = state.groups.iter().find(|group| group.fits(entry.certificate)).map(Group::address);
+        let group = state.groups.iter().find(|group| group.fits(entry.transport)).map(Group::address);
         let address = if let Some(address) = group {
             address
         } else {
             let listen = self.free(&state)?;
-            let planned = PlannedListener { listen, certificate: entry.certificate, ..self.home.clone() };
+            let planned = PlannedListener { listen, transport: entry.transport, ..self.home.clone() };
             let group = self.listen(planned).await?;
             let address = group.address();
             state.groups.push(group);
@@ -192,7 +192,7 @@ impl Running {
             group.rotate(certificate)?;
         }
         for placed in state.fakes.values_mut() {
-            placed.entry.certificate = certificate;
+            placed.entry.transport.certificate = certificate;
         }
         (self.log)(&format!("new handshakes show the certificate `{certificate}`"));
         Ok(())
@@ -213,7 +213,10 @@ impl Running {
         view["path"] = json!(entry.path);
         view["port"] = json!(address.port());
         view["behaviour"] = json!(entry.behaviour);
-        view["certificate"] = json!(entry.certificate);
+        let Transport { certificate, connection, http } = entry.transport;
+        view["certificate"] = json!(certificate);
+        view["connection"] = json!(connection);
+        view["http"] = json!(http);
         Some(view)
     }
 

@@ -16,6 +16,7 @@ mod defaulting;
 mod delete;
 mod deletion;
 mod discovery;
+mod in_process;
 mod metadata;
 mod options;
 mod plugins;
@@ -28,6 +29,7 @@ mod scale;
 mod state;
 mod storage;
 mod strategy;
+mod time_limit;
 mod update;
 
 use std::collections::BTreeMap;
@@ -38,8 +40,9 @@ use axum::Router;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
-pub use self::authentication::Authentication;
+pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
+pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 use crate::status::Status;

@@ -11,6 +11,7 @@ use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -57,7 +58,7 @@ struct Differential {
     #[arg(long, default_value_t = 0)]
     first: u64,
     /// Situations at a time
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 24)]
     jobs: usize,
     /// Where cases are written that show a difference
     #[arg(long)]
@@ -66,10 +67,17 @@ struct Differential {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let done = match Tools::parse().tool {
-        Tool::Record(arguments) => recorded(arguments).await,
-        Tool::Differential(arguments) => searched(arguments).await,
-        Tool::Coverage => coverage(),
+    let tool = async {
+        match Tools::parse().tool {
+            Tool::Record(arguments) => recorded(arguments).await,
+            Tool::Differential(arguments) => searched(arguments).await,
+            Tool::Coverage => coverage(),
+        }
+    };
+    // What a tool started ends with it, also when it is told to end.
+    let done = tokio::select! {
+        done = tool => done,
+        stopped = signalled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
     };
     match done {
         Ok(code) => code,
@@ -77,6 +85,16 @@ async fn main() -> ExitCode {
             anstream::eprintln!("error: {error}");
             ExitCode::from(3)
         }
+    }
+}
+
+/// SIGINT or SIGTERM.
+async fn signalled() -> std::io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
     }
 }
 

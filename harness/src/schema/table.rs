@@ -1,4 +1,5 @@
-//! The table of the messages of the API.
+//! The table of the types of the API: what upstream's Go types say of themselves, the protobuf numbers of their fields
+//! beside the JSON names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
@@ -7,11 +8,11 @@ use serde::Deserialize;
 
 use crate::attributes::GroupVersionKind;
 
-/// The messages of the imitated version, as `tools/protobuf.sh` wrote them down.
+/// The messages of the imitated version, as `tools/messages.sh` wrote them down.
 const TABLE: &str = include_str!("messages.json");
 
 /// All messages that an object of the server can have in it.
-pub(super) static MESSAGES: LazyLock<Messages> =
+pub(crate) static MESSAGES: LazyLock<Messages> =
     LazyLock::new(|| match serde_json::from_str::<Table>(TABLE) {
         Ok(table) => Messages::new(table),
         Err(error) => unreachable!("messages.json is part of the program: {error}"),
@@ -19,27 +20,28 @@ pub(super) static MESSAGES: LazyLock<Messages> =
 
 /// Which message is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MessageId(usize);
+pub(crate) struct MessageId(usize);
 
 /// Messages by number, and kinds by `apiVersion kind`.
 #[derive(Debug)]
-pub(super) struct Messages {
+pub(crate) struct Messages {
     all: Vec<Message>,
     kinds: HashMap<String, MessageId>,
+    names: HashMap<String, MessageId>,
 }
 
 /// One message: what its numbers mean.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// The name of the Go type.
-    pub(super) name: String,
-    pub(super) form: Form,
-    pub(super) fields: Vec<Field>,
+    pub(crate) name: String,
+    pub(crate) form: Form,
+    pub(crate) fields: Vec<Field>,
 }
 
 /// What a message is in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// An object with the fields as members.
     Object,
     /// The first field that is there: `RawExtension`, `JSONSchemaPropsOrBool`.
@@ -48,22 +50,22 @@ pub(super) enum Form {
 
 /// One field of a [`Message`].
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) number: i32,
+pub(crate) struct Field {
+    pub(crate) number: i32,
     /// The JSON name; empty if the members of the field's message are members of this one.
-    pub(super) name: String,
-    pub(super) shape: Shape,
-    pub(super) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    /// JSON has it even if it is zero.
+    pub(crate) always: bool,
+    pub(crate) kind: Kind,
 }
 
-/// How often a field is there, and what JSON shows if it is not.
+/// How often a field is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// Left out if it is zero: `omitempty`.
+pub(crate) enum Shape {
+    /// Once, or zero.
     Plain,
-    /// There even if it is zero.
-    Always,
-    /// There if it is in the bytes, zero or not: a pointer.
+    /// Perhaps, zero or not: a pointer.
     Optional,
     List,
     Map,
@@ -71,7 +73,7 @@ pub(super) enum Shape {
 
 /// What one value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     String,
     Bool,
     Int32,
@@ -93,12 +95,17 @@ impl Messages {
     ///
     /// `DeleteOptions` are registered for every version. Source: apimachinery pkg/apis/meta/v1/register.go,
     /// `AddToGroupVersion`.
-    pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<MessageId> {
+    pub(crate) fn of_kind(&self, kind: &GroupVersionKind) -> Option<MessageId> {
         let full = format!("{} {}", kind.api_version(), kind.kind);
         self.kinds.get(if kind.kind == "DeleteOptions" { &kind.kind } else { &full }).copied()
     }
 
-    pub(super) fn get(&self, MessageId(number): MessageId) -> &Message {
+    /// The message with this name in the table.
+    pub(crate) fn named(&self, name: &str) -> Option<MessageId> {
+        self.names.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, MessageId(number): MessageId) -> &Message {
         &self.all[number]
     }
 
@@ -117,11 +124,11 @@ impl Messages {
             fields: fields.into_iter().map(|entry| field(entry, &numbers)).collect(),
         });
         let kinds = table.kinds.into_iter().map(|(kind, message)| (kind, number(&message, &numbers)));
-        Self { all: all.collect(), kinds: kinds.collect() }
+        Self { all: all.collect(), kinds: kinds.collect(), names: numbers.clone() }
     }
 
     #[cfg(test)]
-    pub(super) fn ids(&self) -> impl Iterator<Item = MessageId> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = MessageId> {
         (0..self.all.len()).map(MessageId)
     }
 }
@@ -145,15 +152,10 @@ fn number(name: &str, numbers: &HashMap<String, MessageId>) -> MessageId {
 }
 
 fn field(Entry(place, name, text): Entry, numbers: &HashMap<String, MessageId>) -> Field {
-    let shapes = [
-        ("[]", Shape::List),
-        ("{}", Shape::Map),
-        ("?", Shape::Optional),
-        ("!", Shape::Always),
-        ("", Shape::Plain),
-    ];
+    let (always, text) = text.strip_prefix('!').map_or((false, text.as_str()), |rest| (true, rest));
+    let shapes = [("[]", Shape::List), ("{}", Shape::Map), ("?", Shape::Optional), ("", Shape::Plain)];
     let found = shapes.into_iter().find_map(|(mark, shape)| Some((shape, text.strip_prefix(mark)?)));
-    let (shape, base) = found.unwrap_or((Shape::Plain, &text));
+    let (shape, base) = found.unwrap_or((Shape::Plain, text));
     let kind = match base {
         "string" => Kind::String,
         "bool" => Kind::Bool,
@@ -168,5 +170,5 @@ fn field(Entry(place, name, text): Entry, numbers: &HashMap<String, MessageId>) 
         "int-or-string" => Kind::IntOrString,
         message => Kind::Message(number(message, numbers)),
     };
-    Field { number: place, name, shape, kind }
+    Field { number: place, name, shape, always, kind }
 }

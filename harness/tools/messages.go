@@ -1,4 +1,4 @@
-// Writes src/server/protobuf/messages.json; see protobuf.sh.
+// Writes src/schema/messages.json; see messages.sh.
 package main
 
 import (
@@ -97,24 +97,26 @@ func (t *table) kind(of reflect.Type, shownWhenZero, json bool) string {
 	if json {
 		return "json"
 	}
+	mark := ""
+	if shownWhenZero {
+		mark = "!"
+	}
 	switch {
 	case of.Kind() == reflect.Pointer:
-		return "?" + t.base(of.Elem())
+		return mark + "?" + t.base(of.Elem())
 	case of.Kind() == reflect.Map:
 		if of.Key().Kind() != reflect.String {
 			panic("a map whose keys are no strings: " + of.String())
 		}
-		return "{}" + t.base(of.Elem())
+		return mark + "{}" + t.base(of.Elem())
 	case of.Kind() == reflect.Slice && of.Elem().Kind() != reflect.Uint8 && !hasMethod(of, "Unmarshal"):
 		element := of.Elem()
 		if element.Kind() == reflect.Pointer {
 			element = element.Elem()
 		}
-		return "[]" + t.base(element)
-	case shownWhenZero:
-		return "!" + t.base(of)
+		return mark + "[]" + t.base(element)
 	default:
-		return t.base(of)
+		return mark + t.base(of)
 	}
 }
 

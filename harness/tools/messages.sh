@@ -1,8 +1,8 @@
 #!/bin/sh
-# Writes src/server/protobuf/messages.json from the Go types of the imitated version: which protobuf messages there are
-# for the kinds of src/server/discovery.json, and the JSON of their fields.
+# Writes src/schema/messages.json from the Go types of the imitated version: the types of the kinds of
+# src/server/discovery.json, and the protobuf numbers and the JSON of their fields.
 #
-#   tools/protobuf.sh
+#   tools/messages.sh
 #
 # Needs Go; its modules come from the proxy that Go is set up with.
 set -eu
@@ -10,15 +10,15 @@ version=v0.37.1
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
-cp tools/protobuf.go "$folder/main.go"
+cp tools/messages.go "$folder/main.go"
 {
-    printf 'module protobuf\n\ngo 1.26.0\n\nrequire (\n'
+    printf 'module messages\n\ngo 1.26.0\n\nrequire (\n'
     for module in api apiextensions-apiserver apimachinery client-go kube-aggregator; do
         printf '\tk8s.io/%s %s\n' "$module" "$version"
     done
     printf ')\n'
 } >"$folder/go.mod"
 discovery=$PWD/src/server/discovery.json
-mkdir -p src/server/protobuf
+mkdir -p src/schema
 (cd "$folder" && go mod tidy >&2 && go run . "$discovery") >"$folder/messages.json"
-mv "$folder/messages.json" src/server/protobuf/messages.json
+mv "$folder/messages.json" src/schema/messages.json

@@ -1,0 +1,84 @@
+//! The catalogue of faults: complete, unambiguous, and ready to start.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use fake_webhooks::{Behaviour, Class, FakesFile, Fault, Fleet, Kind, Log, catalogue};
+use serde_json::json;
+
+#[test]
+fn ids_and_names_are_unambiguous_and_well_formed() {
+    let mut seen = BTreeSet::new();
+    for fault in catalogue() {
+        assert!(seen.insert(fault.id.to_lowercase()), "{} is there twice", fault.id);
+        assert!(seen.insert(fault.name.clone()), "{} is there twice", fault.name);
+        let is_kebab = |text: &str| {
+            text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        };
+        assert!(is_kebab(&fault.name), "{}", fault.name);
+        let (number, variant) = fault.id.split_once('-').unwrap_or((&fault.id, "x"));
+        let letter = number.chars().next().unwrap();
+        assert!("THEPCM".contains(letter), "{}", fault.id);
+        assert!(number.len() == 3 && number[1..].parse::<u8>().is_ok(), "{}", fault.id);
+        assert!(!variant.is_empty() && is_kebab(variant), "{}", fault.id);
+        assert!(!fault.help.ends_with('.') && fault.help.len() <= 100, "{}: {}", fault.id, fault.help);
+        assert_eq!(Fault::find(&fault.id), Some(fault));
+        assert_eq!(Fault::find(&fault.name), Some(fault));
+    }
+}
+
+/// An entry of a file of fakes for each fault that a webhook can be registered with.
+#[tokio::test]
+async fn every_fault_starts_as_a_fake() {
+    let log: Log = Arc::new(|_| {});
+    for fault in catalogue() {
+        let kind = fault.kind.unwrap_or(Kind::Validating);
+        let entry = json!({"name": "one", "type": kind, "fault": fault.id});
+        let file = json!({"version": 1, "host": "hook.faults.svc", "webhooks": [entry]}).to_string();
+        let file = FakesFile::parse(&file, &fault.id).unwrap();
+        let fleet = Fleet::start(&[file], &log).await.unwrap_or_else(|error| panic!("{}: {error}", fault.id));
+        assert_eq!(fleet.configurations().len(), 1, "{}", fault.id);
+    }
+}
+
+#[test]
+fn a_fault_is_a_behaviour_where_the_behaviour_is_all_of_it() {
+    let behaviour: Behaviour =
+        serde_saphyr::from_str("sequence: [allow, {fault: E07-wrong}, {fault: uid-wrong}]").unwrap();
+    let same: Behaviour =
+        serde_saphyr::from_str("sequence: [allow, {bad-response: wrong-uid}, {bad-response: wrong-uid}]")
+            .unwrap();
+    assert_eq!(behaviour, same);
+    for (fault, expected) in [
+        ("T01", "of the connection: it stands as `fault: T01` in the entry"),
+        ("T05", "of the certificate"),
+        ("E77", "`E77` is no fault of the catalogue: `admit fakes list` prints them"),
+    ] {
+        let error = serde_saphyr::from_str::<Behaviour>(&format!("fault: {fault}")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_an_entry_says_goes_before_what_its_fault_says() {
+    let text = "version: 1\nwebhooks: [{name: one, type: mutating, fault: hang, timeoutSeconds: 3}]";
+    let file = FakesFile::parse(text, "x").unwrap();
+    assert_eq!(file.webhooks[0].fields.timeout_seconds, 3);
+    for (entry, expected) in [
+        ("{name: one, type: mutating, fault: hang, behaviour: allow}", "not both"),
+        ("{name: one, type: mutating, fault: hangs}", "`hangs` is no fault"),
+        ("{name: one, type: validating, fault: P06-undecodable}", "other `type`"),
+        ("{name: one, type: validating}", "needs a `behaviour`"),
+    ] {
+        let text = format!("version: 1\nwebhooks: [{entry}]");
+        let error = FakesFile::parse(&text, "x").unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_class_is_called_what_it_prints() {
+    for class in Class::ALL {
+        assert_eq!(json!(class), json!(class.to_string()));
+    }
+}
