@@ -9,7 +9,7 @@ use std::future::Future;
 pub enum ExitCode {
     /// All that was asked for holds.
     Ok = 0,
-    /// A scenario failed, or a request that was reviewed is denied.
+    /// A scenario failed, a request that was reviewed is denied, or a check found something.
     Failed = 1,
     /// The command line, a feature or another input file cannot be understood. (clap exits with 2 too.)
     Usage = 2,
@@ -20,6 +20,8 @@ pub enum ExitCode {
     NothingRun = 4,
     /// Scenarios failed, all of them because admit does not imitate something that kube-apiserver can do.
     Unsupported = 5,
+    /// Nothing was found, but something that should have been checked could not be.
+    NotChecked = 6,
     /// SIGINT or SIGTERM came before the end; what a shell says of a command that SIGINT ended.
     Interrupted = 130,
 }
@@ -28,11 +30,12 @@ pub enum ExitCode {
 pub(crate) const TABLE: &str = "\
 Exit status:
     0  all that was asked for holds
-    1  a scenario failed, or a request is denied
+    1  a scenario failed, a request is denied, or a check found something
     2  the command line or an input file cannot be understood
     3  a port, a cluster, KUBEBUILDER_ASSETS or the answer of a webhook is not as it must be
     4  nothing was selected to run
     5  all that failed did so because admit does not imitate it
+    6  nothing was found, but not all could be checked
   130  stopped by SIGINT or SIGTERM";
 
 impl From<ExitCode> for std::process::ExitCode {

@@ -11,6 +11,7 @@ mod serve;
 mod service_map;
 mod steps;
 pub mod target;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -41,6 +42,7 @@ enum Command {
     Review(review::Review),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
+    Verify(verify::Verify),
     Serve(serve::Serve),
     Certs(certs::Certs),
 }
@@ -60,6 +62,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Review(review) => review.run().await,
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
+            Command::Verify(verify) => verify.run().await,
             Command::Serve(serve) => serve.run().await,
             Command::Certs(certs) => certs.run(),
         }

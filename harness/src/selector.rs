@@ -87,6 +87,24 @@ impl Selector {
         Ok(Self { requirements })
     }
 
+    /// Labels that it picks; none where nothing need be there. A selector that contradicts itself picks nothing.
+    pub fn example(&self) -> Vec<(String, String)> {
+        let labels = self.requirements.iter().filter_map(|requirement| {
+            let value = match &requirement.operator {
+                Operator::In(values) => values.first()?.clone(),
+                Operator::Exists => "yes".to_owned(),
+                Operator::NotIn(_) | Operator::DoesNotExist => return None,
+            };
+            Some((requirement.key.clone(), value))
+        });
+        labels.collect()
+    }
+
+    /// Whether it has no requirement and picks everything.
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
     /// Whether every requirement holds for `labels`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
@@ -271,6 +289,23 @@ mod tests {
             &expression(json!({"key": "a", "operator": "Like"})),
             "matchExpressions[0].operator: \"Like\" is not one of In, NotIn, Exists, DoesNotExist",
         );
+    }
+
+    #[test]
+    fn the_example_is_picked() {
+        for selector in [
+            json!({}),
+            json!({"matchLabels": {"a": "b"}}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
+        ] {
+            let selector = Selector::parse(&selector).unwrap();
+            let labels = selector.example();
+            let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+            assert!(picks(&selector, &labels), "{selector:?}");
+        }
     }
 
     #[test]

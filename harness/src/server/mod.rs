@@ -29,6 +29,7 @@ mod scale;
 mod state;
 mod storage;
 mod strategy;
+mod surroundings;
 mod time_limit;
 mod update;
 
@@ -45,6 +46,7 @@ use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
+pub use self::surroundings::Surroundings;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
