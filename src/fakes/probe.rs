@@ -140,7 +140,8 @@ fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
     if !message.contains(&calling(&entry.name)) {
         return false;
     }
-    let is_out_of_reach = entry.transport.connection == Connection::Refused || !entry.client_config.is_empty();
+    let is_out_of_reach =
+        entry.transport.connection == Connection::Refused || !entry.client_config.is_empty();
     let is_reached = !NOT_REACHED.iter().any(|words| message.contains(words));
     is_out_of_reach || (entry.transport != Transport::default() && is_reached)
 }
