@@ -130,7 +130,10 @@ fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
     let stale =
         "name: stale, type: validating, behaviour: allow, certificate: expired, failurePolicy: Ignore";
 
-    let deployed = cluster.deploy(&fakes(NAME, &[labels, no, slow, stale]), &[]);
+    let closed =
+        "name: closed, type: validating, behaviour: allow, connection: refused, failurePolicy: Ignore";
+
+    let deployed = cluster.deploy(&fakes(NAME, &[labels, no, slow, stale, closed]), &[]);
     assert!(deployed.status.success());
     assert!(
         text(&deployed.stderr).contains("every webhook answers through the API server: labels.fakes.local, ")

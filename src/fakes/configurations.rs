@@ -53,21 +53,24 @@ impl Configurations<'_> {
     /// The configurations by which the probes of a `run` reach every webhook, whatever its rules are: the creation of a
     /// ConfigMap with the label [`probe_label`] in the fakes' own namespace calls one webhook, and nothing else does.
     pub(crate) fn of_probes(&self, run: &str) -> Vec<Value> {
+        let configurations = self.plan.configurations(|fake| self.client_config(fake));
+        let webhooks: Vec<&Value> =
+            configurations.iter().filter_map(|object| object["webhooks"].as_array()).flatten().collect();
+        let probe = |(index, fake): (usize, &PlannedFake)| {
+            let webhook = webhooks.iter().find(|webhook| webhook["name"] == fake.entry.name.as_str())?;
+            let seconds = fake.entry.fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS);
+            let mut probe = self.probe(&probe_label(run, index), &fake.entry.name);
+            probe["clientConfig"] = webhook["clientConfig"].clone();
+            probe["timeoutSeconds"] = json!(seconds);
+            probe["admissionReviewVersions"] = webhook["admissionReviewVersions"].clone();
+            Some(probe)
+        };
         [Kind::Mutating, Kind::Validating]
             .into_iter()
             .filter_map(|kind| {
                 let fakes = self.plan.fakes().enumerate().filter(|(_, fake)| fake.entry.kind == kind);
-                let entries: Vec<_> = fakes
-                    .map(|(index, fake)| {
-                        let fields = &fake.entry.fields;
-                        let mut entry = self.probe(&probe_label(run, index), &fake.entry.name);
-                        entry["clientConfig"] = self.client_config(fake);
-                        entry["timeoutSeconds"] = json!(fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS));
-                        entry["admissionReviewVersions"] = json!(fields.admission_review_versions);
-                        entry
-                    })
-                    .collect();
-                (!entries.is_empty()).then(|| self.probe_configuration(kind, &entries))
+                let probes: Vec<_> = fakes.filter_map(probe).collect();
+                (!probes.is_empty()).then(|| self.probe_configuration(kind, &probes))
             })
             .collect()
     }

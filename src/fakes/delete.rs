@@ -34,29 +34,8 @@ impl Delete {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let api = Api::new(self.cluster.connect().await?);
         let progress = Progress::new(Duration::from_secs(self.timeout));
-        let mut deleted = 0;
-        // Before what answers them goes.
-        for kind in [Kind::VALIDATING, Kind::MUTATING] {
-            deleted += self.delete_all(&api, &progress, kind).await?;
-        }
-        let path = Kind::NAMESPACE.path("", self.namespace.as_str());
-        match api.get(&path).await? {
-            Some(namespace) if self.namespace.owns(&namespace) => {
-                if namespace["metadata"]["deletionTimestamp"].is_null() {
-                    api.delete(&path).await?;
-                }
-                deleted += 1;
-                progress.tell(&format!("deleted Namespace {}", self.namespace.as_str()));
-            }
-            Some(_) => {
-                for kind in WORKLOAD {
-                    deleted += self.delete_all(&api, &progress, kind).await?;
-                }
-            }
-            None => {}
-        }
-        self.wait(&api, &progress, &path).await?;
-        if deleted == 0 {
+        let removal = Removal { api: &api, progress: &progress, namespace: &self.namespace };
+        if removal.remove().await? == 0 {
             progress
                 .tell(&format!("nothing to delete: no fakes are in namespace {}", self.namespace.as_str()));
         } else {
@@ -64,34 +43,78 @@ impl Delete {
         }
         Ok(ExitCode::Ok)
     }
+}
 
-    async fn delete_all(&self, api: &Api, progress: &Progress, kind: Kind) -> Result<usize, Failure> {
-        let found = self.found(api, kind).await?;
+/// Taking away what was deployed in a namespace.
+pub(crate) struct Removal<'a> {
+    /// The cluster.
+    pub(crate) api: &'a Api,
+    /// Who is told, and how long is waited.
+    pub(crate) progress: &'a Progress,
+    /// The namespace of the fakes.
+    pub(crate) namespace: &'a FakesNamespace,
+}
+
+impl Removal<'_> {
+    /// Deletes all of it and waits until it is gone. How many objects were there.
+    ///
+    /// # Errors
+    /// The cluster does not answer or refuses, or something does not go in time.
+    pub(crate) async fn remove(&self) -> Result<usize, Failure> {
+        let mut deleted = 0;
+        // Before what answers them goes.
+        for kind in [Kind::VALIDATING, Kind::MUTATING] {
+            deleted += self.delete_all(kind).await?;
+        }
+        let path = Kind::NAMESPACE.path("", self.namespace.as_str());
+        match self.api.get(&path).await? {
+            Some(namespace) if self.namespace.owns(&namespace) => {
+                if namespace["metadata"]["deletionTimestamp"].is_null() {
+                    self.api.delete(&path).await?;
+                }
+                deleted += 1;
+                self.progress.tell(&format!("deleted Namespace {}", self.namespace.as_str()));
+            }
+            Some(_) => {
+                for kind in WORKLOAD {
+                    deleted += self.delete_all(kind).await?;
+                }
+            }
+            None => {}
+        }
+        self.wait(&path).await?;
+        Ok(deleted)
+    }
+
+    async fn delete_all(&self, kind: Kind) -> Result<usize, Failure> {
+        let found = self.found(kind).await?;
         for object in &found {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            api.delete(&kind.path(self.namespace.as_str(), name)).await?;
-            progress.tell(&format!("deleted {} {name}", kind.name));
+            self.api.delete(&kind.path(self.namespace.as_str(), name)).await?;
+            self.progress.tell(&format!("deleted {} {name}", kind.name));
         }
         Ok(found.len())
     }
 
-    async fn found(&self, api: &Api, kind: Kind) -> Result<Vec<Value>, Failure> {
-        api.list(kind, self.namespace.as_str(), &self.namespace.label_selector()).await
+    async fn found(&self, kind: Kind) -> Result<Vec<Value>, Failure> {
+        self.api.list(kind, self.namespace.as_str(), &self.namespace.label_selector()).await
     }
 
-    async fn wait(&self, api: &Api, progress: &Progress, path: &str) -> Result<(), Failure> {
-        let waited = progress.until(async || {
-            let namespace = api.get(path).await?;
-            if namespace.is_some_and(|namespace| self.namespace.owns(&namespace)) {
-                return Ok(Look::Missing(format!("the namespace {} to go", self.namespace.as_str())));
-            }
-            for kind in [Kind::VALIDATING, Kind::MUTATING].into_iter().chain(WORKLOAD).chain(MADE_OF_IT) {
-                if !self.found(api, kind).await?.is_empty() {
-                    return Ok(Look::Missing(format!("every {} to go", kind.name)));
+    async fn wait(&self, path: &str) -> Result<(), Failure> {
+        let everything = [Kind::VALIDATING, Kind::MUTATING].into_iter().chain(WORKLOAD).chain(MADE_OF_IT);
+        self.progress
+            .until(async || {
+                let namespace = self.api.get(path).await?;
+                if namespace.is_some_and(|namespace| self.namespace.owns(&namespace)) {
+                    return Ok(Look::Missing(format!("Namespace {} to go", self.namespace.as_str())));
                 }
-            }
-            Ok(Look::Done(()))
-        });
-        waited.await
+                for kind in everything.clone() {
+                    if !self.found(kind).await?.is_empty() {
+                        return Ok(Look::Missing(format!("every {} to go", kind.name)));
+                    }
+                }
+                Ok(Look::Done(()))
+            })
+            .await
     }
 }

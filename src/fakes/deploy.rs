@@ -4,18 +4,16 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use certs::CertificateAuthority;
-use fake_webhooks::Token;
 use serde_json::{Value, json};
 
-use super::admin::{Admin, secret_text};
+use super::admin::Admin;
 use super::api::{Api, Kind};
 use super::configurations::Configurations;
-use super::manifests::{CA_CERTIFICATE, CA_KEY, FIRST_PORT, Manifests, Secrets, TOKEN};
+use super::install::{self, described};
+use super::manifests::{FIRST_PORT, Manifests, Secrets};
 use super::names::{FakesNamespace, NAME};
 use super::probe::Probes;
-use super::progress::{Look, Progress};
-use super::rollout::Rollout;
+use super::progress::Progress;
 use super::safety::{self, Allowances};
 use super::source::{FileArguments, Source};
 use crate::cluster_client::ClusterArguments;
@@ -94,7 +92,7 @@ impl Deploy {
     }
 
     fn print(&self, source: &Source) -> Result<(), Failure> {
-        let secrets = Secrets::new()?;
+        let secrets = install::new_secrets()?;
         let (manifests, configurations) = self.objects(source, &secrets);
         let mut objects = vec![manifests.namespace()];
         objects.extend(manifests.workload());
@@ -111,32 +109,20 @@ impl Deploy {
     async fn deploy(&self, source: &Source) -> Result<(), Failure> {
         let api = Api::new(self.cluster.connect().await?);
         let progress = Progress::new(Duration::from_secs(self.timeout));
-        let namespace = self.namespace.as_str();
-        let secret = api.get(&Kind::SECRET.path(namespace, NAME)).await?;
-        let secrets = secret.as_ref().and_then(Secrets::of_secret).map_or_else(Secrets::new, Ok)?;
+        let secrets = install::secrets(&api, &self.namespace).await?;
         let (manifests, configurations) = self.objects(source, &secrets);
         let wanted = configurations.of_files();
-        self.check_owners(&api, &manifests.workload(), &wanted).await?;
+        install::check_owners(&api, &self.namespace, &manifests.workload(), "choose another --namespace")
+            .await?;
+        install::check_owners(&api, &self.namespace, &wanted, "give the file another `name`").await?;
         for configuration in &wanted {
             api.apply_dry_run(configuration).await?;
         }
 
-        self.make_namespace(&api, &progress, &manifests.namespace()).await?;
         self.remove_other_configurations(&api, &progress, &wanted).await?;
-        let mut deployment = Value::Null;
-        for object in manifests.workload() {
-            let applied = api.apply(&object).await?;
-            progress.tell(&format!("applied {} {NAME}", object["kind"].as_str().unwrap_or_default()));
-            if object["kind"] == Kind::DEPLOYMENT.name {
-                deployment = applied;
-            }
-        }
-        Rollout::new(&api, &self.namespace, deployment).wait(&progress).await?;
-        progress.tell("the pod is ready");
-
-        let admin = Admin::new(&api, &self.namespace, &secrets.token);
+        let admin = install::install(&api, &progress, &manifests).await?;
         let probes = Probes::new(&api, &admin, configurations);
-        let proved = self.prove(&api, &progress, &probes, &admin, source, &wanted).await;
+        let proved = Self::prove(&api, &progress, &probes, &admin, source, &wanted).await;
         // Also after a failure, which is the one to tell.
         let removed = probes.remove().await;
         proved.and(removed)
@@ -144,7 +130,6 @@ impl Deploy {
 
     /// Proves that the webhooks answer, puts them in the API server's way, and waits until it heeds that.
     async fn prove(
-        &self,
         api: &Api,
         progress: &Progress,
         probes: &Probes<'_>,
@@ -152,13 +137,6 @@ impl Deploy {
         source: &Source,
         wanted: &[Value],
     ) -> Result<(), Failure> {
-        let service_answers = progress.until(async || {
-            Ok(match admin.is_healthy().await? {
-                Ok(()) => Look::Done(()),
-                Err(message) => Look::Missing(format!("the Service to answer: {message}")),
-            })
-        });
-        service_answers.await?;
         probes.wait_for_webhooks(progress).await?;
         let names: Vec<&str> = source.plan.fakes().map(|fake| fake.entry.name.as_str()).collect();
         progress.tell(&format!("every webhook answers through the API server: {}", names.join(", ")));
@@ -188,49 +166,6 @@ impl Deploy {
         (manifests, configurations)
     }
 
-    /// Objects that somebody else made stay as they are.
-    async fn check_owners(
-        &self,
-        api: &Api,
-        workload: &[Value],
-        configurations: &[Value],
-    ) -> Result<(), Failure> {
-        for object in workload.iter().chain(configurations) {
-            let found = api.get(&Kind::path_of(object)).await?;
-            if found.is_some_and(|found| !self.namespace.owns(&found)) {
-                let what = described(object);
-                let advice = if configurations.contains(object) {
-                    "give the file another `name`"
-                } else {
-                    "choose another --namespace"
-                };
-                return Err(Failure::usage(format!(
-                    "{what} is there and belongs to somebody else: {advice}"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes the namespace, unless somebody else did: theirs is used as it is, and is not deleted later.
-    async fn make_namespace(&self, api: &Api, progress: &Progress, manifest: &Value) -> Result<(), Failure> {
-        let path = Kind::path_of(manifest);
-        let waited = progress.until(async || match api.get(&path).await? {
-            Some(found) if !found["metadata"]["deletionTimestamp"].is_null() => {
-                Ok(Look::Missing("the namespace, which is being deleted".to_owned()))
-            }
-            found => Ok(Look::Done(found)),
-        });
-        let found = waited.await?;
-        if found.is_some_and(|found| !self.namespace.owns(&found)) {
-            progress.tell(&format!("{} is there and stays as it is", described(manifest)));
-            return Ok(());
-        }
-        api.apply(manifest).await?;
-        progress.tell(&format!("applied {}", described(manifest)));
-        Ok(())
-    }
-
     /// Configurations of an earlier deployment that no file speaks of any more.
     async fn remove_other_configurations(
         &self,
@@ -251,33 +186,4 @@ impl Deploy {
         }
         Ok(())
     }
-}
-
-impl Secrets {
-    /// A new authority and a new token.
-    fn new() -> Result<Self, Failure> {
-        let authority = CertificateAuthority::new("admit fakes CA").map_err(Failure::environment)?;
-        let token =
-            Token::random().ok_or_else(|| Failure::environment("the system has no random numbers"))?;
-        Ok(Self {
-            ca_certificate: authority.certificate_pem().to_owned(),
-            ca_key: authority.key_pem(),
-            token: token.as_str().to_owned(),
-        })
-    }
-
-    /// What a Secret holds; none if it cannot be used.
-    fn of_secret(secret: &Value) -> Option<Self> {
-        let [ca_certificate, ca_key, token] =
-            [CA_CERTIFICATE, CA_KEY, TOKEN].map(|key| secret_text(secret, key));
-        let secrets = Self { ca_certificate: ca_certificate?, ca_key: ca_key?, token: token? };
-        secrets.token.parse::<Token>().ok()?;
-        CertificateAuthority::from_pem(&secrets.ca_certificate, &secrets.ca_key).ok().map(|_| secrets)
-    }
-}
-
-/// Kind and name of an object.
-fn described(object: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
 }

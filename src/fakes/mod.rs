@@ -5,6 +5,7 @@ mod api;
 mod configurations;
 mod delete;
 mod deploy;
+mod install;
 mod journal;
 mod manifests;
 mod names;

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use fake_webhooks::{PlannedFake, Transport};
+use fake_webhooks::{Connection, PlannedFake, Transport};
 use futures::future::try_join_all;
 use http::Method;
 use serde_json::json;
@@ -135,10 +135,15 @@ impl<'a> Probes<'a> {
 
 /// Whether the failure is the one that the fake is for: no call can be received where no request can be sent.
 fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
+    let PlannedFake { entry, .. } = fake;
     let message = answer.message();
-    fake.entry.transport != Transport::default()
-        && message.contains(&calling(&fake.entry.name))
-        && !NOT_REACHED.iter().any(|words| message.contains(words))
+    if !message.contains(&calling(&entry.name)) {
+        return false;
+    }
+    let is_out_of_reach =
+        entry.transport.connection == Connection::Refused || !entry.client_config.is_empty();
+    let is_reached = !NOT_REACHED.iter().any(|words| message.contains(words));
+    is_out_of_reach || (entry.transport != Transport::default() && is_reached)
 }
 
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go and `webhook.ErrCallingWebhook`.
