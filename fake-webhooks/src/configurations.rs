@@ -10,7 +10,7 @@ use crate::fakes_file::{FakeEntry, Kind};
 pub(crate) struct Placed<'a> {
     pub(crate) entry: &'a FakeEntry,
     pub(crate) url: String,
-    pub(crate) ca_bundle: &'a str,
+    pub(crate) ca_bundle: String,
 }
 
 /// The configurations named `name`: one for the mutating and one for the validating webhooks, as far as there are any.
@@ -35,7 +35,7 @@ pub(crate) fn configurations(name: &str, webhooks: &[Placed<'_>]) -> Vec<Value> 
 fn entry(webhook: &Placed<'_>) -> Value {
     let mut entry = json!(webhook.entry.fields);
     entry["name"] = json!(webhook.entry.name);
-    let mut client_config = json!({"url": webhook.url, "caBundle": STANDARD.encode(webhook.ca_bundle)});
+    let mut client_config = json!({"url": webhook.url, "caBundle": STANDARD.encode(&webhook.ca_bundle)});
     json_patch::merge(&mut client_config, &Value::Object(webhook.entry.client_config.clone()));
     entry["clientConfig"] = client_config;
     entry

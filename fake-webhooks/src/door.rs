@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::RefusingPort;
 use crate::listener::Listener;
+use crate::{Certificate, RefusingPort, TlsError};
 
 /// Where a fake is reached.
 #[derive(Debug)]
@@ -19,6 +19,22 @@ impl Door {
         match self {
             Self::Open(listener) => listener.address(),
             Self::Shut(port) => port.address(),
+        }
+    }
+
+    /// What goes into the caBundle of those who call; none where nobody can.
+    pub(crate) fn ca_bundle(&self) -> Option<&str> {
+        match self {
+            Self::Open(listener) => Some(listener.tls().ca_bundle()),
+            Self::Shut(_) => None,
+        }
+    }
+
+    /// Shows another certificate from now on.
+    pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        match self {
+            Self::Open(listener) => listener.tls().rotate(certificate),
+            Self::Shut(_) => Ok(()),
         }
     }
 

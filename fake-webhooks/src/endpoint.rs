@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use crate::journal::Journal;
@@ -82,10 +82,17 @@ impl Endpoint {
                 response.extensions_mut().insert(CloseConnection);
                 response
             }
+            Answer::Bytes { after, script } => {
+                tokio::time::sleep(after).await;
+                call.answered = Answered::Bytes;
+                let mut response = Response::new(Body::empty());
+                response.extensions_mut().insert(script);
+                response
+            }
             Answer::Reply(reply) => {
                 tokio::time::sleep(reply.after).await;
                 call.answered = Answered::Sent { status: reply.status, summary: reply.summary.clone() };
-                response(reply)
+                response(reply, &host(&parts))
             }
         }
     }
@@ -142,10 +149,25 @@ fn received(parts: &http::request::Parts, body: Bytes) -> Entry {
     }
 }
 
-fn response(reply: Reply) -> Response {
+/// What the request was sent to.
+fn host(parts: &http::request::Parts) -> String {
+    let header = || parts.headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    parts.uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
+}
+
+/// `{host}` in a header stands for what the request was sent to.
+fn response(reply: Reply, host: &str) -> Response {
     let mut response = (reply.status, Body::from(reply.body)).into_response();
     let headers = response.headers_mut();
-    headers.extend(reply.headers);
+    for (name, value) in reply.headers {
+        let text = value.to_str().unwrap_or_default();
+        let value = if text.contains("{host}") {
+            HeaderValue::from_str(&text.replace("{host}", host)).unwrap_or(value)
+        } else {
+            value
+        };
+        headers.append(name, value);
+    }
     match HeaderValue::from_str(&reply.content_type) {
         Ok(value) if !value.is_empty() => headers.insert(CONTENT_TYPE, value),
         Ok(_) | Err(_) => headers.remove(CONTENT_TYPE),
@@ -154,7 +176,7 @@ fn response(reply: Reply) -> Response {
 }
 
 fn refusal(status: http::StatusCode, text: &str) -> Response {
-    response(Reply::text(status, text.to_owned(), text.to_owned()))
+    response(Reply::text(status, text.to_owned(), text.to_owned()), "")
 }
 
 /// A panic elsewhere leaves nothing half done here.

@@ -17,7 +17,7 @@ use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::log_line::log_line;
 use crate::server::Socket;
 use crate::tls::TlsError;
-use crate::{Limits, Observer, StartError, Transport};
+use crate::{Certificate, Limits, Observer, StartError, Transport};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -61,6 +61,7 @@ impl Fleet {
         }
         let authority =
             CertificateAuthority::new("admit test CA").map_err(TlsError::from).map_err(StartError::from)?;
+        let authority = Arc::new(authority);
         let mut fleet = Self { doors: Vec::new(), configurations: Vec::new() };
         let mut ports = Ports::default();
         for file in files {
@@ -79,10 +80,11 @@ impl Fleet {
                 let door = socket.serve(&authority, router(&webhooks, log)).await?;
                 let address = door.address();
                 log(&format!("listening on {address}: {transport}"));
+                let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
                 placed.extend(webhooks.into_iter().map(|entry| Placed {
                     entry,
                     url: format!("https://{}:{}{}", authority_part(&host), address.port(), entry.path),
-                    ca_bundle: authority.certificate_pem(),
+                    ca_bundle: ca_bundle.clone(),
                 }));
                 fleet.doors.push(door);
             }
@@ -96,6 +98,15 @@ impl Fleet {
     /// The configurations to apply, so that an API server calls the fakes.
     pub fn configurations(&self) -> &[Value] {
         &self.configurations
+    }
+
+    /// Shows another certificate in every TLS handshake from now on, on every port. Connections that are open stay, and
+    /// the configurations are those of before.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.doors.iter().try_for_each(|door| door.rotate(certificate))
     }
 
     /// Stops everything. Calls under way may end within half a second.

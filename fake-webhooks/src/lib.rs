@@ -8,10 +8,12 @@
 
 mod answer;
 mod behaviour;
+mod bytes_of;
 mod catalogue;
 mod certificate;
 mod command;
 mod configurations;
+mod connection;
 mod door;
 mod endpoint;
 mod fakes_file;
@@ -33,6 +35,7 @@ mod transport;
 // The public interface is:
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
+pub use bytes_of::{End, RawBytes, Script};
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use command::{Arguments, CommandError};
@@ -45,8 +48,8 @@ pub use fleet::{Fleet, FleetError, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
-    Sidecar, StatusCode, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat,
+    Sequence, Sidecar, StatusCode, Timeout, When,
 };
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};

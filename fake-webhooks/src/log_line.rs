@@ -20,6 +20,7 @@ pub(crate) fn log_line(webhook: &str, entry: &Entry) -> String {
         Answered::Pending => "no answer yet".to_owned(),
         Answered::Abandoned => "the caller gave up".to_owned(),
         Answered::Closed => "closed the connection".to_owned(),
+        Answered::Bytes => "bytes of its own".to_owned(),
         Answered::Sent { summary, .. } => summary.clone(),
     };
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.

@@ -11,7 +11,7 @@ use certs::{CertificateAuthority, InvalidName, Name};
 use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::listener::Listener;
-use crate::tls::{self, TlsError};
+use crate::tls::{Tls, TlsError};
 use crate::{Authority, Behaviour, Certificate, Connection, Entry, HttpVersions, RefusingPort, Transport};
 
 /// What to start: the behaviour, and how it is reached.
@@ -21,6 +21,8 @@ pub struct Fake {
     pub behaviour: Behaviour,
     /// Which certificate it shows.
     pub certificate: Certificate,
+    /// Which certificate it shows instead after the first handshake, if another.
+    pub rotate: Option<Certificate>,
     /// What a connection meets.
     pub connection: Connection,
     /// Who signs the certificate.
@@ -45,6 +47,7 @@ impl Default for Fake {
         Self {
             behaviour: Behaviour::default(),
             certificate: Certificate::default(),
+            rotate: None,
             connection: Connection::default(),
             authority: Authority::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -150,6 +153,13 @@ impl FakeWebhook {
     /// # Errors
     /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
+        let transport = Transport {
+            certificate: fake.certificate,
+            rotate: fake.rotate,
+            connection: fake.connection,
+            http: fake.http,
+        }
+        .for_behaviour(&fake.behaviour);
         let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
@@ -159,16 +169,13 @@ impl FakeWebhook {
         let socket = Socket {
             listen: fake.listen,
             remote_access: fake.remote_access,
-            transport: Transport {
-                certificate: fake.certificate,
-                connection: fake.connection,
-                http: fake.http,
-            },
+            transport,
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             connections: fake.limits.connections,
         };
         let door = socket.serve(&authority, router).await?;
-        Ok(Self { door, endpoint, ca_bundle: authority.certificate_pem().to_owned() })
+        let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
+        Ok(Self { door, endpoint, ca_bundle })
     }
 
     /// Where it listens.
@@ -187,7 +194,7 @@ impl FakeWebhook {
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }
 
-    /// The certificate of its authority as PEM.
+    /// What a caller is to trust, as PEM: the certificate of its authority, unless the certificate says otherwise.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
@@ -205,6 +212,15 @@ impl FakeWebhook {
     /// Does something else from the next call on, which counts as its first.
     pub fn set_behaviour(&self, behaviour: Behaviour) {
         self.endpoint.set_behaviour(behaviour);
+    }
+
+    /// Shows another certificate in every TLS handshake from now on. Connections that are open stay, and so does
+    /// [`FakeWebhook::ca_bundle`].
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.door.rotate(certificate)
     }
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
@@ -227,7 +243,7 @@ impl Socket {
     /// the one address that it listens on.
     pub(crate) async fn serve(
         mut self,
-        authority: &CertificateAuthority,
+        authority: &Arc<CertificateAuthority>,
         router: Router,
     ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
@@ -246,9 +262,8 @@ impl Socket {
         if self.transport.connection == Connection::Refused {
             return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
         }
-        let tls =
-            tls::configuration(authority, self.transport.certificate, &self.names, self.transport.http)?;
-        Listener::start(self.listen, tls, router, self.connections)
+        let tls = Tls::new(Arc::clone(authority), self.names, self.transport)?;
+        Listener::start(self.listen, self.transport.connection, tls, router, self.connections)
             .await
             .map(Door::Open)
             .map_err(cannot_listen)
