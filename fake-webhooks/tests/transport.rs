@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use certs::Defect;
@@ -29,7 +30,7 @@ fn told(error: &reqwest::Error) -> String {
     let mut text = format!("{error:?}");
     let mut cause = error.source();
     while let Some(deeper) = cause {
-        text = text + &format!(" / {deeper} / {deeper:?}");
+        let _ = write!(text, " / {deeper} / {deeper:?}");
         cause = deeper.source();
     }
     text
