@@ -82,10 +82,10 @@ impl CommandError {
     /// Whether an input is wrong, rather than the machine around it.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Read { .. }
-            | Self::File(_)
-            | Self::Start(FleetError::NoHost(_) | FleetError::SameName(_)) => true,
-            Self::Start(_) | Self::Write { .. } | Self::Print(_) | Self::Signals(_) => false,
+            Self::Read { .. } | Self::File(_) | Self::Start(FleetError::Plan(_)) => true,
+            Self::Start(FleetError::Start(_)) | Self::Write { .. } | Self::Print(_) | Self::Signals(_) => {
+                false
+            }
         }
     }
 }

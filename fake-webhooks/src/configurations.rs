@@ -6,20 +6,17 @@ use serde_json::{Value, json};
 
 use crate::fakes_file::{FakeEntry, Kind};
 
-/// One webhook with the address that it got.
-pub(crate) struct Placed<'a> {
-    pub(crate) entry: &'a FakeEntry,
-    pub(crate) url: String,
-    pub(crate) ca_bundle: String,
-}
-
-/// The configurations named `name`: one for the mutating and one for the validating webhooks, as far as there are any.
-pub(crate) fn configurations(name: &str, webhooks: &[Placed<'_>]) -> Vec<Value> {
+/// The configurations named `name`, of webhooks with their `clientConfig`s: one for the mutating and one for the
+/// validating webhooks, as far as there are any.
+pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Vec<Value> {
     [(Kind::Mutating, "MutatingWebhookConfiguration"), (Kind::Validating, "ValidatingWebhookConfiguration")]
         .into_iter()
         .filter_map(|(kind, api_kind)| {
-            let entries: Vec<_> =
-                webhooks.iter().filter(|webhook| webhook.entry.kind == kind).map(entry).collect();
+            let entries: Vec<_> = webhooks
+                .iter()
+                .filter(|(webhook, _)| webhook.kind == kind)
+                .map(|(webhook, client_config)| entry(webhook, client_config))
+                .collect();
             (!entries.is_empty()).then(|| {
                 json!({
                     "apiVersion": "admissionregistration.k8s.io/v1",
@@ -32,11 +29,16 @@ pub(crate) fn configurations(name: &str, webhooks: &[Placed<'_>]) -> Vec<Value> 
         .collect()
 }
 
-fn entry(webhook: &Placed<'_>) -> Value {
-    let mut entry = json!(webhook.entry.fields);
-    entry["name"] = json!(webhook.entry.name);
-    let mut client_config = json!({"url": webhook.url, "caBundle": STANDARD.encode(&webhook.ca_bundle)});
-    json_patch::merge(&mut client_config, &Value::Object(webhook.entry.client_config.clone()));
+/// A `clientConfig` for a webhook that is called by URL.
+pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
+    json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
+}
+
+fn entry(webhook: &FakeEntry, client_config: &Value) -> Value {
+    let mut entry = json!(webhook.fields);
+    entry["name"] = json!(webhook.name);
+    let mut client_config = client_config.clone();
+    json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
     entry["clientConfig"] = client_config;
     entry
 }

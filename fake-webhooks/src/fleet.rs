@@ -1,7 +1,7 @@
 //! All fakes of some files, running.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,14 +10,15 @@ use axum::response::{IntoResponse, Response};
 use certs::{CertificateAuthority, Name};
 use serde_json::Value;
 
-use crate::configurations::{Placed, configurations};
+use crate::configurations::by_url;
 use crate::door::Door;
 use crate::endpoint::Endpoint;
 use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::log_line::log_line;
+use crate::plan::{Plan, PlanError};
 use crate::server::Socket;
 use crate::tls::TlsError;
-use crate::{Certificate, Limits, Observer, StartError, Transport};
+use crate::{Certificate, Limits, Observer, StartError};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -33,66 +34,46 @@ pub struct Fleet {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// A URL needs a host.
-    #[error(
-        "it listens on {0}, which is no address to call: say with `host` or `--host` under which name or address it is reached"
-    )]
-    NoHost(IpAddr),
-    /// Applied one after the other, the second would replace the first.
-    #[error("two files have configurations named `{0}`: give one of them another `name`")]
-    SameName(String),
-    /// There are more transports than ports.
-    #[error("there is no port after 65535 for a further certificate or connection")]
-    NoPort,
+    /// The files cannot be served together.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A fake could not start.
     #[error(transparent)]
     Start(#[from] StartError),
 }
 
 impl Fleet {
-    /// Starts everything in `files`. All with an equal [`Transport`] share a port.
+    /// Starts everything in `files`, as [`Plan`] places it.
     ///
     /// # Errors
-    /// An address is taken, not allowed or cannot be called.
+    /// The files contradict each other, or an address is taken, not allowed or cannot be called.
     pub async fn start(files: &[FakesFile], log: &Log) -> Result<Self, FleetError> {
-        let mut names = BTreeSet::new();
-        if let Some(file) = files.iter().find(|file| !names.insert(&file.name)) {
-            return Err(FleetError::SameName(file.name.clone()));
-        }
+        let plan = Plan::new(files)?;
         let authority =
             CertificateAuthority::new("admit test CA").map_err(TlsError::from).map_err(StartError::from)?;
         let authority = Arc::new(authority);
-        let mut fleet = Self { doors: Vec::new(), configurations: Vec::new() };
-        let mut ports = Ports::default();
-        for file in files {
-            let host = host(file)?;
-            let mut placed = Vec::new();
-            for transport in transports(&file.webhooks) {
-                let webhooks: Vec<_> =
-                    file.webhooks.iter().filter(|webhook| webhook.transport == transport).collect();
-                let socket = Socket {
-                    listen: ports.next(file.listen)?,
-                    remote_access: file.remote_access,
-                    transport,
-                    names: vec![host.clone()],
-                    connections: Limits::default().connections,
-                };
-                let door = socket.serve(&authority, router(&webhooks, log)).await?;
-                let address = door.address();
-                log(&format!("listening on {address}: {transport}"));
-                let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
-                placed.extend(webhooks.into_iter().map(|entry| Placed {
-                    entry,
-                    url: format!("https://{}:{}{}", authority_part(&host), address.port(), entry.path),
-                    ca_bundle: ca_bundle.clone(),
-                }));
-                fleet.doors.push(door);
-            }
-            // The order of the file is the order in which mutating webhooks are called.
-            placed.sort_by_key(|placed| file.webhooks.iter().position(|entry| entry == placed.entry));
-            fleet.configurations.extend(configurations(&file.name, &placed));
+        let mut doors = Vec::new();
+        for (index, planned) in plan.listeners().iter().enumerate() {
+            let webhooks: Vec<_> =
+                plan.fakes().filter(|fake| fake.listener == index).map(|fake| &fake.entry).collect();
+            let socket = Socket {
+                listen: planned.listen,
+                remote_access: planned.remote_access,
+                transport: planned.transport,
+                names: vec![planned.host.clone()],
+                connections: Limits::default().connections,
+            };
+            let door = socket.serve(&authority, router(&webhooks, log)).await?;
+            log(&format!("listening on {}: {}", door.address(), planned.transport));
+            doors.push((authority_part(&planned.host, door.address().port()), door));
         }
-        Ok(fleet)
+        let configurations = plan.configurations(|fake| {
+            let (host, door) = &doors[fake.listener];
+            let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem());
+            by_url(&format!("https://{host}{}", fake.entry.path), ca_bundle)
+        });
+        let doors = doors.into_iter().map(|(_, door)| door).collect();
+        Ok(Self { doors, configurations })
     }
 
     /// The configurations to apply, so that an API server calls the fakes.
@@ -115,43 +96,11 @@ impl Fleet {
     }
 }
 
-/// The ports that were asked for: a second listener on the same one gets the port after it.
-#[derive(Default)]
-struct Ports(BTreeMap<SocketAddr, u16>);
-
-impl Ports {
-    fn next(&mut self, wanted: SocketAddr) -> Result<SocketAddr, FleetError> {
-        let taken = self.0.entry(wanted).or_default();
-        let port = if wanted.port() == 0 { Some(0) } else { wanted.port().checked_add(*taken) };
-        *taken += 1;
-        Ok(SocketAddr::new(wanted.ip(), port.ok_or(FleetError::NoPort)?))
-    }
-}
-
-fn host(file: &FakesFile) -> Result<Name, FleetError> {
-    let ip = file.listen.ip();
-    match &file.host {
-        Some(host) => Ok(host.clone()),
-        None if ip.is_unspecified() => Err(FleetError::NoHost(ip)),
-        None => Ok(ip.into()),
-    }
-}
-
-/// The transports in the order in which they first appear.
-fn transports(webhooks: &[FakeEntry]) -> Vec<Transport> {
-    let mut transports = Vec::new();
-    for webhook in webhooks {
-        if !transports.contains(&webhook.transport) {
-            transports.push(webhook.transport);
-        }
-    }
-    transports
-}
-
-fn authority_part(host: &Name) -> String {
+/// Host and port as they stand in a URL.
+fn authority_part(host: &Name, port: u16) -> String {
     match host {
-        Name::Ip(IpAddr::V6(ip)) => format!("[{ip}]"),
-        Name::Ip(IpAddr::V4(_)) | Name::Dns(_) => host.to_string(),
+        Name::Ip(ip) => SocketAddr::new(*ip, port).to_string(),
+        Name::Dns(_) => format!("{host}:{port}"),
     }
 }
 

@@ -26,6 +26,7 @@ mod log_line;
 mod misanswer;
 mod mutation;
 mod parameters;
+mod plan;
 mod raw;
 mod refusing_port;
 mod server;
@@ -51,6 +52,7 @@ pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat,
     Sequence, Sidecar, StatusCode, Timeout, When,
 };
+pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;
 pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
 pub use tls::TlsError;

@@ -1,0 +1,210 @@
+//! Which fakes share a port, and which port that is: a function of the files alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+
+use certs::Name;
+use serde_json::Value;
+
+use crate::configurations::configurations;
+use crate::fakes_file::{FakeEntry, FakesFile};
+use crate::{RemoteAccess, Transport};
+
+/// Where the fakes of some files are served: what a fleet starts, and what the manifests of a cluster say about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    listeners: Vec<PlannedListener>,
+    files: Vec<PlannedFile>,
+}
+
+/// One port, and all that callers of it have in common.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedListener {
+    /// Where it listens. Port 0 is one that is free when it starts.
+    pub listen: SocketAddr,
+    /// Whether `listen` may be an address that other machines reach.
+    pub remote_access: RemoteAccess,
+    /// Under which name or address its callers reach it.
+    pub host: Name,
+    /// What a connection meets before a request is read.
+    pub transport: Transport,
+}
+
+/// One fake with its place.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedFake {
+    /// What the file says of it.
+    pub entry: FakeEntry,
+    /// Which of [`Plan::listeners`] serves it.
+    pub listener: usize,
+}
+
+/// The fakes of a file, in its order.
+#[derive(Clone, Debug, PartialEq)]
+struct PlannedFile {
+    name: String,
+    fakes: Vec<PlannedFake>,
+}
+
+/// Why some files cannot be served together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A URL needs a host.
+    #[error(
+        "it listens on {0}, which is no address to call: say with `host` or `--host` under which name or address it is reached"
+    )]
+    NoHost(IpAddr),
+    /// Applied one after the other, the second would replace the first.
+    #[error("two files have configurations named `{0}`: give one of them another `name`")]
+    SameName(String),
+    /// A running fake is steered by its name.
+    #[error("two files have a webhook named `{0}`: give one of them another `name`")]
+    SameWebhook(String),
+    /// There are more listeners than ports.
+    #[error("there is no port after 65535 for a further certificate or connection")]
+    NoPort,
+}
+
+impl Plan {
+    /// Places everything in `files`. The fakes of a file with an equal [`Transport`] share a port; the first
+    /// listener of an address has the port that was asked for, each further one the port after it.
+    ///
+    /// # Errors
+    /// Two files contradict each other, or one listens on an address that nobody can call and says no host.
+    pub fn new(files: &[FakesFile]) -> Result<Self, PlanError> {
+        let (mut names, mut webhooks) = (BTreeSet::new(), BTreeSet::new());
+        if let Some(file) = files.iter().find(|file| !names.insert(&file.name)) {
+            return Err(PlanError::SameName(file.name.clone()));
+        }
+        let mut entries = files.iter().flat_map(|file| &file.webhooks);
+        if let Some(entry) = entries.find(|entry| !webhooks.insert(&entry.name)) {
+            return Err(PlanError::SameWebhook(entry.name.clone()));
+        }
+        let mut plan = Self { listeners: Vec::new(), files: Vec::new() };
+        let mut ports = Ports::default();
+        for file in files {
+            plan.add(file, &mut ports)?;
+        }
+        Ok(plan)
+    }
+
+    fn add(&mut self, file: &FakesFile, ports: &mut Ports) -> Result<(), PlanError> {
+        let host = host(file)?;
+        let first = self.listeners.len();
+        let mut fakes = Vec::new();
+        for entry in &file.webhooks {
+            let shared = self.listeners.iter().skip(first).position(|it| it.transport == entry.transport);
+            let listener = if let Some(index) = shared {
+                first + index
+            } else {
+                self.listeners.push(PlannedListener {
+                    listen: ports.next(file.listen)?,
+                    remote_access: file.remote_access,
+                    host: host.clone(),
+                    transport: entry.transport,
+                });
+                self.listeners.len() - 1
+            };
+            fakes.push(PlannedFake { entry: entry.clone(), listener });
+        }
+        self.files.push(PlannedFile { name: file.name.clone(), fakes });
+        Ok(())
+    }
+
+    /// The ports to serve, in the order in which the files first need them.
+    pub fn listeners(&self) -> &[PlannedListener] {
+        &self.listeners
+    }
+
+    /// The fakes of all files, in their order.
+    pub fn fakes(&self) -> impl Iterator<Item = &PlannedFake> {
+        self.files.iter().flat_map(|file| &file.fakes)
+    }
+
+    /// The webhook configurations of all files. `client_config` says how an API server reaches a fake; the order of a
+    /// file is the order in which its mutating webhooks are called.
+    pub fn configurations(&self, mut client_config: impl FnMut(&PlannedFake) -> Value) -> Vec<Value> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            let placed: Vec<_> = file.fakes.iter().map(|fake| (&fake.entry, client_config(fake))).collect();
+            all.extend(configurations(&file.name, &placed));
+        }
+        all
+    }
+}
+
+/// Under which name or address the fakes of a file are reached.
+///
+/// # Errors
+/// The file does not say, and it listens on all addresses.
+pub(crate) fn host(file: &FakesFile) -> Result<Name, PlanError> {
+    let ip = file.listen.ip();
+    match &file.host {
+        Some(host) => Ok(host.clone()),
+        None if ip.is_unspecified() => Err(PlanError::NoHost(ip)),
+        None => Ok(ip.into()),
+    }
+}
+
+/// The addresses that were asked for, with the number of listeners that each has already.
+#[derive(Default)]
+struct Ports(BTreeMap<SocketAddr, u16>);
+
+impl Ports {
+    fn next(&mut self, wanted: SocketAddr) -> Result<SocketAddr, PlanError> {
+        let taken = self.0.entry(wanted).or_default();
+        let port = if wanted.port() == 0 { Some(0) } else { wanted.port().checked_add(*taken) };
+        *taken += 1;
+        Ok(SocketAddr::new(wanted.ip(), port.ok_or(PlanError::NoPort)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn file(name: &str, listen: &str, webhooks: &str) -> FakesFile {
+        let text = format!("version: 1\nname: {name}\nlisten: {listen}\nwebhooks:\n{webhooks}");
+        FakesFile::parse(&text, "fakes.yaml").unwrap()
+    }
+
+    fn webhook(name: &str, certificate: &str) -> String {
+        format!("- {{name: {name}, type: validating, behaviour: allow, certificate: {certificate}}}\n")
+    }
+
+    #[test]
+    fn fakes_of_a_file_with_the_same_certificate_share_a_port() {
+        let webhooks = [webhook("a", "valid"), webhook("b", "expired"), webhook("c", "valid")].concat();
+        let files = [
+            file("one", "127.0.0.1:8443", &webhooks),
+            file("two", "127.0.0.1:8443", &webhook("d", "valid")),
+            file("three", "127.0.0.1:0", &webhook("e", "valid")),
+        ];
+        let plan = Plan::new(&files).unwrap();
+        let ports: Vec<_> = plan.listeners().iter().map(|listener| listener.listen.port()).collect();
+        assert_eq!(ports, [8443, 8444, 8445, 0]);
+        let listeners: Vec<_> = plan.fakes().map(|fake| fake.listener).collect();
+        assert_eq!(listeners, [0, 1, 0, 2, 3]);
+        let configurations = plan.configurations(|fake| json!({"listener": fake.listener}));
+        assert_eq!(configurations[0]["webhooks"][1]["clientConfig"], json!({"listener": 1}));
+        assert_eq!(configurations[2]["webhooks"][0]["name"], "e.fakes.local");
+    }
+
+    #[test]
+    fn what_cannot_be_served_together_is_named() {
+        let one = file("one", "127.0.0.1:0", &webhook("a", "valid"));
+        let check = |files: &[FakesFile], expected: PlanError| assert_eq!(Plan::new(files), Err(expected));
+        check(&[one.clone(), one.clone()], PlanError::SameName("one".to_owned()));
+        let other = FakesFile { name: "other".to_owned(), ..one.clone() };
+        check(&[one, other], PlanError::SameWebhook("a.fakes.local".to_owned()));
+        let everywhere = file("one", "0.0.0.0:0", &webhook("a", "valid"));
+        check(&[everywhere], PlanError::NoHost("0.0.0.0".parse().unwrap()));
+        let webhooks = [webhook("a", "valid"), webhook("b", "expired")].concat();
+        check(&[file("one", "127.0.0.1:65535", &webhooks)], PlanError::NoPort);
+    }
+}
