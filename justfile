@@ -22,9 +22,9 @@ compare:
 discovery:
     harness/tools/discovery.sh
 
-# Writes harness/src/server/protobuf/messages.json from upstream's Go types. Needs Go.
-protobuf:
-    harness/tools/protobuf.sh
+# Writes harness/src/schema/messages.json from upstream's Go types. Needs Go.
+messages:
+    harness/tools/messages.sh
 
 # The figures of the README: size, start-up and memory of the release binary.
 measure:
@@ -41,3 +41,19 @@ record GLOB="*":
 # Which statements of tests/behaviours.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage
+
+# Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
+differential *ARGS:
+    cargo run --quiet -p tests -- differential {{ARGS}}
+
+# The image of the fakes, for `admit fakes deploy`. Needs docker, or CONTAINER_TOOL=podman; no network.
+image *TAG:
+    fake-webhooks/image.sh {{TAG}}
+
+# The image under Docker.
+containers: image
+    cargo test --features containers --test containers -- --nocapture
+
+# Fakes in a cluster for tests: the kubeconfig, as of `kind get kubeconfig`. The image must be on its nodes.
+cluster KUBECONFIG:
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster -- --nocapture

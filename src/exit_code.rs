@@ -9,16 +9,19 @@ use std::future::Future;
 pub enum ExitCode {
     /// All that was asked for holds.
     Ok = 0,
-    /// A scenario failed.
+    /// A scenario failed, a request that was reviewed is denied, or a check found something.
     Failed = 1,
     /// The command line, a feature or another input file cannot be understood. (clap exits with 2 too.)
     Usage = 2,
-    /// Something around the command is not as it must be: a port, a cluster, KUBEBUILDER_ASSETS.
+    /// Something around the command is not as it must be: a port, a cluster, KUBEBUILDER_ASSETS; a webhook that gave no
+    /// valid answer where that decided.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
     /// Scenarios failed, all of them because admit does not imitate something that kube-apiserver can do.
     Unsupported = 5,
+    /// Nothing was found, but something that should have been checked could not be.
+    NotChecked = 6,
     /// SIGINT or SIGTERM came before the end; what a shell says of a command that SIGINT ended.
     Interrupted = 130,
 }
@@ -27,11 +30,12 @@ pub enum ExitCode {
 pub(crate) const TABLE: &str = "\
 Exit status:
     0  all that was asked for holds
-    1  a scenario failed
+    1  a scenario failed, a request is denied, or a check found something
     2  the command line or an input file cannot be understood
-    3  a port, a cluster or KUBEBUILDER_ASSETS is not as it must be
+    3  a port, a cluster, KUBEBUILDER_ASSETS or the answer of a webhook is not as it must be
     4  nothing was selected to run
     5  all that failed did so because admit does not imitate it
+    6  nothing was found, but not all could be checked
   130  stopped by SIGINT or SIGTERM";
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -57,6 +61,11 @@ impl Failure {
     /// A failure of the surroundings: says what to do.
     pub fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
+    }
+
+    /// admit does not imitate what an input asks for.
+    pub fn unsupported(message: impl fmt::Display) -> Self {
+        Self { code: ExitCode::Unsupported, message: message.to_string() }
     }
 
     /// There is nothing to run.

@@ -1,13 +1,17 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
 mod certs;
+mod cluster_client;
+mod documents;
 pub mod exit_code;
 mod fakes;
+mod review;
 mod run;
 mod serve;
 mod service_map;
 mod steps;
 pub mod target;
+mod verify;
 
 use clap::{Parser, Subcommand};
 
@@ -35,8 +39,10 @@ enum Colour {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::Run),
+    Review(review::Review),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
+    Verify(verify::Verify),
     Serve(serve::Serve),
     Certs(certs::Certs),
 }
@@ -53,8 +59,10 @@ pub fn main() -> std::process::ExitCode {
     let outcome = exit_code::with_runtime(async {
         match admit.command {
             Command::Run(run) => run.run().await,
+            Command::Review(review) => review.run().await,
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
+            Command::Verify(verify) => verify.run().await,
             Command::Serve(serve) => serve.run().await,
             Command::Certs(certs) => certs.run(),
         }

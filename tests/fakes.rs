@@ -168,6 +168,8 @@ fn what_is_wrong_is_named_with_its_file_and_status() {
     refused(&["-f", "no-such.yaml"], 2, &["no-such.yaml", "No such file"]);
     let typo = path("typo.yaml", &TWO.replace("always-mutate", "always-mutat"));
     refused(&["-f", &typo], 2, &["typo.yaml:5:", "always-mutat", "non-idempotent"]);
+    let empty = path("empty.yaml", "version: 1\nwebhooks: []\n");
+    refused(&["-f", &empty], 2, &["empty.yaml", "`webhooks` is empty", "--admin"]);
     let good = path("good.yaml", TWO);
     refused(&["-f", &good, "--listen", "0.0.0.0:0"], 2, &["--host"]);
     refused(&["-f", &good, "--listen", "0.0.0.0:0", "--host", "a.b"], 3, &["loopback", "--allow-remote"]);

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first four are values and words that everything may use; `server` is the API server around the dispatcher.
-const HARNESS_LAYERS: [&str; 26] = [
+/// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
+/// `verify` judges webhooks with both.
+const HARNESS_LAYERS: [&str; 27] = [
     "status",
     "names",
     "quoting",
     "quantity",
     "selector",
     "attributes",
+    "schema",
     "config",
     "cluster_state",
     "equality",
@@ -36,6 +38,7 @@ const HARNESS_LAYERS: [&str; 26] = [
     "dispatcher",
     "server",
     "chain",
+    "verify",
 ];
 
 const LONGEST_FILE: usize = 500;

@@ -11,7 +11,7 @@ use time::{Duration, OffsetDateTime};
 
 use crate::{Defect, Name};
 
-/// A certificate authority for tests. Its key (P-256) never leaves the memory.
+/// A certificate authority for tests. Its key (P-256) leaves the memory only by [`CertificateAuthority::key_pem`].
 pub struct CertificateAuthority {
     common_name: String,
     certificate_pem: String,
@@ -45,6 +45,15 @@ pub enum Error {
     /// An RSA key or a signature with it could not be made.
     #[error("cannot make an RSA key: {0}")]
     Rsa(#[from] rsa::Error),
+    /// What should be an authority's certificate is none.
+    #[error("this is no certificate of an authority in PEM: {0}")]
+    NotAnAuthority(String),
+    /// What should be an authority's key is none.
+    #[error("this is no private key in PEM: {0}")]
+    NotAKey(rcgen::Error),
+    /// The certificate is for another key.
+    #[error("the private key does not belong to the certificate")]
+    OtherKey,
     /// The key or the signature could not be made.
     #[error("cannot make a certificate: {0}")]
     Generation(#[from] rcgen::Error),
@@ -82,6 +91,33 @@ impl CertificateAuthority {
     /// Who signs.
     pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
         &self.issuer
+    }
+
+    /// Takes up an authority that was made before, such as one that a cluster keeps in a Secret.
+    ///
+    /// # Errors
+    /// One of the two is not what it should be, the certificate may not sign others, or they do not belong together.
+    pub fn from_pem(certificate_pem: &str, key_pem: &str) -> Result<Self, Error> {
+        let not_an_authority = |error: String| Error::NotAnAuthority(error);
+        let (_, pem) = x509_parser::pem::parse_x509_pem(certificate_pem.as_bytes())
+            .map_err(|error| not_an_authority(error.to_string()))?;
+        let certificate = pem.parse_x509().map_err(|error| not_an_authority(error.to_string()))?;
+        if !certificate.is_ca() {
+            return Err(not_an_authority("its basic constraints do not allow it to sign".to_owned()));
+        }
+        let key = KeyPair::from_pem(key_pem).map_err(Error::NotAKey)?;
+        if certificate.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
+            return Err(Error::OtherKey);
+        }
+        let common_name = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+        let common_name = common_name.unwrap_or_default().to_owned();
+        let issuer = Issuer::from_ca_cert_pem(certificate_pem, key)?;
+        Ok(Self { common_name, certificate_pem: certificate_pem.to_owned(), issuer })
+    }
+
+    /// The authority's private key as PEM (PKCS #8), for whoever has to take it up again. It is a secret.
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// The authority's own certificate as PEM: what goes, base64-encoded, into a `caBundle`.

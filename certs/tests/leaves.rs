@@ -210,3 +210,25 @@ fn nothing_is_issued_for_nobody_or_under_a_name_that_is_too_long() {
     assert!(matches!(authority().issue(&[]), Err(Error::NoNames)));
     assert!(matches!(CertificateAuthority::new(&"x".repeat(65)), Err(Error::CommonNameTooLong(_))));
 }
+
+#[test]
+fn an_authority_that_is_taken_up_again_signs_for_those_who_trust_it() {
+    let first = authority();
+    let again = CertificateAuthority::from_pem(first.certificate_pem(), &first.key_pem()).unwrap();
+    assert_eq!(again.certificate_pem(), first.certificate_pem());
+    let leaf = again.issue(&names(&["localhost"])).unwrap();
+    assert_eq!(verify(&first, &leaf, "localhost"), Ok(()));
+}
+
+#[test]
+fn what_is_no_authority_is_not_taken_up() {
+    let one = authority();
+    let leaf = one.issue(&names(&["localhost"])).unwrap();
+    let message = |certificate: &str, key: &str| {
+        CertificateAuthority::from_pem(certificate, key).unwrap_err().to_string()
+    };
+    assert!(message("nothing", &one.key_pem()).starts_with("this is no certificate of an authority"));
+    assert!(message(&leaf.certificate_pem, &leaf.key_pem).contains("basic constraints"));
+    assert!(message(one.certificate_pem(), "nothing").starts_with("this is no private key"));
+    assert!(message(one.certificate_pem(), &authority().key_pem()).contains("does not belong"));
+}

@@ -10,9 +10,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::bytes_of::{Script, script};
+use crate::condition::holds;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
-use crate::{Behaviour, Hang, Timeout, mutation};
+use crate::{Behaviour, Circumstances, Hang, Leak, MixUp, Timeout, Write, changed, mutation};
 
 /// What happens to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,29 +53,113 @@ pub struct Reply {
     pub summary: String,
 }
 
-/// What `behaviour` answers to `review` on the `nth` call (counted from 0).
+/// What a fake does on one call: its answer, and what else stays of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Act {
+    /// What is answered.
+    pub answer: Answer,
+    /// What is done before, in this order.
+    pub effects: Vec<Effect>,
+}
+
+/// What a call leaves behind. The one who sends the answers has to do it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// One more side effect is counted, and the request is sent if there is one.
+    SideEffect(Option<Write>),
+    /// So many bytes are kept, until there are `most`.
+    Leak {
+        /// How many for this call.
+        bytes: u32,
+        /// How many for all calls.
+        most: u32,
+    },
+}
+
+/// What `behaviour` answers to `review` on the `nth` call (counted from 0), if that call comes alone and its object was
+/// never seen before.
 pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
+    act(behaviour, &Circumstances::of_call(nth), review).answer
+}
+
+/// What `behaviour` does with `review`: always the same in equal circumstances.
+pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
+    let only = |answer| Act { answer, effects: Vec::new() };
     match behaviour {
-        Behaviour::Sequence(sequence) => answer(sequence.behaviour(nth), sequence.within(nth), review),
-        Behaviour::Timeout(timeout) => hang(timeout, nth, review),
-        Behaviour::BadResponse(bad) => misanswer(*bad, review),
-        Behaviour::Raw(response) => Answer::Reply(raw(response, review)),
-        Behaviour::Bytes(bytes) => Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) },
-        Behaviour::When(when) if mutation::holds(&when.condition, object(review)) => {
-            answer(&when.then, nth, review)
+        Behaviour::Sequence(sequence) => {
+            act(sequence.behaviour(at.nth), &at.numbered(sequence.within(at.nth)), review)
         }
-        Behaviour::When(when) => answer(&when.otherwise, nth, review),
+        Behaviour::Cycle(cycle) => {
+            let (behaviour, round) = cycle.behaviour(at.nth);
+            act(behaviour, &at.numbered(round), review)
+        }
+        Behaviour::First(first) => match at.nth.checked_sub(first.calls) {
+            None => act(&first.of, at, review),
+            Some(after) => act(&first.then, &at.numbered(after), review),
+        },
+        Behaviour::Rate(rate) => act(rate.behaviour(at.nth), at, review),
+        Behaviour::When(when) if holds(&when.condition, at, review) => act(&when.then, at, review),
+        Behaviour::When(when) => act(&when.otherwise, at, review),
+        Behaviour::Timeout(Timeout { hang: Hang::Forever, .. }) => only(Answer::Never),
+        Behaviour::Timeout(Timeout { hang: Hang::For(time), then }) => act(then, at, review).after(*time),
+        Behaviour::Delay(delay) => act(&delay.then, at, review).after(delay.of_call(at.nth)),
+        Behaviour::SideEffect(effect) => {
+            let write = effect.write.as_ref().map(|write| write.filled(at, review));
+            act(&effect.then, at, review).with(Effect::SideEffect(write))
+        }
+        Behaviour::Leak(Leak { bytes, most, then }) => {
+            act(then, at, review).with(Effect::Leak { bytes: *bytes, most: *most })
+        }
+        Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
+        Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
+        Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
+        Behaviour::Bytes(bytes) => {
+            only(Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) })
+        }
         Behaviour::Allow(_)
         | Behaviour::Deny(_)
         | Behaviour::Patch(_)
         | Behaviour::AlwaysMutate(_)
         | Behaviour::NonIdempotent(_)
         | Behaviour::Sidecar(_)
-        | Behaviour::ContainerEnv(_) => match Question::read(review) {
-            Ok(question) => review_answer(behaviour, &question, review),
+        | Behaviour::ContainerEnv(_)
+        | Behaviour::Mutate(_) => only(match Question::read(review) {
+            Ok(question) => review_answer(behaviour, &question, at, review),
             Err(fault) => Answer::Reply(Reply::not_a_review(&fault)),
-        },
+        }),
     }
+}
+
+impl Act {
+    fn with(mut self, effect: Effect) -> Self {
+        self.effects.push(effect);
+        self
+    }
+
+    fn after(self, time: Duration) -> Self {
+        let answer = match self.answer {
+            Answer::Never => Answer::Never,
+            Answer::Closed { after } => Answer::Closed { after: after.saturating_add(time) },
+            Answer::Bytes { after, script } => Answer::Bytes { after: after.saturating_add(time), script },
+            Answer::Reply(reply) => {
+                let summary = format!("{} after {time:?}", reply.summary);
+                Answer::Reply(Reply { after: reply.after.saturating_add(time), summary, ..reply })
+            }
+        };
+        Self { answer, ..self }
+    }
+}
+
+fn mixed_up(mix_up: &MixUp, at: &Circumstances, review: &Value) -> Act {
+    let Some(uid) = &at.other_uid else {
+        return act(&mix_up.then, at, review).after(mix_up.hold.duration());
+    };
+    let mut other = review.clone();
+    if other["request"].is_object() {
+        other["request"]["uid"] = json!(uid);
+    }
+    act(&mix_up.then, at, &other).after(mix_up.hold.duration())
 }
 
 pub(crate) const JSON: &str = "application/json";
@@ -131,7 +216,12 @@ impl<'a> Question<'a> {
 
     /// The whole review around a response.
     pub(crate) fn answered(&self, response: &Value) -> Value {
-        json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
+        Self::around(&json!(self.api_version), response)
+    }
+
+    /// The review of this version around a response.
+    pub(crate) fn around(api_version: &Value, response: &Value) -> Value {
+        json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
     }
 }
 
@@ -139,22 +229,12 @@ fn object(review: &Value) -> &Value {
     &review["request"]["object"]
 }
 
-fn hang(timeout: &Timeout, nth: u64, review: &Value) -> Answer {
-    let Hang::For(time) = timeout.hang else {
-        return Answer::Never;
-    };
-    match answer(&timeout.then, nth, review) {
-        Answer::Never => Answer::Never,
-        Answer::Closed { after } => Answer::Closed { after: after.saturating_add(time) },
-        Answer::Bytes { after, script } => Answer::Bytes { after: after.saturating_add(time), script },
-        Answer::Reply(reply) => {
-            let summary = format!("{} after {time:?}", reply.summary);
-            Answer::Reply(Reply { after: reply.after.saturating_add(time), summary, ..reply })
-        }
-    }
-}
-
-fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value) -> Answer {
+fn review_answer(
+    behaviour: &Behaviour,
+    question: &Question<'_>,
+    at: &Circumstances,
+    review: &Value,
+) -> Answer {
     let mut response = json!({"uid": question.uid, "allowed": true});
     let mut summary = "allowed".to_owned();
     match behaviour {
@@ -189,13 +269,23 @@ fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value)
         Behaviour::ContainerEnv(parameters) => {
             summary = mutate(&mut response, &mutation::container_env(parameters, object(review)));
         }
+        Behaviour::Mutate(parameters) => {
+            summary = mutate(&mut response, &changed::operations(parameters.changes(), at, review));
+        }
         Behaviour::When(_)
         | Behaviour::Timeout(_)
         | Behaviour::BadResponse(_)
         | Behaviour::Raw(_)
         | Behaviour::Bytes(_)
-        | Behaviour::Sequence(_) => {
-            unreachable!("answer() does not ask for a review here")
+        | Behaviour::Sequence(_)
+        | Behaviour::Cycle(_)
+        | Behaviour::First(_)
+        | Behaviour::Rate(_)
+        | Behaviour::Delay(_)
+        | Behaviour::SideEffect(_)
+        | Behaviour::Leak(_)
+        | Behaviour::MixUp(_) => {
+            unreachable!("act() does not ask for a review here")
         }
     }
     Answer::Reply(Reply::json(&question.answered(&response), summary))

@@ -7,10 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::bytes_of::RawBytes;
 use crate::catalogue::Fault;
+use crate::change::Mutate;
 use crate::parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sequence, Sidecar, Timeout,
-    When,
+    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sidecar, Timeout, When,
 };
+use crate::script::{Cycle, Delay, First, Leak, MixUp, Rate, Sequence, SideEffect};
 
 /// What a fake does with a call.
 ///
@@ -45,8 +46,24 @@ pub enum Behaviour {
     Raw(Raw),
     /// `bytes`: writes exactly these bytes instead of an HTTP response.
     Bytes(RawBytes),
+    /// `mutate`: allows and makes changes that depend on the object and the call.
+    Mutate(Mutate),
     /// `sequence`: one behaviour after another, call by call; the last one repeats.
     Sequence(Sequence),
+    /// `cycle`: one behaviour after another, call by call, and then from the start.
+    Cycle(Cycle),
+    /// `first`: one behaviour for a number of calls, and another one after.
+    First(Box<First>),
+    /// `rate`: one behaviour or another, as dice with a seed say.
+    Rate(Box<Rate>),
+    /// `delay`: another behaviour after a time, which may be drawn.
+    Delay(Box<Delay>),
+    /// `side-effect`: another behaviour, and something that stays, whether the call is a dry run or not.
+    SideEffect(SideEffect),
+    /// `leak`: another behaviour, and some memory is never given back.
+    Leak(Leak),
+    /// `mix-up`: another behaviour, under the uid of another call if several come at a time.
+    MixUp(MixUp),
 }
 
 /// Allows, without a word.
@@ -64,6 +81,13 @@ impl Behaviour {
             Self::When(when) => when.then.writes_bytes() || when.otherwise.writes_bytes(),
             Self::Timeout(timeout) => timeout.then.writes_bytes(),
             Self::Sequence(sequence) => sequence.all().any(Self::writes_bytes),
+            Self::Cycle(cycle) => cycle.all().any(Self::writes_bytes),
+            Self::First(first) => first.of.writes_bytes() || first.then.writes_bytes(),
+            Self::Rate(rate) => rate.of.writes_bytes() || rate.otherwise.writes_bytes(),
+            Self::Delay(delay) => delay.then.writes_bytes(),
+            Self::SideEffect(effect) => effect.then.writes_bytes(),
+            Self::Leak(leak) => leak.then.writes_bytes(),
+            Self::MixUp(mix_up) => mix_up.then.writes_bytes(),
             Self::Allow(_)
             | Self::Deny(_)
             | Self::Patch(_)
@@ -71,6 +95,7 @@ impl Behaviour {
             | Self::NonIdempotent(_)
             | Self::Sidecar(_)
             | Self::ContainerEnv(_)
+            | Self::Mutate(_)
             | Self::BadResponse(_)
             | Self::Raw(_) => false,
         }
@@ -90,7 +115,15 @@ const NAMES: &[&str] = &[
     "bad-response",
     "raw",
     "bytes",
+    "mutate",
     "sequence",
+    "cycle",
+    "first",
+    "rate",
+    "delay",
+    "side-effect",
+    "leak",
+    "mix-up",
     "fault",
 ];
 
@@ -123,7 +156,15 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "bad-response" => {
                         return Err(E::custom("`bad-response` needs to say which, such as `not-json`"));
                     }
+                    "mutate" => return Err(E::custom("`mutate` needs a list of changes")),
                     "sequence" => return Err(E::custom("`sequence` needs a list of behaviours")),
+                    "cycle" => return Err(E::custom("`cycle` needs a list of behaviours")),
+                    "first" => return Err(E::custom("`first` needs `calls` and `of`")),
+                    "rate" => return Err(E::custom("`rate` needs `of` and `probability`")),
+                    "delay" => return Err(E::custom("`delay` needs `for`, such as `{fixed: 100ms}`")),
+                    "side-effect" => Behaviour::SideEffect(SideEffect::default()),
+                    "leak" => Behaviour::Leak(Leak::default()),
+                    "mix-up" => Behaviour::MixUp(MixUp::default()),
                     "fault" => {
                         return Err(E::custom(
                             "`fault` needs the id or the name of a fault of the catalogue",
@@ -150,7 +191,15 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
                     "raw" => Behaviour::Raw(map.next_value()?),
                     "bytes" => Behaviour::Bytes(map.next_value()?),
+                    "mutate" => Behaviour::Mutate(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
+                    "cycle" => Behaviour::Cycle(map.next_value()?),
+                    "first" => Behaviour::First(map.next_value()?),
+                    "rate" => Behaviour::Rate(map.next_value()?),
+                    "delay" => Behaviour::Delay(map.next_value()?),
+                    "side-effect" => Behaviour::SideEffect(map.next_value()?),
+                    "leak" => Behaviour::Leak(map.next_value()?),
+                    "mix-up" => Behaviour::MixUp(map.next_value()?),
                     "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };

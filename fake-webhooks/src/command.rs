@@ -4,18 +4,22 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use certs::Name;
+use certs::{CertificateAuthority, Name};
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{FakesFile, FileError, Fleet, FleetError, Log, RemoteAccess};
+use crate::{
+    AdminOptions, Authority, FakesFile, FileError, Fleet, FleetError, FleetOptions, InvalidToken, Log,
+    RemoteAccess, Token,
+};
 
 /// What to serve, and how.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// A file of fakes; `-` reads standard input. May be given several times
-    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "admin")]
     files: Vec<PathBuf>,
     /// Where to listen, instead of what the files say; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -26,6 +30,15 @@ pub struct Arguments {
     /// Allow to listen on an address that other machines reach
     #[arg(long)]
     allow_remote: bool,
+    /// A directory with ca.crt and ca.key to sign the certificates with, instead of a new authority
+    #[arg(long, value_name = "DIR")]
+    authority: Option<PathBuf>,
+    /// Where to listen for those who observe and steer the fakes while they run; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    admin: Option<SocketAddr>,
+    /// A file with the token that they have to show, instead of a random one that is logged
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    admin_token_file: Option<PathBuf>,
     /// How to print the webhook configurations
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
@@ -59,6 +72,28 @@ pub enum CommandError {
     /// A file cannot be understood.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file says nothing to serve, and nobody could add it later.
+    #[error("{}: `webhooks` is empty: expected at least one, or --admin to add them later", .0.display())]
+    Empty(PathBuf),
+    /// The token of a file is none.
+    #[error("{}: {source}", file.display())]
+    Token {
+        /// Which.
+        file: PathBuf,
+        /// Why not.
+        source: InvalidToken,
+    },
+    /// There are no random numbers.
+    #[error("there are no random numbers to make a token of: use --admin-token-file")]
+    NoToken,
+    /// The authority of a directory cannot be used.
+    #[error("{}: ca.crt and ca.key: {source}", directory.display())]
+    Authority {
+        /// Which.
+        directory: PathBuf,
+        /// Why not.
+        source: certs::Error,
+    },
     /// The fakes cannot start.
     #[error(transparent)]
     Start(#[from] FleetError),
@@ -82,10 +117,17 @@ impl CommandError {
     /// Whether an input is wrong, rather than the machine around it.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Read { .. } | Self::File(_) | Self::Start(FleetError::Plan(_)) => true,
-            Self::Start(FleetError::Start(_)) | Self::Write { .. } | Self::Print(_) | Self::Signals(_) => {
-                false
-            }
+            Self::Read { .. }
+            | Self::File(_)
+            | Self::Empty(_)
+            | Self::Token { .. }
+            | Self::Authority { .. }
+            | Self::Start(FleetError::Plan(_)) => true,
+            Self::NoToken
+            | Self::Start(FleetError::Start(_) | FleetError::Admin(_))
+            | Self::Write { .. }
+            | Self::Print(_)
+            | Self::Signals(_) => false,
         }
     }
 }
@@ -99,8 +141,21 @@ impl Arguments {
     pub async fn run(self, log: &Log) -> Result<(), CommandError> {
         // Before anything can be seen of this process, so that whoever sees it may stop it.
         let mut signals = Signals::new().map_err(CommandError::Signals)?;
-        let files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
-        let fleet = Fleet::start(&files, log).await?;
+        let mut files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
+        if files.is_empty() {
+            let mut file = FakesFile::default();
+            self.adjust(&mut file);
+            files.push(file);
+        }
+        let options = FleetOptions {
+            authority: self.authority.as_deref().map(take_up).transpose()?.unwrap_or_default(),
+            admin: self.admin(&files, log)?,
+            ..FleetOptions::default()
+        };
+        let fleet = Fleet::start_with(&files, options, log).await?;
+        if let Some(address) = fleet.admin_address() {
+            log(&format!("admin endpoint: https://{address}"));
+        }
         let text = self.output.print(fleet.configurations())?;
         match &self.write_configurations {
             Some(file) => write_file(file, &text)
@@ -121,15 +176,37 @@ impl Arguments {
             io::stdin().read_to_string(&mut text).map_err(unreadable)?;
             (text, "standard input".to_owned())
         } else {
-            (fs::read_to_string(path).map_err(unreadable)?, path.display().to_string())
+            (read(path)?, path.display().to_string())
         };
         let mut file = FakesFile::parse(&text, &shown)?;
+        if file.webhooks.is_empty() && self.admin.is_none() {
+            return Err(CommandError::Empty(path.to_owned()));
+        }
+        self.adjust(&mut file);
+        Ok(file)
+    }
+
+    /// What is given on the command line counts more than what a file says.
+    fn adjust(&self, file: &mut FakesFile) {
         file.listen = self.listen.unwrap_or(file.listen);
-        file.host = self.host.clone().or(file.host);
+        file.host = self.host.clone().or_else(|| file.host.take());
         if self.allow_remote {
             file.remote_access = RemoteAccess::Allowed;
         }
-        Ok(file)
+    }
+
+    fn admin(&self, files: &[FakesFile], log: &Log) -> Result<Option<AdminOptions>, CommandError> {
+        let Some(listen) = self.admin else { return Ok(None) };
+        let token = if let Some(file) = &self.admin_token_file {
+            read(file)?.parse().map_err(|source| CommandError::Token { file: file.clone(), source })?
+        } else {
+            let token = Token::random().ok_or(CommandError::NoToken)?;
+            log(&format!("admin token: {}", token.as_str()));
+            token
+        };
+        let mut admin = AdminOptions::new(listen, token);
+        admin.remote_access = files.first().map(|file| file.remote_access).unwrap_or_default();
+        Ok(Some(admin))
     }
 }
 
@@ -143,6 +220,18 @@ impl Output {
             }
         }
     }
+}
+
+fn read(file: &Path) -> Result<String, CommandError> {
+    fs::read_to_string(file).map_err(|source| CommandError::Read { file: file.to_owned(), source })
+}
+
+/// The authority that a directory holds.
+fn take_up(directory: &Path) -> Result<Authority, CommandError> {
+    let (certificate, key) = (read(&directory.join("ca.crt"))?, read(&directory.join("ca.key"))?);
+    let authority = CertificateAuthority::from_pem(&certificate, &key)
+        .map_err(|source| CommandError::Authority { directory: directory.to_owned(), source })?;
+    Ok(Authority::Shared(Arc::new(authority)))
 }
 
 /// Never half written: whoever waits for the file finds all of it.

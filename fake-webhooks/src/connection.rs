@@ -23,8 +23,10 @@ use tower::ServiceExt;
 use crate::bytes_of::{End, Script};
 use crate::endpoint::CloseConnection;
 
-/// Handshakes and heads of requests must be there within this time. It also ends idle connections.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// Heads of requests must be there within this time. It also ends idle connections.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
+const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
 
 /// What is served, until it is stopped.
@@ -52,7 +54,7 @@ impl Http {
             answer.boxed()
         });
         let mut builder = http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+        builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES as usize);
         let mut connection = builder.serve_connection(TokioIo::new(stream), service);
         let ended = tokio::select! {
             ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(ended),
@@ -100,7 +102,10 @@ impl Http {
             }
         });
         let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder.timer(TokioTimer::new()).max_concurrent_streams(STREAMS_PER_CONNECTION);
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .max_header_list_size(HEAD_BYTES);
         let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
             _ = connection.as_mut() => return,

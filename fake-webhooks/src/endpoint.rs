@@ -1,112 +1,245 @@
 //! One fake behind its path: reads a call, writes it down, and answers or does not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
-use crate::journal::Journal;
-use crate::{Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, answer};
+use crate::journal::{Journal, Subject};
+use crate::memory::Memory;
+use crate::metrics::{Meter, Metrics};
+use crate::{Act, Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, act};
 
+/// Places for bodies are counted in KiB.
+const INTAKE_UNIT: usize = 1024;
 /// A body must have arrived within this time.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// One fake behind its path.
 pub(crate) struct Endpoint {
+    name: Arc<str>,
     doing: Mutex<Arc<Doing>>,
-    journal: Mutex<Journal>,
     most_body_bytes: usize,
     observer: Observer,
+    meter: Meter,
+    shared: Shared,
 }
 
-/// A behaviour and how often it was asked. Another behaviour starts to count anew.
+/// What all fakes of a fleet have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// KiB of bodies that may be under way.
+    intake: Arc<Semaphore>,
+}
+
+/// A behaviour and what it remembers. Another behaviour starts to count anew.
 struct Doing {
     behaviour: Behaviour,
-    calls: AtomicU64,
+    memory: Memory,
 }
 
 /// In a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CloseConnection;
 
-impl Endpoint {
-    pub(crate) fn new(behaviour: Behaviour, limits: &Limits, observer: Observer) -> Self {
+impl Shared {
+    /// `tell` hears, in words for people, when the journal begins to drop calls.
+    pub(crate) fn new(limits: &Limits, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
-            doing: Mutex::new(Arc::new(Doing { behaviour, calls: AtomicU64::new(0) })),
-            journal: Mutex::new(Journal::new(limits.journal_entries, limits.journal_bytes)),
+            journal: Arc::new(Journal::new(limits, tell)),
+            metrics: Arc::new(Metrics::new()),
+            intake: Arc::new(Semaphore::new(limits.bodies_bytes / INTAKE_UNIT)),
+        }
+    }
+}
+
+impl Doing {
+    fn new(behaviour: Behaviour) -> Arc<Self> {
+        Arc::new(Self { behaviour, memory: Memory::default() })
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(
+        name: &str,
+        behaviour: Behaviour,
+        limits: &Limits,
+        observer: Observer,
+        shared: &Shared,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            doing: Mutex::new(Doing::new(behaviour)),
             most_body_bytes: limits.body_bytes,
             observer,
+            meter: shared.metrics.meter(name),
+            shared: shared.clone(),
         }
     }
 
+    pub(crate) fn behaviour(&self) -> Behaviour {
+        lock(&self.doing).behaviour.clone()
+    }
+
     pub(crate) fn set_behaviour(&self, behaviour: Behaviour) {
-        *lock(&self.doing) = Arc::new(Doing { behaviour, calls: AtomicU64::new(0) });
+        *lock(&self.doing) = Doing::new(behaviour);
     }
 
-    pub(crate) fn journal(&self) -> Vec<Entry> {
-        lock(&self.journal).entries()
+    /// The next call counts as the first, and those before are forgotten.
+    pub(crate) fn reset(&self) {
+        let behaviour = self.behaviour();
+        self.set_behaviour(behaviour);
+        self.shared.journal.forget(&self.name);
     }
 
-    pub(crate) fn dropped(&self) -> u64 {
-        lock(&self.journal).dropped()
+    pub(crate) fn side_effects(&self) -> u64 {
+        lock(&self.doing).memory.side_effects()
     }
 
     /// Answers any method and any path: it is for the caller to be right about them, and for the journal to tell.
     pub(crate) async fn call(State(endpoint): State<Arc<Self>>, request: Request) -> Response {
+        let started = Instant::now();
         let (parts, body) = request.into_parts();
         let body = match endpoint.read(body).await {
             Ok(body) => body,
-            Err(refusal) => return refusal,
+            Err(refusal) => {
+                let summary = String::new();
+                endpoint
+                    .meter
+                    .ended(&Answered::Sent { status: refusal.status(), summary }, started.elapsed());
+                return refusal;
+            }
         };
         let doing = Arc::clone(&lock(&endpoint.doing));
-        let nth = doing.calls.fetch_add(1, Ordering::Relaxed);
-        let answer = match serde_json::from_slice(&body) {
-            Ok(review) => answer(&doing.behaviour, nth, &review),
-            // Those who do not look at the review misbehave for everybody.
-            Err(_) => answer(&doing.behaviour, nth, &serde_json::Value::Null),
+        // Those who do not look at the review misbehave for everybody.
+        let review = serde_json::from_slice(&body).unwrap_or_default();
+        let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), &review);
+        let Act { answer, effects } = act(&doing.behaviour, &at, &review);
+        let host = host(&parts);
+        let entry = endpoint.received(parts, body, Subject::of(&review));
+        drop(review);
+        let mut call = Call {
+            endpoint: &endpoint,
+            started,
+            entry: Some(entry),
+            number: 0,
+            answered: Answered::Abandoned,
         };
-        let number = lock(&endpoint.journal).add(received(&parts, body));
-        let mut call = Call { endpoint: &endpoint, number, answered: Answered::Abandoned };
+        if !effects.is_empty() {
+            call.is_pending();
+        }
+        let done = doing.memory.perform(effects).await;
         match answer {
-            Answer::Never => std::future::pending().await,
+            Answer::Never => {
+                call.is_pending();
+                std::future::pending().await
+            }
             Answer::Closed { after } => {
-                tokio::time::sleep(after).await;
+                call.waits(after).await;
                 call.answered = Answered::Closed;
                 let mut response = Response::new(Body::empty());
                 response.extensions_mut().insert(CloseConnection);
                 response
             }
             Answer::Bytes { after, script } => {
-                tokio::time::sleep(after).await;
+                call.waits(after).await;
                 call.answered = Answered::Bytes;
                 let mut response = Response::new(Body::empty());
                 response.extensions_mut().insert(script);
                 response
             }
-            Answer::Reply(reply) => {
-                tokio::time::sleep(reply.after).await;
-                call.answered = Answered::Sent { status: reply.status, summary: reply.summary.clone() };
-                response(reply, &host(&parts))
+            Answer::Reply(mut reply) => {
+                call.waits(reply.after).await;
+                call.answered = Answered::Sent {
+                    status: reply.status,
+                    summary: std::mem::take(&mut reply.summary) + &done,
+                };
+                response(reply, &host)
             }
         }
     }
 
-    async fn read(&self, body: Body) -> Result<Bytes, Response> {
-        let limited = Limited::new(body, self.most_body_bytes);
-        match tokio::time::timeout(BODY_TIME, limited.collect()).await {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => {
-                Err(refusal(http::StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"))
-            }
-            Ok(Err(_)) => Err(refusal(http::StatusCode::BAD_REQUEST, "the body cannot be read")),
-            Err(_) => Err(refusal(http::StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    fn received(&self, parts: http::request::Parts, body: Bytes, subject: Option<Subject>) -> Entry {
+        let headers = parts.headers.iter();
+        Entry {
+            number: 0,
+            time: jiff::Timestamp::now(),
+            fake: Arc::clone(&self.name),
+            method: parts.method,
+            path: parts.uri.path().to_owned(),
+            query: parts.uri.query().unwrap_or_default().to_owned(),
+            version: parts.version,
+            headers: headers
+                .map(|(name, value)| {
+                    (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+                })
+                .collect(),
+            body,
+            subject,
+            answered: Answered::Pending,
+            took: None,
         }
+    }
+
+    /// Reads the body into memory of its own: as it arrives it is a part of a buffer that may be much larger.
+    async fn read(&self, mut body: Body) -> Result<Bytes, Response> {
+        let mut read = BytesMut::new();
+        let mut places: Option<OwnedSemaphorePermit> = None;
+        let all = async {
+            while let Some(frame) = body.frame().await {
+                let Ok(frame) = frame else { return Err(Unread::Broken) };
+                let Some(data) = frame.data_ref() else { continue };
+                if read.len() + data.len() > self.most_body_bytes {
+                    return Err(Unread::TooLarge);
+                }
+                read.extend_from_slice(data);
+                let held = places.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+                let missing = read.len().div_ceil(INTAKE_UNIT).saturating_sub(held);
+                let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+                let more = Arc::clone(&self.shared.intake).try_acquire_many_owned(missing);
+                let Ok(more) = more else { return Err(Unread::TooMuch) };
+                match &mut places {
+                    Some(places) => places.merge(more),
+                    None => places = Some(more),
+                }
+            }
+            Ok(())
+        };
+        let read_all = tokio::time::timeout(BODY_TIME, all).await.unwrap_or(Err(Unread::TooLate));
+        match read_all {
+            Ok(()) => Ok(Bytes::from(Vec::from(read).into_boxed_slice())),
+            Err(unread) => Err(unread.refusal()),
+        }
+    }
+}
+
+/// Why a body is not taken.
+#[derive(Clone, Copy)]
+enum Unread {
+    Broken,
+    TooLarge,
+    TooLate,
+    TooMuch,
+}
+
+impl Unread {
+    fn refusal(self) -> Response {
+        let (status, text) = match self {
+            Self::Broken => (http::StatusCode::BAD_REQUEST, "the body cannot be read"),
+            Self::TooLarge => (http::StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"),
+            Self::TooLate => (http::StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
+            Self::TooMuch => (http::StatusCode::SERVICE_UNAVAILABLE, "too many bodies arrive at once"),
+        };
+        response(Reply::text(status, text.to_owned(), String::new()), "")
     }
 }
 
@@ -119,33 +252,42 @@ impl std::fmt::Debug for Endpoint {
 /// A call under way. Its end is noted also when the caller gives up and the call is dropped.
 struct Call<'a> {
     endpoint: &'a Endpoint,
+    started: Instant,
+    /// What is not in the journal yet.
+    entry: Option<Entry>,
+    /// Its number in the journal, once it is there.
     number: u64,
     answered: Answered,
 }
 
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        let entry = lock(&self.endpoint.journal).answered(self.number, self.answered.clone());
-        if let Some(entry) = entry {
-            self.endpoint.observer.observe(&entry);
+impl Call<'_> {
+    /// Does nothing for a time; the journal shows meanwhile that it came.
+    async fn waits(&mut self, time: Duration) {
+        if time > Duration::ZERO {
+            self.is_pending();
+            tokio::time::sleep(time).await;
+        }
+    }
+
+    fn is_pending(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.number = self.endpoint.shared.journal.add(entry).number;
         }
     }
 }
 
-fn received(parts: &http::request::Parts, body: Bytes) -> Entry {
-    let headers = parts.headers.iter();
-    Entry {
-        number: 0,
-        time: jiff::Timestamp::now(),
-        method: parts.method.clone(),
-        path: parts.uri.path().to_owned(),
-        query: parts.uri.query().unwrap_or_default().to_owned(),
-        version: parts.version,
-        headers: headers
-            .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
-            .collect(),
-        body,
-        answered: Answered::Pending,
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let (journal, took) = (&self.endpoint.shared.journal, self.started.elapsed());
+        let answered = std::mem::replace(&mut self.answered, Answered::Abandoned);
+        self.endpoint.meter.ended(&answered, took);
+        let entry = match self.entry.take() {
+            Some(entry) => Some(journal.add(Entry { answered, took: Some(took), ..entry })),
+            None => journal.end(self.number, answered, took),
+        };
+        if let Some(entry) = entry {
+            self.endpoint.observer.observe(&entry);
+        }
     }
 }
 
@@ -173,10 +315,6 @@ fn response(reply: Reply, host: &str) -> Response {
         Ok(_) | Err(_) => headers.remove(CONTENT_TYPE),
     };
     response
-}
-
-fn refusal(status: http::StatusCode, text: &str) -> Response {
-    response(Reply::text(status, text.to_owned(), text.to_owned()), "")
 }
 
 /// A panic elsewhere leaves nothing half done here.

@@ -176,14 +176,33 @@ impl FakesFile {
             }
             webhooks.push(entry);
         }
-        if webhooks.is_empty() {
-            return Err(wrong(
-                written.version.referenced,
-                "`webhooks` is empty: expected at least one".to_owned(),
-            ));
-        }
         let remote_access = if written.allow_remote { RemoteAccess::Allowed } else { RemoteAccess::Refused };
         Ok(Self { name: written.name, listen: written.listen, host, remote_access, webhooks })
+    }
+}
+
+/// No webhooks, on a free port of 127.0.0.1.
+impl Default for FakesFile {
+    fn default() -> Self {
+        Self {
+            name: configuration_name(),
+            listen: loopback(),
+            host: None,
+            remote_access: RemoteAccess::default(),
+            webhooks: Vec::new(),
+        }
+    }
+}
+
+impl FakeEntry {
+    /// Understands the text of one webhook alone. `shown` is how messages call it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn parse(text: &str, shown: &str) -> Result<Self, FileError> {
+        let written: WrittenEntry =
+            serde_saphyr::from_str(text).map_err(|error| FileError::unreadable(shown, text, &error))?;
+        written.understood().map_err(|(place, message)| FileError::at(shown, text, place, message))
     }
 }
 
@@ -222,10 +241,7 @@ impl WrittenEntry {
             let message = format!("`{}` is no name of a webhook: {fault}", self.name.value);
             return Err((self.name.referenced, message));
         }
-        let name = match self.name.value.matches('.').count() {
-            0 => format!("{}.{DOMAIN}", self.name.value),
-            _ => self.name.value,
-        };
+        let name = full_name(&self.name.value);
         let path = match self.path {
             None => format!("/{name}"),
             Some(path) if path_is_plain(&path.value) => path.value,
@@ -306,6 +322,11 @@ impl WrittenEntry {
         let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
         Ok(FakeEntry { name, kind: self.kind, path, behaviour, transport, client_config, fields })
     }
+}
+
+/// The name in the configuration: one label alone is completed.
+pub(crate) fn full_name(name: &str) -> String {
+    if name.contains('.') { name.to_owned() } else { format!("{name}.{DOMAIN}") }
 }
 
 /// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`; one label alone is completed here.

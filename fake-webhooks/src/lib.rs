@@ -1,19 +1,25 @@
 //! Admission webhooks that answer, and misanswer, on demand.
 //!
-//! A [`Behaviour`] says what a fake does; [`answer()`] turns it and one review into an [`Answer`] without any I/O;
+//! A [`Behaviour`] says what a fake does; [`act()`] turns it and one review into an [`Answer`] without any I/O;
 //! [`FakeWebhook`] sends the answers over TLS and keeps a journal of the calls.
 //!
 //! The reviews are plain JSON here: nothing is shared with the code that calls webhooks, so that the two sides cannot be
 //! wrong together.
 
+mod admin;
 mod answer;
 mod behaviour;
 mod bytes_of;
 mod catalogue;
 mod certificate;
+mod change;
+mod changed;
+mod circumstances;
 mod command;
+mod condition;
 mod configurations;
 mod connection;
+mod dice;
 mod door;
 mod endpoint;
 mod fakes_file;
@@ -23,37 +29,54 @@ mod hang;
 mod journal;
 mod listener;
 mod log_line;
+mod memory;
+mod metrics;
 mod misanswer;
 mod mutation;
 mod parameters;
 mod plan;
+mod pointer;
 mod raw;
 mod refusing_port;
+mod script;
 mod server;
 mod tls;
 mod transport;
+mod write;
 
 // The public interface is:
-pub use answer::{Answer, Reply, answer};
+pub use admin::{AdminOptions, InvalidToken, Token};
+pub use answer::{Act, Answer, Effect, Reply, act, answer};
 pub use behaviour::Behaviour;
 pub use bytes_of::{End, RawBytes, Script};
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
+pub use change::{
+    Change, DropUnknownFields, EachContainer, InAnyOrder, Keep, ListAppend, Mutate, Order, RemoveContainers,
+    ReorderLists, ReplaceContainers,
+};
+pub use circumstances::Circumstances;
 pub use command::{Arguments, CommandError};
+pub use condition::{Condition, ListEntry, Round};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
 pub use fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,
     Rule, Scope, Selector, SideEffects,
 };
-pub use fleet::{Fleet, FleetError, Log};
+pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry};
+pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat,
-    Sequence, Sidecar, StatusCode, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,
+    StatusCode, Timeout, When,
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
+pub use pointer::Pointer;
 pub use refusing_port::RefusingPort;
-pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError};
+pub use script::{
+    Cycle, Delay, Distribution, Exponential, First, InvalidTime, Leak, MixUp, Probability, Rate, Sequence,
+    SideEffect, Target, Time, Uniform, Write,
+};
+pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;
 pub use transport::{Connection, HttpVersions, Transport};

@@ -16,9 +16,12 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::Connection;
-use crate::connection::{Http, PATIENCE};
+use crate::connection::Http;
+use crate::metrics::Metrics;
 use crate::tls::Tls;
 
+/// A handshake must have ended within this time: the same that Go's clients grant.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// How long calls under way may still take when the listener is asked to stop.
 const LAST_CALLS: Duration = Duration::from_millis(500);
 /// A fatal alert, in a record of TLS 1.0: "protocol version". Source: RFC 5246, 7.2.
@@ -43,13 +46,14 @@ impl Listener {
         tls: Tls,
         router: Router,
         connections: usize,
+        metrics: Arc<Metrics>,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
         let tls = Arc::new(tls);
         let http = Http { router, stop: stop.clone() };
-        let server = Server { connection, tls: Arc::clone(&tls), http };
+        let server = Server { connection, tls: Arc::clone(&tls), http, metrics };
         let accepting = tokio::spawn(server.accept(listener, Arc::new(Semaphore::new(connections))));
         Ok(Self { address, accepting, stop, tls })
     }
@@ -81,6 +85,7 @@ struct Server {
     connection: Connection,
     tls: Arc<Tls>,
     http: Http,
+    metrics: Arc<Metrics>,
 }
 
 impl Server {
@@ -114,7 +119,9 @@ impl Server {
 
     /// How a connection ends is seen by the caller.
     async fn connection(self, mut stream: TcpStream) {
-        let mut first = [0; 4096];
+        let _open = self.metrics.connected();
+        // On the heap: a connection that hangs would keep it.
+        let mut first = vec![0; 4096];
         match self.connection {
             // Nothing can be refused that was accepted: such a port has no listener.
             Connection::Accepted | Connection::ClientCertificate | Connection::Refused => {
@@ -144,12 +151,13 @@ impl Server {
     }
 
     /// A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
-    async fn shake_hands(self, stream: TcpStream) {
+    async fn shake_hands(&self, stream: TcpStream) {
         let acceptor = TlsAcceptor::from(self.tls.next());
-        let shaken = tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await;
+        let shaken = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream).into_fallible()).await;
         let stream = match shaken {
             Ok(Ok(stream)) => stream,
             Ok(Err((_, mut stream))) => {
+                self.metrics.handshake_failed();
                 // What was not read would turn the end into a reset, which may overtake the alert that says why.
                 let _: io::Result<()> = stream.shutdown().await;
                 let mut rest = [0; 1024];
@@ -157,11 +165,14 @@ impl Server {
                 let _ = tokio::time::timeout(LAST_CALLS, drained).await;
                 return;
             }
-            Err(_) => return,
+            Err(_) => {
+                self.metrics.handshake_failed();
+                return;
+            }
         };
         match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => self.http.http2(stream).await,
-            Some(_) | None => self.http.http1(stream).await,
+            Some(b"h2") => self.http.clone().http2(stream).await,
+            Some(_) | None => self.http.clone().http1(stream).await,
         }
     }
 

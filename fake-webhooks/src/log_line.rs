@@ -1,49 +1,42 @@
 //! One call in one line, for people.
 
-use serde_json::Value;
-
+use crate::journal::Subject;
 use crate::{Answered, Entry};
 
 /// The call in one line: time, webhook, operation, kind, object, answer.
-pub(crate) fn log_line(webhook: &str, entry: &Entry) -> String {
-    let request = entry.review().and_then(|review| review.get("request").cloned()).unwrap_or_default();
-    let what = match request["operation"].as_str() {
-        Some(operation) => {
-            let kind = request["kind"]["kind"].as_str().unwrap_or("?");
-            let sub = request["subResource"].as_str().map(|sub| format!("/{sub}")).unwrap_or_default();
-            let dry_run = if request["dryRun"] == true { " (dry run)" } else { "" };
-            format!("{operation} {kind}{sub} {}{dry_run}", object_name(&request))
-        }
+pub(crate) fn log_line(entry: &Entry) -> String {
+    let what = match &entry.subject {
+        Some(subject) => reviewed(subject),
         None => format!("{} {} without a review", entry.method, entry.path),
     };
     let answer = match &entry.answered {
-        Answered::Pending => "no answer yet".to_owned(),
-        Answered::Abandoned => "the caller gave up".to_owned(),
-        Answered::Closed => "closed the connection".to_owned(),
-        Answered::Bytes => "bytes of its own".to_owned(),
-        Answered::Sent { summary, .. } => summary.clone(),
+        Answered::Pending => "no answer yet",
+        Answered::Abandoned => "the caller gave up",
+        Answered::Closed => "closed the connection",
+        Answered::Bytes => "bytes of its own",
+        Answered::Sent { summary, .. } => summary,
     };
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
-    let line = format!("{:.3} {webhook} {what}: {answer}", entry.time);
+    let line = format!("{:.3} {} {what}: {answer}", entry.time, entry.fake);
     line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-fn object_name(request: &Value) -> String {
-    let metadata = &request["object"]["metadata"];
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let generated = || text(&metadata["generateName"]).map(|prefix| format!("{prefix}*"));
-    let name = text(&request["name"]).or_else(|| text(&metadata["name"])).or_else(generated);
-    let name = name.unwrap_or_else(|| "-".to_owned());
-    match request["namespace"].as_str().filter(|namespace| !namespace.is_empty()) {
-        Some(namespace) => format!("{namespace}/{name}"),
-        None => name,
-    }
+fn reviewed(subject: &Subject) -> String {
+    let or =
+        |text: &str, otherwise: &str| if text.is_empty() { otherwise.to_owned() } else { text.to_owned() };
+    let Subject { operation, kind, sub_resource, namespace, name, dry_run } = subject;
+    let kind = or(kind, "?");
+    let sub = if sub_resource.is_empty() { String::new() } else { format!("/{sub_resource}") };
+    let name = or(name, "-");
+    let object = if namespace.is_empty() { name } else { format!("{namespace}/{name}") };
+    let dry_run = if *dry_run { " (dry run)" } else { "" };
+    format!("{operation} {kind}{sub} {object}{dry_run}")
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -52,15 +45,18 @@ mod tests {
         let entry = Entry {
             number: 1,
             time: jiff::Timestamp::UNIX_EPOCH,
+            fake: "a.b.c".into(),
             method: http::Method::POST,
             path: "/hook".to_owned(),
             query: String::new(),
             version: http::Version::HTTP_11,
             headers: Vec::new(),
             body: Bytes::from(body.to_string()),
+            subject: Subject::of(body),
             answered,
+            took: None,
         };
-        assert_eq!(log_line("a.b.c", &entry), format!("1970-01-01T00:00:00.000Z a.b.c {expected}"));
+        assert_eq!(log_line(&entry), format!("1970-01-01T00:00:00.000Z a.b.c {expected}"));
     }
 
     #[test]

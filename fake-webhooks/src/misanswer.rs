@@ -38,6 +38,21 @@ pub(crate) fn misanswer(bad: BadResponse, review: &Value) -> Answer {
         BadResponse::NoResponse => spoilt("no `response`", |answer| {
             answer.as_object_mut().map(|fields| fields.remove("response"));
         }),
+        BadResponse::NoUid => spoilt("no uid", |answer| {
+            answer["response"].as_object_mut().map(|fields| fields.remove("uid"));
+        }),
+        BadResponse::UidInCapitals => spoilt("uid in capital letters", |answer| {
+            let uid = answer["response"]["uid"].as_str().unwrap_or_default().to_uppercase();
+            answer["response"]["uid"] = json!(uid);
+        }),
+        BadResponse::EchoedRequest => match Question::read(review) {
+            Ok(question) => {
+                let mut answer = question.answered(&json!({"uid": question.uid, "allowed": true}));
+                answer["request"] = review["request"].clone();
+                Reply::json(&answer, "allowed, with the request repeated".to_owned())
+            }
+            Err(fault) => Reply::not_a_review(&fault),
+        },
         BadResponse::WrongUid => {
             spoilt("wrong uid", |answer| answer["response"]["uid"] = json!("not-the-uid-of-the-request"))
         }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{AlwaysMutate, Append, Condition, ContainerEnv, Repeat, Sidecar};
+use crate::{AlwaysMutate, Append, ContainerEnv, Repeat, Sidecar};
 
 /// Where the objects that have pods keep the pod's specification.
-const POD_SPECS: [&str; 3] = ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
+pub(crate) const POD_SPECS: [&str; 3] =
+    ["/spec/jobTemplate/spec/template/spec", "/spec/template/spec", "/spec"];
 
 /// Sets labels and annotations, also those that are already set. An object without `metadata`, such as the options of a
 /// connect, stays as it is.
@@ -44,7 +45,7 @@ pub(crate) fn append(parameters: &Append, object: &Value) -> Vec<Value> {
     }
 }
 
-fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<Value> {
+pub(crate) fn append_to_list(path: &str, value: &Value, object: &Value) -> Vec<Value> {
     if !object.is_object() {
         return Vec::new();
     }
@@ -107,28 +108,19 @@ pub(crate) fn container_env(parameters: &ContainerEnv, object: &Value) -> Vec<Va
     operations
 }
 
-/// Whether the object is as the condition wants it.
-pub(crate) fn holds(condition: &Condition, object: &Value) -> bool {
-    match condition {
-        Condition::Present(path) => object.pointer(path).is_some(),
-        Condition::Absent(path) => object.pointer(path).is_none(),
-        Condition::Container(name) => containers(object)
-            .is_some_and(|(_, containers)| containers.iter().any(|container| container["name"] == *name)),
-    }
-}
-
-fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
+/// Where the containers of an object that has pods stand, and which they are.
+pub(crate) fn containers(object: &Value) -> Option<(String, &Vec<Value>)> {
     POD_SPECS.into_iter().find_map(|spec| {
         let path = format!("{spec}/containers");
         object.pointer(&path).and_then(Value::as_array).map(|containers| (path.clone(), containers))
     })
 }
 
-fn add(path: &str, value: impl Into<Value>) -> Value {
+pub(crate) fn add(path: &str, value: impl Into<Value>) -> Value {
     let value = value.into();
     json!({"op": "add", "path": path, "value": value})
 }
 
-fn escape(key: &str) -> String {
+pub(crate) fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Behaviour, Hang};
+use crate::{Behaviour, Condition, Hang};
 
 /// Parameters of `allow`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
@@ -148,7 +148,7 @@ impl Default for ContainerEnv {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct When {
-    /// What is asked of `request.object`.
+    /// What is asked of the call.
     #[serde(rename = "if")]
     pub condition: Condition,
     /// What is done if it holds.
@@ -156,18 +156,6 @@ pub struct When {
     /// What is done if it does not.
     #[serde(default)]
     pub otherwise: Behaviour,
-}
-
-/// What is asked of `request.object`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Condition {
-    /// `present: POINTER`: something stands there.
-    Present(String),
-    /// `absent: POINTER`: nothing stands there.
-    Absent(String),
-    /// `container: NAME`: it has a container of this name.
-    Container(String),
 }
 
 /// Parameters of `timeout`.
@@ -191,6 +179,12 @@ pub enum BadResponse {
     Empty,
     /// `no-response`: a review without `response`.
     NoResponse,
+    /// `no-uid`: `response.uid` is missing.
+    NoUid,
+    /// `uid-in-capitals`: `response.uid` is the request's in capital letters.
+    UidInCapitals,
+    /// `echoed-request`: a valid review that also repeats the request.
+    EchoedRequest,
     /// `wrong-uid`: `response.uid` is not the request's.
     WrongUid,
     /// `wrong-kind`: `kind` is not `AdmissionReview`.
@@ -209,8 +203,8 @@ pub enum BadResponse {
     Status(StatusCode),
 }
 
-/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review, `{host}` in its
-/// headers for the host that the request was sent to.
+/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review, `{host}`
+/// in its headers for the host that the request was sent to. It has one of `json`, `response` and `text`, or no body.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Raw {
@@ -224,6 +218,9 @@ pub struct Raw {
     /// The body as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
+    /// `response` of a review of the version that was asked in, which is the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<Value>,
     /// The body as text, instead of `json`. `{review}` stands for a review that allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -284,47 +281,5 @@ impl TryFrom<u16> for StatusCode {
 impl From<StatusCode> for u16 {
     fn from(code: StatusCode) -> Self {
         code.0.as_u16()
-    }
-}
-
-/// The behaviours of a `sequence`: at least one.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(try_from = "Vec<Behaviour>", into = "Vec<Behaviour>")]
-pub struct Sequence {
-    before: Vec<Behaviour>,
-    last: Box<Behaviour>,
-}
-
-impl Sequence {
-    /// What is done on the `nth` call (counted from 0).
-    pub fn behaviour(&self, nth: u64) -> &Behaviour {
-        usize::try_from(nth).ok().and_then(|nth| self.before.get(nth)).unwrap_or(&self.last)
-    }
-
-    /// All of them, in order.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
-        self.before.iter().chain([&*self.last])
-    }
-
-    /// The call number as the behaviour that is chosen on the `nth` call sees it.
-    pub(crate) fn within(&self, nth: u64) -> u64 {
-        nth.saturating_sub(self.before.len() as u64)
-    }
-}
-
-impl TryFrom<Vec<Behaviour>> for Sequence {
-    type Error = &'static str;
-
-    fn try_from(mut behaviours: Vec<Behaviour>) -> Result<Self, &'static str> {
-        let last = behaviours.pop().ok_or("a sequence needs at least one behaviour")?;
-        Ok(Self { before: behaviours, last: Box::new(last) })
-    }
-}
-
-impl From<Sequence> for Vec<Behaviour> {
-    fn from(sequence: Sequence) -> Self {
-        let mut behaviours = sequence.before;
-        behaviours.push(*sequence.last);
-        behaviours
     }
 }

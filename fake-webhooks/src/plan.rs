@@ -27,7 +27,7 @@ pub struct PlannedListener {
     pub remote_access: RemoteAccess,
     /// Under which name or address its callers reach it.
     pub host: Name,
-    /// What a connection meets before a request is read.
+    /// What is decided before a request is read.
     pub transport: Transport,
 }
 
@@ -63,7 +63,7 @@ pub enum PlanError {
     /// A running fake is steered by its name.
     #[error("two files have a webhook named `{0}`: give one of them another `name`")]
     SameWebhook(String),
-    /// There are more listeners than ports.
+    /// There are more transports than ports.
     #[error("there is no port after 65535 for a further certificate or connection")]
     NoPort,
 }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn fakes_of_a_file_with_the_same_certificate_share_a_port() {
+    fn fakes_of_a_file_with_an_equal_transport_share_a_port() {
         let webhooks = [webhook("a", "valid"), webhook("b", "expired"), webhook("c", "valid")].concat();
         let files = [
             file("one", "127.0.0.1:8443", &webhooks),

@@ -16,10 +16,11 @@ use crate::{Encoding, Raw, Reply, StatusCode as FinalStatus};
 /// The response, with the review's uid where it is asked for.
 pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
     let status = raw.status.map_or(StatusCode::OK, FinalStatus::http);
-    let text = match (&raw.json, &raw.text) {
-        (Some(json), _) => json.to_string(),
-        (None, Some(text)) => text.clone(),
-        (None, None) => String::new(),
+    let text = match (&raw.json, &raw.response, &raw.text) {
+        (Some(json), _, _) => json.to_string(),
+        (None, Some(response), _) => Question::around(&review["apiVersion"], response).to_string(),
+        (None, None, Some(text)) => text.clone(),
+        (None, None, None) => String::new(),
     };
     let body = padded(raw.padding, filled(&text, review));
     let body = match raw.encoding {

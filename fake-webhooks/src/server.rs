@@ -4,15 +4,19 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
 use crate::door::Door;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
+use crate::metrics::Metrics;
 use crate::tls::{Tls, TlsError};
-use crate::{Authority, Behaviour, Certificate, Connection, Entry, HttpVersions, RefusingPort, Transport};
+use crate::{
+    Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
+};
 
 /// What to start: the behaviour, and how it is reached.
 #[derive(Clone, Debug)]
@@ -79,13 +83,21 @@ pub struct Limits {
     pub journal_bytes: usize,
     /// Bytes of one body. A larger one is answered with 413.
     pub body_bytes: usize,
-    /// Connections at a time. Further ones wait.
+    /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
+    pub bodies_bytes: usize,
+    /// Connections of a port at a time. Further ones wait.
     pub connections: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { journal_entries: 10_000, journal_bytes: 64 << 20, body_bytes: 8 << 20, connections: 256 }
+        Self {
+            journal_entries: 10_000,
+            journal_bytes: 64 << 20,
+            body_bytes: 8 << 20,
+            bodies_bytes: 64 << 20,
+            connections: 256,
+        }
     }
 }
 
@@ -144,7 +156,23 @@ pub enum StartError {
 pub struct FakeWebhook {
     door: Door,
     endpoint: Arc<Endpoint>,
+    shared: Shared,
     ca_bundle: String,
+}
+
+/// How the journal calls a fake that is alone.
+const NAME: &str = "fake";
+
+/// Fewer calls came than somebody waited for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{came} calls came within {within:?}, and not {expected}")]
+pub struct TooFewCalls {
+    /// How many were waited for.
+    pub expected: usize,
+    /// How many came.
+    pub came: usize,
+    /// How long was waited.
+    pub within: Duration,
 }
 
 impl FakeWebhook {
@@ -160,7 +188,9 @@ impl FakeWebhook {
             http: fake.http,
         }
         .for_behaviour(&fake.behaviour);
-        let endpoint = Arc::new(Endpoint::new(fake.behaviour, &fake.limits, fake.observer));
+        let shared = Shared::new(&fake.limits, |_| {});
+        let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
+        let endpoint = Arc::new(endpoint);
         let router = Router::new().fallback(Endpoint::call).with_state(Arc::clone(&endpoint));
         let authority = match fake.authority {
             Authority::Own => Arc::new(CertificateAuthority::new("admit test CA").map_err(TlsError::from)?),
@@ -173,9 +203,9 @@ impl FakeWebhook {
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             connections: fake.limits.connections,
         };
-        let door = socket.serve(&authority, router).await?;
+        let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
         let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
-        Ok(Self { door, endpoint, ca_bundle })
+        Ok(Self { door, endpoint, shared, ca_bundle })
     }
 
     /// Where it listens.
@@ -201,26 +231,50 @@ impl FakeWebhook {
 
     /// The calls that it received, oldest first. Of very many calls the oldest are missing.
     pub fn journal(&self) -> Vec<Entry> {
-        self.endpoint.journal()
+        self.calls(&Filter::default())
+    }
+
+    /// The calls that are asked for, oldest first.
+    pub fn calls(&self, filter: &Filter) -> Vec<Entry> {
+        self.shared.journal.select(filter).into_iter().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// Waits until `count` calls have come, and returns all that are in the journal.
+    ///
+    /// # Errors
+    /// They do not come in time.
+    pub async fn wait_for_calls(&self, count: usize, within: Duration) -> Result<Vec<Entry>, TooFewCalls> {
+        let came = self.shared.journal.wait(&Filter::default(), count, within).await;
+        let journal = self.journal();
+        if came { Ok(journal) } else { Err(TooFewCalls { expected: count, came: journal.len(), within }) }
     }
 
     /// How many calls are missing in the journal.
     pub fn forgotten(&self) -> u64 {
-        self.endpoint.dropped()
+        self.shared.journal.dropped()
     }
 
-    /// Does something else from the next call on, which counts as its first.
-    pub fn set_behaviour(&self, behaviour: Behaviour) {
-        self.endpoint.set_behaviour(behaviour);
+    /// Forgets all calls; the next one counts as the first for the behaviour.
+    pub fn reset(&self) {
+        self.endpoint.reset();
     }
 
-    /// Shows another certificate in every TLS handshake from now on. Connections that are open stay, and so does
-    /// [`FakeWebhook::ca_bundle`].
+    /// Shows a new certificate of this kind in every handshake from now on. Connections that are open stay.
     ///
     /// # Errors
     /// The certificate cannot be made.
     pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         self.door.rotate(certificate)
+    }
+
+    /// How many side effects its behaviour had since it was set.
+    pub fn side_effects(&self) -> u64 {
+        self.endpoint.side_effects()
+    }
+
+    /// Does something else from the next call on, which counts as its first.
+    pub fn set_behaviour(&self, behaviour: Behaviour) {
+        self.endpoint.set_behaviour(behaviour);
     }
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
@@ -245,6 +299,7 @@ impl Socket {
         mut self,
         authority: &Arc<CertificateAuthority>,
         router: Router,
+        metrics: Arc<Metrics>,
     ) -> Result<Door, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
@@ -263,7 +318,7 @@ impl Socket {
             return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
         }
         let tls = Tls::new(Arc::clone(authority), self.names, self.transport)?;
-        Listener::start(self.listen, self.transport.connection, tls, router, self.connections)
+        Listener::start(self.listen, self.transport.connection, tls, router, self.connections, metrics)
             .await
             .map(Door::Open)
             .map_err(cannot_listen)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use certs::Defect;
 use fake_webhooks::{
     Answered, BadResponse, Behaviour, Certificate, Deny, Entry, Fake, FakeWebhook, Hang, HttpVersions,
-    Limits, RemoteAccess, StartError, Timeout,
+    Limits, RemoteAccess, StartError, Timeout, TooFewCalls,
 };
 use reqwest::{Client, Response};
 use serde_json::{Value, json};
@@ -155,6 +155,36 @@ async fn another_behaviour_counts_its_calls_from_the_start() {
         assert_eq!(post(&fake, "").await.unwrap().status(), status);
     }
     fake.set_behaviour(behaviour(twice));
+    assert_eq!(post(&fake, "").await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn those_who_wait_for_calls_get_them_or_hear_how_many_came() {
+    let fake = start(Behaviour::default()).await;
+    let too_few = fake.wait_for_calls(1, Duration::ZERO).await.unwrap_err();
+    assert_eq!(too_few, TooFewCalls { expected: 1, came: 0, within: Duration::ZERO });
+    let (answer, calls) = tokio::join!(post(&fake, "a"), fake.wait_for_calls(1, Duration::from_secs(60)));
+    answer.unwrap();
+    assert_eq!(calls.unwrap()[0].path, "/a");
+}
+
+#[tokio::test]
+async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
+    let fake = start(behaviour(json!({"sequence": [{"bad-response": {"status": 500}}, "allow"]}))).await;
+    for status in [500, 200] {
+        assert_eq!(post(&fake, "").await.unwrap().status(), status);
+    }
+    fake.reset();
+    assert_eq!(fake.journal(), []);
+    assert_eq!(post(&fake, "").await.unwrap().status(), 500);
+}
+
+#[tokio::test]
+async fn a_rotated_certificate_is_what_the_next_connection_meets() {
+    let fake = start(Behaviour::default()).await;
+    fake.rotate(Certificate::Defective(Defect::Expired)).unwrap();
+    assert!(post(&fake, "").await.unwrap_err().is_connect());
+    fake.rotate(Certificate::Valid).unwrap();
     assert_eq!(post(&fake, "").await.unwrap().status(), 200);
 }
 

@@ -157,6 +157,7 @@ async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
 #[tokio::test]
 async fn a_body_may_be_padded_and_compressed() {
     let fake = behaving(r#"raw: {padding: 1000000, encoding: gzip, text: "{review}"}"#).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
     let plain = Client::builder().tls_certs_only([authority]).no_proxy().no_gzip().build().unwrap();
     let answer = post(&plain, &fake).await.unwrap();

@@ -9,7 +9,8 @@
 //! - **shell**: the [`dispatcher`], which carries reviews to webhooks by a [`caller`] and writes down what
 //!   happened in a [record](event); audit annotations, metrics, warnings and reports are views of that record.
 //!
-//! `server` is the Kubernetes REST API around the dispatcher. No admission rule lives there.
+//! `server` is the Kubernetes REST API around the dispatcher. No admission rule lives there. [`verify`] sends requests
+//! through the dispatcher to find out what a webhook is worth.
 
 pub mod attributes;
 pub mod audit;
@@ -34,9 +35,11 @@ pub mod review;
 pub mod selector;
 pub mod server;
 pub mod status;
+pub mod verify;
 pub mod warnings;
 
 mod mutation;
+mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;

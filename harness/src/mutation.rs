@@ -11,6 +11,7 @@ use crate::patch::Patch;
 use crate::quoting::quote;
 use crate::review::decode;
 use crate::review::response::Response;
+use crate::schema;
 use crate::status::Status;
 use crate::typed;
 
@@ -180,10 +181,10 @@ impl WorkingCopy {
             )));
         }
         typed::check(object, &meant).map_err(|text| internal_error(&text))?;
-        if meant != found {
-            object.insert("apiVersion".to_owned(), meant.api_version().into());
-            object.insert("kind".to_owned(), meant.kind.into());
-        }
+        object.insert("apiVersion".to_owned(), meant.api_version().into());
+        object.insert("kind".to_owned(), meant.kind.clone().into());
+        // Nobody is told of what its type does not have.
+        drop(schema::settle(&mut patched, &meant));
         Ok(patched)
     }
 }

@@ -1,5 +1,7 @@
 //! Which labels a `metav1.LabelSelector` picks.
 
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::names;
@@ -85,19 +87,34 @@ impl Selector {
         Ok(Self { requirements })
     }
 
+    /// Labels that it picks; none where nothing need be there. A selector that contradicts itself picks nothing.
+    pub fn example(&self) -> Vec<(String, String)> {
+        let labels = self.requirements.iter().filter_map(|requirement| {
+            let value = match &requirement.operator {
+                Operator::In(values) => values.first()?.clone(),
+                Operator::Exists => "yes".to_owned(),
+                Operator::NotIn(_) | Operator::DoesNotExist => return None,
+            };
+            Some((requirement.key.clone(), value))
+        });
+        labels.collect()
+    }
+
+    /// Whether it has no requirement and picks everything.
+    pub fn is_everything(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
     /// Whether every requirement holds for `labels`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
     pub fn matches(&self, labels: Labels<'_>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let value = labels.value(&requirement.key);
-            match &requirement.operator {
-                Operator::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
-                Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
-                Operator::Exists => value.is_some(),
-                Operator::DoesNotExist => value.is_none(),
-            }
-        })
+        self.requirements.iter().all(|requirement| requirement.holds(labels))
+    }
+
+    /// The first requirement that does not hold for `labels`, as `kubectl -l` writes it: `tier in (gold,silver)`.
+    pub fn refused_by(&self, labels: Labels<'_>) -> Option<String> {
+        self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(ToString::to_string)
     }
 
     /// Whether the selector has no requirements, and so matches everything.
@@ -106,7 +123,30 @@ impl Selector {
     }
 }
 
+/// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.operator {
+            Operator::In(values) => write!(f, "{key} in ({})", values.join(",")),
+            Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
+            Operator::Exists => f.write_str(key),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+        }
+    }
+}
+
 impl Requirement {
+    fn holds(&self, labels: Labels<'_>) -> bool {
+        let value = labels.value(&self.key);
+        match &self.operator {
+            Operator::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+        }
+    }
+
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
     fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
         let Value::Object(expression) = expression else {
@@ -249,6 +289,23 @@ mod tests {
             &expression(json!({"key": "a", "operator": "Like"})),
             "matchExpressions[0].operator: \"Like\" is not one of In, NotIn, Exists, DoesNotExist",
         );
+    }
+
+    #[test]
+    fn the_example_is_picked() {
+        for selector in [
+            json!({}),
+            json!({"matchLabels": {"a": "b"}}),
+            json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}),
+            json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
+        ] {
+            let selector = Selector::parse(&selector).unwrap();
+            let labels = selector.example();
+            let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+            assert!(picks(&selector, &labels), "{selector:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `admit run` and `admit steps`: feature files against a target.
 
 mod catalogue;
-mod display;
+pub(crate) mod display;
 mod features;
 mod list;
 mod live;

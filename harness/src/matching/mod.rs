@@ -1,11 +1,13 @@
 //! Is this webhook called for this request, and in which version?
 
 mod exemption;
+mod explanation;
 mod rules;
 mod selectors;
 #[cfg(test)]
 mod tests;
 
+pub use self::explanation::explain;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
 use crate::cluster_state::ClusterState;
 use crate::config::{MatchPolicy, Webhook};

@@ -16,11 +16,31 @@ pub(super) struct Request<'a> {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go, `Matcher.Matches`.
 pub(super) fn matches(rule: &Rule, request: Request<'_>) -> bool {
-    scope(rule, request)
-        && operation(rule, request)
-        && group(rule, request)
-        && version(rule, request)
-        && resource(rule, request)
+    mismatch(rule, request).is_none()
+}
+
+/// The first field of `rule` that does not catch `request`.
+pub(super) fn mismatch(rule: &Rule, request: Request<'_>) -> Option<Field> {
+    let tests: [(Field, Test); 5] = [
+        (Field::Scope, scope),
+        (Field::Operations, operation),
+        (Field::ApiGroups, group),
+        (Field::ApiVersions, version),
+        (Field::Resources, resource),
+    ];
+    tests.into_iter().find(|(_, test)| !test(rule, request)).map(|(field, _)| field)
+}
+
+type Test = fn(&Rule, Request<'_>) -> bool;
+
+/// A field of a rule, in the order in which they are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Scope,
+    Operations,
+    ApiGroups,
+    ApiVersions,
+    Resources,
 }
 
 /// Namespaces are cluster-scoped, although a request for one has its name as the namespace.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::plugins::{LimitRanger, NamespaceLifecycle};
+use super::plugins::{DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
 use super::state::State;
 use super::storage::ObjectReader;
 use crate::attributes::Attributes;
@@ -81,7 +81,9 @@ impl Admission {
             dispatcher: Dispatcher::new(HttpsCaller::new(services)),
             plugins: vec![
                 Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),
-                Box::new(LimitRanger::new(objects)),
+                Box::new(LimitRanger::new(Arc::clone(&objects))),
+                Box::new(Priority::new(objects)),
+                Box::new(DefaultTolerationSeconds),
             ],
             state: Arc::clone(state),
             webhooks: RwLock::default(),

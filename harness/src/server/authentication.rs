@@ -156,6 +156,15 @@ fn impersonated(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
     Ok(Some(user))
 }
 
+/// The user that `--as` and `--as-group` of kubectl make: the groups that the server adds are among its groups.
+///
+/// Source: apiserver pkg/endpoints/filters/impersonation.
+pub fn impersonated_user(username: impl Into<String>, groups: Vec<String>) -> UserInfo {
+    let mut user = UserInfo { username: username.into(), groups, ..UserInfo::default() };
+    complete_groups(&mut user);
+    user
+}
+
 fn complete_groups(user: &mut UserInfo) {
     let account = user.username.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
     if let Some((namespace, name)) = account

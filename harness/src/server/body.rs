@@ -9,8 +9,10 @@ use super::admission;
 use super::discovery::Resource;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
+use super::request::ObjectRequest;
 use crate::attributes::GroupVersionKind;
 use crate::config;
+use crate::schema;
 use crate::status::{FieldError, Status};
 use crate::typed::check as check_fields;
 
@@ -113,18 +115,71 @@ fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Stat
     })
 }
 
-/// The body as an object of `kind`, with `apiVersion` and `kind` filled in.
+/// What is done about fields that a kind does not have: `fieldValidation` of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+impl FieldValidation {
+    /// Source: apiserver pkg/endpoints/handlers/rest.go, `fieldValidation`.
+    pub(super) fn of(request: &ObjectRequest<'_>) -> Self {
+        match request.query.first("fieldValidation") {
+            Some("Ignore") => Self::Ignore,
+            Some("Strict") => Self::Strict,
+            _ => Self::Warn,
+        }
+    }
+
+    /// What a client is told of unknown fields: warnings, or the reason for which its object is refused.
+    ///
+    /// # Errors
+    /// The text of Go's strict decoder.
+    ///
+    /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
+    pub(super) fn tell(self, unknown: &[String]) -> Result<Vec<String>, String> {
+        let texts =
+            || unknown.iter().map(|path| format!("unknown field {}", Value::from(path.as_str()))).collect();
+        match self {
+            Self::Ignore => Ok(Vec::new()),
+            Self::Strict if !unknown.is_empty() => {
+                let texts: Vec<String> = texts();
+                Err(format!("strict decoding error: {}", texts.join(", ")))
+            }
+            Self::Warn | Self::Strict => Ok(texts()),
+        }
+    }
+}
+
+/// The body as an object of `kind`, with `apiVersion` and `kind` filled in. The client is warned of fields that the kind
+/// does not have.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
 ///
 /// # Errors
-/// 400 if it cannot be read or is something else, 415 if it is of another media type.
-pub(super) fn object(
+/// 400 if it cannot be read, is something else, or has unknown fields that it must not have; 415 if it is of another
+/// media type.
+pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
+    let (object, unknown) = read(&request.headers, &request.body, &request.target.resource, kind)?;
+    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| {
+        let (kind, version) = (&kind.kind, &kind.version);
+        Box::new(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        )))
+    })?;
+    request.early_warnings.extend(told);
+    Ok(object)
+}
+
+/// The object, and the paths of the fields that its kind does not have.
+fn read(
     headers: &HeaderMap,
     body: &Bytes,
     resource: &Resource,
     kind: &GroupVersionKind,
-) -> Result<Value, Box<Status>> {
+) -> Result<(Value, Vec<String>), Box<Status>> {
     let custom = resource.custom.is_some();
     let encoding = encoding(headers)?;
     let bad = |message: String| Box::new(Status::bad_request(message));
@@ -157,10 +212,15 @@ pub(super) fn object(
 }
 
 /// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
+/// With the object come the paths of the fields that its kind does not have.
 ///
 /// # Errors
 /// 400 if it is of another kind.
-pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) -> Result<Value, Box<Status>> {
+pub(super) fn typed(
+    mut object: Value,
+    kind: &GroupVersionKind,
+    custom: bool,
+) -> Result<(Value, Vec<String>), Box<Status>> {
     let bad = |message: String| Box::new(Status::bad_request(message));
     let found = GroupVersionKind::of(&object);
     if custom {
@@ -209,24 +269,10 @@ pub(super) fn typed(mut object: Value, kind: &GroupVersionKind, custom: bool) ->
     if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
         config::check_types(&object)?;
     }
-    if !custom {
-        remove_nulls(&mut object);
-    }
-    metadata::without_unknown_members(&mut object);
+    let unknown =
+        if custom { schema::settle_metadata(&mut object) } else { schema::settle(&mut object, kind) };
     metadata::without_empty_members(&mut object);
-    Ok(object)
-}
-
-/// Takes out what is null: a Go struct does not know it from what is missing.
-fn remove_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(remove_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(remove_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+    Ok((object, unknown))
 }
 
 /// A custom resource says what it is.

@@ -89,7 +89,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     let resource = Arc::clone(&request.target.resource);
     let kind = request.target.kind().clone();
     let options = options::of_write("CreateOptions", &request.query)?;
-    let mut object = body::object(&request.headers, &request.body, &resource, &kind)?;
+    let mut object = body::object(request, &kind)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
     create::fill_in_namespace(&mut object, request)?;

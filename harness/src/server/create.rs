@@ -16,6 +16,13 @@ use crate::status::{Status, Unsupported};
 /// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
 const NAME_ATTEMPTS: usize = 8;
 
+/// What is warned of where a client named an owner twice.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
+pub(super) const DUPLICATES: &str = "";
+/// The same after webhooks had their turn.
+pub(super) const DUPLICATES_OF_WEBHOOKS: &str = " after mutating admission happens";
+
 /// Creates an object, in kube-apiserver's order: decoding and defaults, mutating admission, the resource's strategy,
 /// validation, validating admission, storage.
 ///
@@ -26,11 +33,12 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     }
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
-    let mut object = body::object(&request.headers, &request.body, &resource, &resource.kind)?;
+    let mut object = body::object(request, &resource.kind)?;
     request.server.state.set_defaults(&mut object);
     request.note_decoded(&object);
     fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATES));
 
     let mut attributes = request.attributes(Operation::Create, &resource.kind);
     metadata::text(&object, "name").clone_into(&mut attributes.name);
@@ -44,6 +52,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let Some(mut mutated) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
+    request.warnings.extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATES_OF_WEBHOOKS));
     // A webhook may have moved it.
     fill_in_namespace(&mut mutated, request)?;
 
@@ -63,7 +72,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         fill_in_namespace(&mut object, request)?;
         strategy::prepare_for_create(&mut object, &resource);
         strategy::validate(&object, None, &resource)?;
-        request.warnings = strategy::warnings(&object, None, &resource);
+        request.warnings.extend(strategy::warnings(&object, None, &resource));
         let name = metadata::text(&object, "name").to_owned();
         attributes.object = Some(object);
         if attributes.name.is_empty() {
@@ -111,6 +120,9 @@ async fn answer_review(
     let mut review = attributes.object.take().unwrap_or_default();
     if let Some(members) = review.as_object_mut() {
         members.insert("status".to_owned(), status);
+    }
+    if attributes.resource.resource == "selfsubjectreviews" {
+        metadata::set(&mut review, "creationTimestamp", metadata::now().into());
     }
     Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(review)))
 }

@@ -204,12 +204,17 @@ fn check_preconditions(
     Err(Box::new(Status::conflict(group, kind, name, &why)))
 }
 
-/// The options that admission sees: of a Pod, how long it really has; of a Namespace, which one it is.
+/// The options that admission sees: a negative grace period is one second, but for a collection; of a Pod, how long it
+/// really has; of a Namespace, which one it is.
 ///
-/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.
 fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
+    let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
+        options["gracePeriodSeconds"] = 1.into();
+    }
     if resource == "namespaces"
         && let Some(members) = options.as_object_mut()
         && let Some(preconditions) =

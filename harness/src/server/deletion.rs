@@ -73,6 +73,7 @@ fn set_deletion(object: &mut Value, grace: i64) {
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
 fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
     let wanted = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
     if metadata::is_deleting(pod)
         && let Some(left) = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64)
     {

@@ -111,7 +111,7 @@ impl Server {
         let kind = GroupVersionKind::of(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
-        let mut object = body::typed(object, &kind, resource.custom.is_some())?;
+        let (mut object, _) = body::typed(object, &kind, resource.custom.is_some())?;
         self.state.set_defaults(&mut object);
         if !resource.namespaced {
             metadata::remove(&mut object, "namespace");

@@ -67,32 +67,28 @@ pub(super) fn wipe(object: &mut Value) {
     }
 }
 
-/// What metadata may have; other members are not read.
+/// Takes out owners that are there already; the warning, if there were any. `when` tells webhooks' from a client's.
 ///
-/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
-const MEMBERS: [&str; 15] = [
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-
-/// Takes unknown members out of the metadata.
-pub(super) fn without_unknown_members(object: &mut Value) {
-    if let Some(metadata) = metadata_mut(object) {
-        metadata.retain(|field, _| MEMBERS.contains(&field.as_str()));
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
+pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut duplicates = Vec::new();
+    let mut kept: Vec<Value> = Vec::new();
+    for owner in owners.drain(..) {
+        if kept.contains(&owner) {
+            duplicates.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
     }
+    *owners = kept;
+    (!duplicates.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            duplicates.join(", ")
+        )
+    })
 }
 
 /// Takes empty members out of the metadata, as its JSON form has none.

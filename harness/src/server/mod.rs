@@ -29,6 +29,7 @@ mod scale;
 mod state;
 mod storage;
 mod strategy;
+mod surroundings;
 mod time_limit;
 mod update;
 
@@ -40,11 +41,12 @@ use axum::Router;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
-pub use self::authentication::Authentication;
+pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
+pub use self::surroundings::Surroundings;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.

@@ -71,7 +71,9 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) keep: Keep,
     /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
-    /// What the server itself warns of.
+    /// What the server itself warns of before webhooks are called.
+    pub(super) early_warnings: Vec<String>,
+    /// What it warns of later.
     pub(super) warnings: Vec<String>,
     pub(super) passage: Passage<'a>,
 }
@@ -119,7 +121,9 @@ struct Outcome {
     /// Whether it got as far as being allowed.
     authorized: bool,
     decoded: Option<Value>,
-    /// What the server itself warns of.
+    /// What the server itself warns of before webhooks do.
+    early_warnings: Vec<String>,
+    /// What it warns of later.
     warnings: Vec<String>,
     record: Record,
 }
@@ -132,6 +136,7 @@ impl Outcome {
             stage: Stage::ResponseComplete,
             authorized: true,
             decoded: None,
+            early_warnings: Vec::new(),
             warnings: Vec::new(),
             record: Record::default(),
         }
@@ -176,7 +181,8 @@ pub(super) async fn respond(
         Ok(answer) => answer.into_response(),
         Err(status) => refusal(&status),
     };
-    for warning in warnings::encode(warnings::texts(&outcome.record).chain(&outcome.warnings)) {
+    let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
+    for warning in warnings::encode(told) {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
             response.headers_mut().append(WARNING, value);
         }
@@ -242,6 +248,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         | Route::Health
         | Route::Metrics
         | Route::OpenApi
+        | Route::NoSubresource(..)
         | Route::NoResource
         | Route::NoPath) => {
             return Outcome::of(document(server, &resources, route, &parts.headers));
@@ -272,6 +279,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         user: user.unwrap_or_default(),
         keep,
         decoded: None,
+        early_warnings: Vec::new(),
         warnings: Vec::new(),
         passage: Passage {
             admission: &server.admission,
@@ -281,11 +289,11 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { decoded, warnings, passage, .. } = request;
+    let ObjectRequest { decoded, early_warnings, warnings, passage, .. } = request;
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &passage.record);
     }
-    Outcome { decoded, warnings, record: passage.record, ..Outcome::of(answered) }
+    Outcome { decoded, early_warnings, warnings, record: passage.record, ..Outcome::of(answered) }
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -386,6 +394,7 @@ fn document(
         Route::OpenApi => {
             Err(Box::new(Status::unsupported(&Unsupported { what: "OpenAPI documents".to_owned() })))
         }
+        Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
         Route::NoResource | Route::Object(_) => Err(no_resource()),
     }

@@ -29,6 +29,8 @@ pub(super) enum Route {
     OpenApi,
     /// A resource, an object or a subresource of it.
     Object(Target),
+    /// A subresource that this custom resource does not have, and the name of the object.
+    NoSubresource(GroupVersionResource, String),
     /// A path in a group that the server has, but not a resource.
     NoResource,
     /// None of the above.
@@ -107,7 +109,11 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
     let found = |resource: &str| resources.get(&GroupVersionResource::new(group, version, resource));
     let target = |resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str| {
         if !subresource.is_empty() && resource.subresource(subresource).is_none() {
-            return Route::NoResource;
+            return match resource.custom {
+                // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+                Some(_) => Route::NoSubresource(resource.gvr.clone(), name.to_owned()),
+                None => Route::NoResource,
+            };
         }
         Route::Object(Target {
             resource: Arc::clone(resource),

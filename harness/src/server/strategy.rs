@@ -245,7 +245,8 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
 
 /// Whether an update is a new generation.
 ///
-/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
+/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
+/// pkg/registry/customresource/strategy.go.
 fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     let differs = |pointer: &str| object.pointer(pointer) != old.pointer(pointer);
     match resource.gvr.group_resource().as_str() {
@@ -253,6 +254,8 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
         "csidrivers.storage.k8s.io" => differs("/spec"),
         "deployments.apps" => differs("/spec") || differs("/metadata/annotations"),
         "endpointslices.discovery.k8s.io" => differs("/metadata/labels") || !same_intent(object, old),
+        // Without a subresource of its own the status is like every other field.
+        _ if resource.custom.is_some() => !same_but_for(&["metadata"], object, old),
         _ => counts_generation(resource) && !same_intent(object, old),
     }
 }
@@ -303,13 +306,16 @@ fn keep(object: &mut Value, old: &Value, field: &str) {
 
 /// Whether two objects differ at most in metadata and status.
 fn same_intent(object: &Value, old: &Value) -> bool {
-    let intent = |object: &Value| {
+    same_but_for(&["metadata", "status"], object, old)
+}
+
+fn same_but_for(parts: &[&str], object: &Value, old: &Value) -> bool {
+    let rest = |object: &Value| {
         let mut members = object.as_object().cloned().unwrap_or_default();
-        members.remove("metadata");
-        members.remove("status");
+        members.retain(|name, _| !parts.contains(&name.as_str()));
         members
     };
-    intent(object) == intent(old)
+    rest(object) == rest(old)
 }
 
 /// Whether an update may leave out the resource version.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::body::FieldValidation;
 use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
@@ -34,7 +35,7 @@ const ATTEMPTS: usize = 5;
 pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
-    let mut object = body::object(&request.headers, &request.body, &request.target.resource, &kind)?;
+    let mut object = body::object(request, &kind)?;
     request.server.state.set_defaults(&mut object);
     if request.target.subresource == "scale" {
         scale::complete(&mut object);
@@ -42,6 +43,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     request.note_decoded(&object);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATES));
     write(request, &Change::Replace(object), &options).await
 }
 
@@ -186,6 +188,8 @@ async fn attempt(
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
 
+    let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATES_OF_WEBHOOKS);
+    request.warnings.extend(told);
     check_resource_version(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;
@@ -205,7 +209,7 @@ async fn attempt(
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         strategy::validate(&new, Some(&old), &resource)?;
-        request.warnings = strategy::warnings(&new, Some(&old), &resource);
+        request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
     }
     attributes.object = Some(new);
     request.passage.validate(&attributes).await?;
@@ -256,14 +260,17 @@ fn store(
 }
 
 fn patched(
-    request: &ObjectRequest<'_>,
+    request: &mut ObjectRequest<'_>,
     object: Value,
     kind: &GroupVersionKind,
 ) -> Result<Value, Box<Status>> {
     let custom = request.target.resource.custom.is_some();
     let text = object.to_string();
     let typed = body::typed(object, kind, custom);
-    let mut object = typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
+    let (mut object, unknown) =
+        typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
+    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| bad_patch(&text, &why))?;
+    request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.server.state.set_defaults(&mut object);
@@ -276,7 +283,10 @@ fn patched(
 fn unreadable(text: &str, status: &Status) -> Box<Status> {
     let why =
         status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
-    let why = why.map_or(status.message.as_str(), |(_, why)| why);
+    bad_patch(text, why.map_or(status.message.as_str(), |(_, why)| why))
+}
+
+fn bad_patch(text: &str, why: &str) -> Box<Status> {
     let error = FieldError {
         reason: "FieldValueInvalid",
         field: "patch".to_owned(),

@@ -214,18 +214,7 @@ fn object(generator: &mut Generator<'_>, kind: &str) -> (Value, bool) {
             }
         }
         "pods" => {
-            // With all that the real server's other plugins would add.
-            let toleration = |why: &str| {
-                json!({
-                    "effect": "NoExecute", "key": format!("node.kubernetes.io/{why}"), "operator": "Exists",
-                    "tolerationSeconds": 300,
-                })
-            };
-            object["spec"] = json!({
-                "containers": [{"name": "c", "image": "example.com/c:1"}],
-                "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
-                "tolerations": [toleration("not-ready"), toleration("unreachable")],
-            });
+            object["spec"] = json!({"containers": [{"name": "c", "image": "example.com/c:1"}]});
         }
         "secrets" if generator.random.chance(70) => object["data"] = json!({"k": "dmFsdWU="}),
         "configmaps" if generator.random.chance(75) => object["data"] = json!({"k": value}),

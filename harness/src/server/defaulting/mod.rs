@@ -1,7 +1,6 @@
 //! What an object has that its author left out: the defaults of the API server's scheme.
 //!
-//! The functions also write the empty structs that the server's types always serialise, such as `status: {}`,
-//! since webhooks see them. Beyond the kinds of [`DEFAULTS`] objects stay as they are.
+//! Beyond the kinds of [`DEFAULTS`] objects only go through their types.
 
 mod autoscaling;
 mod core;
@@ -14,20 +13,23 @@ mod workloads;
 
 use serde_json::Value;
 
+use crate::attributes::GroupVersionKind;
+use crate::schema;
+
 /// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
 /// nothing.
 pub(crate) fn set_defaults(object: &mut Value) {
+    let meant = GroupVersionKind::of(object);
+    // Nobody is told here of what its type does not have.
+    drop(schema::settle(object, &meant));
     let api_version = fields::text(object, "apiVersion");
     let kind = fields::text(object, "kind");
     let found = DEFAULTS
         .iter()
         .find(|(entry_version, entry_kind, _)| *entry_version == api_version && *entry_kind == kind);
-    let Some((_, kind, set)) = found else { return };
-    // A schema may have `default: null`, which means something.
-    if *kind != "CustomResourceDefinition" {
-        fields::as_typed(object);
+    if let Some((_, _, set)) = found {
+        set(object);
     }
-    set(object);
 }
 
 /// Fills in the defaults of one kind.

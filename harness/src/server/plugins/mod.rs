@@ -1,19 +1,32 @@
 //! The in-tree admission plugins that the server imitates.
 //!
-//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `Priority`,
-//! `DefaultTolerationSeconds`, `TaintNodesByCondition`, `DefaultStorageClass`, `StorageObjectInUseProtection`,
+//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `TaintNodesByCondition`,
+//! `DefaultStorageClass`, `StorageObjectInUseProtection`,
 //! `RuntimeClass`, `ResourceQuota`, `DefaultIngressClass`, the certificate plugins and the CEL policies.
 
+mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod priority;
 
+pub(crate) use self::default_toleration_seconds::DefaultTolerationSeconds;
 pub(crate) use self::limit_ranger::LimitRanger;
 pub(crate) use self::namespace_lifecycle::NamespaceLifecycle;
+pub(crate) use self::priority::Priority;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::attributes::Attributes;
 use crate::status::Status;
+
+/// Whether the request is about a Pod itself.
+fn is_pod(attributes: &Attributes) -> bool {
+    attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
+}
+
+fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.get_mut("spec")?.as_object_mut()
+}
 
 /// 403 about the object of the request, which may not have its final name yet.
 ///

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::DecodeError;
-use super::messages::{Field, Form, Kind, MESSAGES, Message, MessageId, Shape};
 use super::wire::{Fields, Wire, low_i32, varint};
 use crate::quantity::Quantity;
+use crate::schema::{Field, Form, Kind, MESSAGES, Message, MessageId, Shape};
 
 /// The most messages that an object may have in it: an empty one is two bytes in the body, and hundreds in memory.
 pub(super) const MOST_PARTS: usize = 100_000;
@@ -96,7 +96,7 @@ impl Decoder {
                 Some(wire) => self.value(field, wire.as_wire()).map(Some),
                 None => Ok(None),
             },
-            Shape::Always => match merged(field, wires)? {
+            Shape::Plain if field.always => match merged(field, wires)? {
                 Some(wire) => self.value(field, wire.as_wire()).map(Some),
                 None => self.zero(field.kind).map(Some),
             },

@@ -1,19 +1,15 @@
 //! What a protobuf body says, as the JSON of the same object.
-//!
-//! The table of messages is what upstream's Go types say of themselves: the field numbers of one form beside the names
-//! of the other.
 
 mod json;
-mod messages;
 mod wire;
 
 use serde_json::{Value, json};
 
 use self::json::Decoder;
-use self::messages::MESSAGES;
 use self::wire::{Fields, WireError};
 use crate::attributes::GroupVersionKind;
 use crate::quantity::QuantityError;
+use crate::schema::MESSAGES;
 
 /// The media type of such bodies.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

@@ -1,0 +1,67 @@
+//! What is answered to a request that cannot be done.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde_json::json;
+
+use crate::fleet::{Missing, PutError};
+use crate::{FileError, TlsError};
+
+/// A status, and a sentence for people: `{"error": …}`.
+#[derive(Debug)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    message: String,
+}
+
+impl ApiError {
+    pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({"error": self.message}))).into_response()
+    }
+}
+
+impl From<Missing> for ApiError {
+    fn from(missing: Missing) -> Self {
+        Self::new(StatusCode::NOT_FOUND, missing.to_string())
+    }
+}
+
+impl From<PutError> for ApiError {
+    fn from(error: PutError) -> Self {
+        let status = match &error {
+            PutError::PathTaken(_) => StatusCode::CONFLICT,
+            PutError::NoPort | PutError::Start(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+impl From<FileError> for ApiError {
+    fn from(error: FileError) -> Self {
+        Self::bad_request(error.to_string())
+    }
+}
+
+impl From<TlsError> for ApiError {
+    fn from(error: TlsError) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    }
+}
+
+impl From<QueryRejection> for ApiError {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::new(rejection.status(), rejection.body_text())
+    }
+}

@@ -1,0 +1,67 @@
+//! Observing and steering a running fleet over HTTPS, for those who have its token.
+
+mod error;
+mod routes;
+mod token;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub use self::token::{InvalidToken, Token};
+use crate::door::Door;
+use crate::fleet::Running;
+use crate::server::Socket;
+use crate::{RemoteAccess, StartError, Transport};
+
+/// Where and by whom a running fleet is steered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AdminOptions {
+    /// Where the admin endpoint listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Whether `listen` may be an address that other machines reach.
+    pub remote_access: RemoteAccess,
+    /// What a request has to show.
+    pub token: Token,
+}
+
+/// The admin endpoint of a fleet. Dropped means stopped.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    door: Door,
+}
+
+/// Few people steer; a connection of a stranger ends at the token.
+const CONNECTIONS: usize = 64;
+
+impl AdminOptions {
+    /// Listens on a loopback address, for those who have `token`.
+    pub fn new(listen: SocketAddr, token: Token) -> Self {
+        Self { listen, remote_access: RemoteAccess::Refused, token }
+    }
+}
+
+impl Admin {
+    /// Listens with a certificate of the fakes' authority that no rotation touches.
+    pub(crate) async fn start(options: AdminOptions, running: &Arc<Running>) -> Result<Self, StartError> {
+        let socket = Socket {
+            listen: options.listen,
+            remote_access: options.remote_access,
+            transport: Transport::default(),
+            names: vec![running.home().host.clone()],
+            connections: CONNECTIONS,
+        };
+        let router = routes::router(Arc::clone(running), options.token);
+        let metrics = Arc::clone(&running.shared().metrics);
+        let door = socket.serve(running.authority(), router, metrics).await?;
+        Ok(Self { door })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    pub(crate) async fn stop(self) {
+        self.door.close().await;
+    }
+}

@@ -1,0 +1,190 @@
+//! What the admin endpoint can be asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post, put};
+use axum::{Json, Router};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Token;
+use super::error::ApiError;
+use crate::fakes_file::{self, FakeEntry};
+use crate::fleet::Running;
+use crate::journal::{Filter, document};
+use crate::{Behaviour, Certificate};
+
+/// A fake in its longest form is a few KiB.
+const BODY_BYTES: usize = 1 << 20;
+/// An API server's proxy gives up after a minute.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const USUAL_WAIT: Duration = Duration::from_secs(10);
+
+type Answer = Result<Response, ApiError>;
+
+pub(super) fn router(running: Arc<Running>, token: Token) -> Router {
+    let behind_token = Router::new()
+        .route("/fakes", get(list))
+        .route("/fakes/{name}", put(add).delete(remove))
+        .route("/fakes/{name}/behaviour", put(behave))
+        .route("/fakes/{name}/reset", post(reset))
+        .route("/journal", get(journal).delete(clear))
+        .route("/certificates/rotate", post(rotate))
+        .route("/metrics", get(metrics))
+        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing at this path"))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not know this method")
+        })
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn_with_state(Arc::new(token), only_with_token))
+        .with_state(running);
+    Router::new().route("/healthz", get("ok")).merge(behind_token)
+}
+
+/// Lets in whoever shows the token, as bearer or, since a kube-apiserver's proxy strips that, in a header of its own.
+async fn only_with_token(State(token): State<Arc<Token>>, request: Request, next: Next) -> Response {
+    if shown(request.headers()).is_some_and(|shown| token.is(shown)) {
+        return next.run(request).await;
+    }
+    let message = "show the token: `Authorization: Bearer TOKEN` or `X-Admit-Token: TOKEN`";
+    let mut response = ApiError::new(StatusCode::UNAUTHORIZED, message).into_response();
+    let challenge = http::HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
+    response
+}
+
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    if let Some(token) = headers.get("x-admit-token") {
+        return Some(token.as_bytes());
+    }
+    let (scheme, token) = headers.get(AUTHORIZATION)?.as_bytes().split_at_checked("bearer ".len())?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then_some(token)
+}
+
+async fn list(State(running): State<Arc<Running>>) -> Json<Value> {
+    Json(json!({"fakes": running.list().await}))
+}
+
+async fn add(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> Answer {
+    let mut fields: serde_json::Map<String, Value> = body.json()?;
+    if fields.get("name").is_some_and(|inner| inner.as_str().map(fakes_file::full_name) != Some(full(&name)))
+    {
+        return Err(ApiError::bad_request("`name` is not the name in the path"));
+    }
+    fields.insert("name".to_owned(), json!(name));
+    // One field a line, so that the line that an error quotes names the field.
+    let entry = FakeEntry::parse(&format!("{:#}", Value::Object(fields)), "the fake")?;
+    let (view, is_new) = running.put(entry).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(view)).into_response())
+}
+
+async fn remove(State(running): State<Arc<Running>>, Path(name): Path<String>) -> Answer {
+    running.remove(&full(&name)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn behave(State(running): State<Arc<Running>>, Path(name): Path<String>, body: Body) -> Answer {
+    let behaviour: Behaviour = body.json()?;
+    Ok(Json(running.set_behaviour(&full(&name), behaviour).await?).into_response())
+}
+
+async fn reset(State(running): State<Arc<Running>>, Path(name): Path<String>) -> Answer {
+    running.reset(&full(&name)).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `GET /journal?…`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JournalQuery {
+    fake: Option<String>,
+    #[serde(default)]
+    after: u64,
+    operation: Option<String>,
+    namespace: Option<String>,
+    #[serde(default)]
+    wait: usize,
+    timeout: Option<f64>,
+}
+
+/// What is there, at once or as soon as `wait` calls are asked for and have come; after `timeout` seconds what came.
+async fn journal(
+    State(running): State<Arc<Running>>,
+    query: Result<Query<JournalQuery>, QueryRejection>,
+) -> Answer {
+    let Query(query) = query?;
+    let timeout = match query.timeout.map(Duration::try_from_secs_f64) {
+        None => USUAL_WAIT,
+        Some(Ok(timeout)) if timeout <= LONGEST_WAIT => timeout,
+        Some(Ok(_) | Err(_)) => {
+            let most = LONGEST_WAIT.as_secs();
+            return Err(ApiError::bad_request(format!("`timeout` is a number of seconds from 0 to {most}")));
+        }
+    };
+    let filter = Filter {
+        fake: query.fake.as_deref().map(full),
+        after: query.after,
+        operation: query.operation,
+        namespace: query.namespace,
+    };
+    let journal = &running.shared().journal;
+    // Too few is seen by their number.
+    let _ = journal.wait(&filter, query.wait, timeout).await;
+    let entries = journal.select(&filter);
+    Ok(Json(document(entries.iter().map(|entry| &**entry), journal.dropped())).into_response())
+}
+
+async fn clear(State(running): State<Arc<Running>>) -> StatusCode {
+    running.shared().journal.clear();
+    StatusCode::NO_CONTENT
+}
+
+/// `POST /certificates/rotate`
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rotation {
+    #[serde(default)]
+    certificate: Certificate,
+}
+
+async fn rotate(State(running): State<Arc<Running>>, body: Body) -> Answer {
+    let Rotation { certificate } = body.json()?;
+    running.rotate(certificate).await?;
+    Ok(Json(json!({"certificate": certificate})).into_response())
+}
+
+async fn metrics(State(running): State<Arc<Running>>) -> impl IntoResponse {
+    let shared = running.shared();
+    ([(http::header::CONTENT_TYPE, "text/plain; version=0.0.4")], shared.metrics.text(shared.journal.fill()))
+}
+
+/// The body of a request: JSON, whatever its `Content-Type` says.
+struct Body(bytes::Bytes);
+
+impl<S: Send + Sync> axum::extract::FromRequest<S> for Body {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let read = bytes::Bytes::from_request(request, state).await;
+        read.map(Self).map_err(|rejection| ApiError::new(rejection.status(), rejection.body_text()))
+    }
+}
+
+impl Body {
+    fn json<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.0)
+            .map_err(|error| ApiError::bad_request(format!("the body cannot be understood: {error}")))
+    }
+}
+
+fn full(name: &str) -> String {
+    fakes_file::full_name(name)
+}

@@ -1,0 +1,108 @@
+//! What a fake knows of a call beside the review, and texts that tell of it.
+
+use serde_json::Value;
+
+use crate::dice;
+
+/// What a fake knows of a call beside the review. Equal circumstances give equal answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Circumstances {
+    /// The number of the call, from 0.
+    pub nth: u64,
+    /// How often it was called before for this object and this operation.
+    pub seen: u64,
+    /// When it is called.
+    pub time: jiff::Timestamp,
+    /// The uid of another review that is still without an answer.
+    pub other_uid: Option<String>,
+}
+
+impl Circumstances {
+    /// The `nth` call (counted from 0), for an object that was never seen, alone, at the beginning of time.
+    pub fn of_call(nth: u64) -> Self {
+        Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None }
+    }
+
+    /// The same under another number: as a behaviour within a behaviour counts.
+    pub(crate) fn numbered(&self, nth: u64) -> Self {
+        Self { nth, ..self.clone() }
+    }
+}
+
+/// A text in which these stand for facts of the call: `{uid}` of the review, `{call}` (its number, from 1),
+/// `{timestamp}`, `{random}` or `{random:SEED}` (five letters), `{operation}`, `{namespace}`, `{name}`, `{user}`, and
+/// `{/a/pointer}` for a value of the object. Anything else in braces stays.
+pub(crate) fn filled(text: &str, at: &Circumstances, review: &Value) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let found = after.split_once('}').and_then(|(name, after)| Some((fact(name, at, review)?, after)));
+        if let Some((value, after)) = found {
+            filled.push_str(&value);
+            rest = after;
+        } else {
+            filled.push('{');
+            rest = after;
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// A value in whose texts the same stand for facts.
+pub(crate) fn filled_value(value: &Value, at: &Circumstances, review: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(filled(text, at, review)),
+        Value::Array(entries) => entries.iter().map(|entry| filled_value(entry, at, review)).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), filled_value(value, at, review))).collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+fn fact(name: &str, at: &Circumstances, review: &Value) -> Option<String> {
+    let request = &review["request"];
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    };
+    Some(match name {
+        "uid" | "operation" | "namespace" | "name" => text(&request[name]),
+        "user" => text(&request["userInfo"]["username"]),
+        "call" => (at.nth + 1).to_string(),
+        "timestamp" => at.time.to_string(),
+        "random" => dice::letters(0, at.nth),
+        _ if name.starts_with('/') => text(request["object"].pointer(name).unwrap_or(&Value::Null)),
+        _ => dice::letters(name.strip_prefix("random:")?.parse().ok()?, at.nth),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn facts_stand_in_texts_and_other_braces_stay() {
+        let review = json!({"request": {
+            "uid": "u", "operation": "CREATE", "namespace": "n", "name": "",
+            "userInfo": {"username": "jo"}, "object": {"metadata": {"generateName": "web-"}, "replicas": 2},
+        }});
+        let at = Circumstances::of_call(4);
+        for (text, expected) in [
+            ("{uid} {operation} {namespace}{name} {user}", "u CREATE n jo"),
+            ("{call} {timestamp}", "5 1970-01-01T00:00:00Z"),
+            ("{/metadata/generateName}{/replicas}{/missing}!", "web-2!"),
+            ("{\"a\": {x} {", "{\"a\": {x} {"),
+            ("{random:x} {{uid}}", "{random:x} {u}"),
+        ] {
+            assert_eq!(filled(text, &at, &review), expected);
+        }
+        assert_ne!(filled("{random}", &at, &review), filled("{random:1}", &at, &review));
+        assert_eq!(filled_value(&json!([{"a": "{uid}"}, 1]), &at, &review), json!([{"a": "u"}, 1]));
+    }
+}

@@ -1,0 +1,110 @@
+//! Fakes that share a port.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use certs::{CertificateAuthority, Name};
+
+use crate::door::Door;
+use crate::endpoint::{Endpoint, Shared};
+use crate::plan::PlannedListener;
+use crate::server::Socket;
+use crate::{Certificate, Limits, StartError, TlsError, Transport};
+
+/// Fakes that share a port, by path.
+#[derive(Debug)]
+pub(super) struct Group {
+    planned: PlannedListener,
+    door: Door,
+    routes: Arc<Routes>,
+}
+
+type Routes = RwLock<BTreeMap<String, Arc<Endpoint>>>;
+
+impl Group {
+    /// Listens; no path is served yet.
+    pub(super) async fn start(
+        planned: PlannedListener,
+        authority: &Arc<CertificateAuthority>,
+        limits: &Limits,
+        shared: &Shared,
+    ) -> Result<Self, StartError> {
+        let routes = Arc::new(Routes::default());
+        let socket = Socket {
+            listen: planned.listen,
+            remote_access: planned.remote_access,
+            transport: planned.transport,
+            names: vec![planned.host.clone()],
+            connections: limits.connections,
+        };
+        let served = Router::new().fallback(dispatch).with_state(Arc::clone(&routes));
+        let door = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { planned, door, routes })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    /// Whether a fake that needs this transport belongs here.
+    pub(super) fn fits(&self, transport: Transport) -> bool {
+        self.planned.transport == transport
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        let port = self.address().port();
+        match &self.planned.host {
+            Name::Ip(ip) => format!("https://{}{path}", SocketAddr::new(*ip, port)),
+            Name::Dns(host) => format!("https://{}:{port}{path}", host.as_str()),
+        }
+    }
+
+    /// What goes into the caBundle of those who call; none where nobody can.
+    pub(super) fn ca_bundle(&self) -> Option<&str> {
+        self.door.ca_bundle()
+    }
+
+    /// The fake that is served under a path.
+    pub(super) fn at(&self, path: &str) -> Option<Arc<Endpoint>> {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.routes.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Serves `endpoint` under `path` from now on, instead of what was there.
+    pub(super) fn serve(&self, path: String, endpoint: Arc<Endpoint>) {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner).insert(path, endpoint);
+    }
+
+    pub(super) fn forget(&self, path: &str) {
+        self.routes.write().unwrap_or_else(PoisonError::into_inner).remove(path);
+    }
+
+    /// Every handshake from now on shows a new certificate of this kind; connections that are open stay.
+    pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
+        self.door.rotate(certificate)?;
+        self.planned.transport.certificate = certificate;
+        self.planned.transport.rotate = None;
+        Ok(())
+    }
+
+    pub(super) async fn stop(self) {
+        self.door.close().await;
+    }
+}
+
+/// Paths are compared as they are; axum's own patterns would give some characters a meaning.
+async fn dispatch(State(routes): State<Arc<Routes>>, request: Request) -> Response {
+    let endpoint =
+        routes.read().unwrap_or_else(PoisonError::into_inner).get(request.uri().path()).map(Arc::clone);
+    match endpoint {
+        Some(endpoint) => Endpoint::call(State(endpoint), request).await,
+        None => (http::StatusCode::NOT_FOUND, "no fake has this path").into_response(),
+    }
+}

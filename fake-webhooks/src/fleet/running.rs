@@ -1,0 +1,266 @@
+//! The fakes of a fleet by name: they come, go and change while they are called.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use certs::CertificateAuthority;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::Log;
+use super::group::Group;
+use crate::configurations::by_url;
+use crate::endpoint::{Endpoint, Shared};
+use crate::fakes_file::{FakeEntry, FakesFile};
+use crate::log_line::log_line;
+use crate::plan::{self, Plan, PlanError, PlannedListener};
+use crate::{Behaviour, Certificate, Limits, Observer, StartError, TlsError, Transport};
+
+/// The fakes of a fleet.
+pub(crate) struct Running {
+    authority: Arc<CertificateAuthority>,
+    shared: Shared,
+    limits: Limits,
+    log: Log,
+    /// Where fakes listen that come later.
+    home: PlannedListener,
+    /// Those who change something take turns, also while a socket is made.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    groups: Vec<Group>,
+    fakes: BTreeMap<String, Placed>,
+}
+
+/// A fake and where it is served.
+struct Placed {
+    entry: FakeEntry,
+    endpoint: Arc<Endpoint>,
+    /// Of its group.
+    address: SocketAddr,
+}
+
+/// No fake has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no fake named `{0}`")]
+pub(crate) struct Missing(pub(crate) String);
+
+/// Why a fake could not be added.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PutError {
+    #[error("the fake `{0}` on the same port has this path already")]
+    PathTaken(String),
+    #[error("there is no port after 65535")]
+    NoPort,
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl Running {
+    /// None yet. Those that come later listen where `home` says.
+    pub(super) fn new(
+        home: &FakesFile,
+        authority: Arc<CertificateAuthority>,
+        limits: Limits,
+        log: Log,
+    ) -> Result<Self, PlanError> {
+        let home = PlannedListener {
+            listen: home.listen,
+            remote_access: home.remote_access,
+            host: plan::host(home)?,
+            transport: Transport::default(),
+        };
+        let tell = Arc::clone(&log);
+        let shared = Shared::new(&limits, move |text| tell(text));
+        Ok(Self { authority, shared, limits, log, home, state: Mutex::default() })
+    }
+
+    /// Starts all of a plan, and returns the `clientConfig`s of its fakes in their order.
+    pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<Value>, StartError> {
+        let mut state = self.state.lock().await;
+        for planned in plan.listeners() {
+            let group = self.listen(planned.clone()).await?;
+            state.groups.push(group);
+        }
+        let mut client_configs = Vec::new();
+        for fake in plan.fakes() {
+            let placed = &state.groups[fake.listener];
+            client_configs.push(self.client_config(placed, &fake.entry.path));
+            let address = placed.address();
+            self.place(&mut state, fake.entry.clone(), address);
+        }
+        Ok(client_configs)
+    }
+
+    async fn listen(&self, planned: PlannedListener) -> Result<Group, StartError> {
+        let transport = planned.transport;
+        let group = Group::start(planned, &self.authority, &self.limits, &self.shared).await?;
+        (self.log)(&format!("listening on {}: {transport}", group.address()));
+        Ok(group)
+    }
+
+    fn place(&self, state: &mut State, entry: FakeEntry, address: SocketAddr) {
+        let log = Arc::clone(&self.log);
+        let observer = Observer::new(move |entry| log(&log_line(entry)));
+        let behaviour = entry.behaviour.clone();
+        let endpoint = Endpoint::new(&entry.name, behaviour, &self.limits, observer, &self.shared);
+        let endpoint = Arc::new(endpoint);
+        if let Some(group) = state.groups.iter().find(|group| group.address() == address) {
+            group.serve(entry.path.clone(), Arc::clone(&endpoint));
+        }
+        state.fakes.insert(entry.name.clone(), Placed { entry, endpoint, address });
+    }
+
+    /// Adds a fake, or puts it in the place of the one with its name. Says what it is like and whether it is new.
+    pub(crate) async fn put(&self, entry: FakeEntry) -> Result<(Value, bool), PutError> {
+        let mut state = self.state.lock().await;
+        let group = state.groups.iter().find(|group| group.fits(entry.transport)).map(Group::address);
+        let address = if let Some(address) = group {
+            address
+        } else {
+            let listen = self.free(&state)?;
+            let planned = PlannedListener { listen, transport: entry.transport, ..self.home.clone() };
+            let group = self.listen(planned).await?;
+            let address = group.address();
+            state.groups.push(group);
+            address
+        };
+        let mut others = state.fakes.values().filter(|other| other.entry.name != entry.name);
+        if let Some(other) = others.find(|it| it.address == address && it.entry.path == entry.path) {
+            return Err(PutError::PathTaken(other.entry.name.clone()));
+        }
+        let name = entry.name.clone();
+        let (path, old) = (entry.path.clone(), state.fakes.remove(&name));
+        // First the new one, so that a caller who asks meanwhile meets one of the two.
+        self.place(&mut state, entry, address);
+        let is_new = old.is_none();
+        if let Some(old) = old
+            && (old.address, &old.entry.path) != (address, &path)
+        {
+            leave(&mut state, &old).await;
+        }
+        (self.log)(&format!("{name} {}", if is_new { "was added" } else { "was replaced" }));
+        Ok((self.view(&state, &name).unwrap_or_default(), is_new))
+    }
+
+    /// The port that a further listener gets.
+    fn free(&self, state: &State) -> Result<SocketAddr, PutError> {
+        let wanted = self.home.listen;
+        if wanted.port() == 0 {
+            return Ok(wanted);
+        }
+        let is_free = |port: &u16| state.groups.iter().all(|group| group.address().port() != *port);
+        let port = (wanted.port()..=u16::MAX).find(is_free).ok_or(PutError::NoPort)?;
+        Ok(SocketAddr::new(wanted.ip(), port))
+    }
+
+    /// Ends a fake; the port that nobody else needs is freed.
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), Missing> {
+        let mut state = self.state.lock().await;
+        let placed = state.fakes.remove(name).ok_or_else(|| Missing(name.to_owned()))?;
+        leave(&mut state, &placed).await;
+        self.shared.metrics.forget(name);
+        (self.log)(&format!("{name} was removed"));
+        Ok(())
+    }
+
+    /// Does something else from the next call on.
+    pub(crate) async fn set_behaviour(&self, name: &str, behaviour: Behaviour) -> Result<Value, Missing> {
+        let mut state = self.state.lock().await;
+        let placed = state.fakes.get_mut(name).ok_or_else(|| Missing(name.to_owned()))?;
+        placed.entry.behaviour = behaviour.clone();
+        placed.endpoint.set_behaviour(behaviour);
+        (self.log)(&format!("{name} has another behaviour"));
+        Ok(self.view(&state, name).unwrap_or_default())
+    }
+
+    /// The next call counts as the first, and those before are forgotten.
+    pub(crate) async fn reset(&self, name: &str) -> Result<(), Missing> {
+        let state = self.state.lock().await;
+        let placed = state.fakes.get(name).ok_or_else(|| Missing(name.to_owned()))?;
+        placed.endpoint.reset();
+        Ok(())
+    }
+
+    /// What every new handshake shows from now on; connections that are open stay.
+    pub(crate) async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        let mut state = self.state.lock().await;
+        for group in &mut state.groups {
+            group.rotate(certificate)?;
+        }
+        for placed in state.fakes.values_mut() {
+            placed.entry.transport.certificate = certificate;
+        }
+        (self.log)(&format!("new handshakes show the certificate `{certificate}`"));
+        Ok(())
+    }
+
+    /// What each fake is like, by name.
+    pub(crate) async fn list(&self) -> Vec<Value> {
+        let state = self.state.lock().await;
+        state.fakes.keys().filter_map(|name| self.view(&state, name)).collect()
+    }
+
+    fn view(&self, state: &State, name: &str) -> Option<Value> {
+        let Placed { entry, address, .. } = state.fakes.get(name)?;
+        let group = state.groups.iter().find(|group| group.address() == *address)?;
+        let mut view = self.client_config(group, &entry.path);
+        view["name"] = json!(entry.name);
+        view["type"] = json!(entry.kind);
+        view["path"] = json!(entry.path);
+        view["port"] = json!(address.port());
+        view["behaviour"] = json!(entry.behaviour);
+        let Transport { certificate, rotate, connection, http } = entry.transport;
+        view["certificate"] = json!(certificate);
+        if let Some(rotate) = rotate {
+            view["rotate"] = json!(rotate);
+        }
+        view["connection"] = json!(connection);
+        view["http"] = json!(http);
+        Some(view)
+    }
+
+    /// `url` and `caBundle`, as a webhook's `clientConfig` has them.
+    fn client_config(&self, group: &Group, path: &str) -> Value {
+        by_url(&group.url(path), group.ca_bundle().unwrap_or(self.authority.certificate_pem()))
+    }
+
+    pub(crate) fn authority_pem(&self) -> &str {
+        self.authority.certificate_pem()
+    }
+
+    pub(crate) fn authority(&self) -> &Arc<CertificateAuthority> {
+        &self.authority
+    }
+
+    /// The listener of a fake that comes later, for others who listen beside the fakes.
+    pub(crate) fn home(&self) -> &PlannedListener {
+        &self.home
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) async fn stop(&self) {
+        let groups = std::mem::take(&mut self.state.lock().await.groups);
+        futures::future::join_all(groups.into_iter().map(Group::stop)).await;
+    }
+}
+
+/// Takes a fake from its port, and frees the port if it was the last.
+async fn leave(state: &mut State, placed: &Placed) {
+    let Some(index) = state.groups.iter().position(|group| group.address() == placed.address) else { return };
+    let group = &state.groups[index];
+    let is_served =
+        group.at(&placed.entry.path).is_some_and(|endpoint| Arc::ptr_eq(&endpoint, &placed.endpoint));
+    if is_served {
+        group.forget(&placed.entry.path);
+    }
+    if group.is_empty() {
+        state.groups.remove(index).stop().await;
+    }
+}

@@ -1,0 +1,62 @@
+//! Which calls are asked for.
+
+use crate::Entry;
+
+/// Which calls are asked for. By default all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Filter {
+    /// Only calls of the fake with this name.
+    pub fake: Option<String>,
+    /// Only calls with a higher number.
+    pub after: u64,
+    /// Only reviews of this operation, such as `CREATE`.
+    pub operation: Option<String>,
+    /// Only reviews of objects in this namespace; empty for objects that are in none.
+    pub namespace: Option<String>,
+}
+
+impl Filter {
+    /// Whether a call is asked for.
+    pub fn matches(&self, entry: &Entry) -> bool {
+        let subject = entry.subject.as_ref();
+        let is = |wanted: &Option<String>, there: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| there == Some(wanted))
+        };
+        entry.number > self.after
+            && is(&self.fake, Some(&entry.fake))
+            && is(&self.operation, subject.map(|subject| subject.operation.as_str()))
+            && is(&self.namespace, subject.map(|subject| subject.namespace.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::entry;
+    use crate::journal::{Entry, Subject};
+
+    #[test]
+    fn every_condition_must_hold() {
+        let subject =
+            Subject { operation: "CREATE".to_owned(), namespace: "demo".to_owned(), ..Subject::default() };
+        let call = Entry { number: 3, subject: Some(subject), ..entry(1) };
+        let check =
+            |filter: Filter, expected: bool| assert_eq!(filter.matches(&call), expected, "{filter:?}");
+        let some = |text: &str| Some(text.to_owned());
+        check(Filter::default(), true);
+        check(Filter { fake: some("a.b.c"), ..Filter::default() }, true);
+        check(Filter { fake: some("other"), ..Filter::default() }, false);
+        check(Filter { after: 2, ..Filter::default() }, true);
+        check(Filter { after: 3, ..Filter::default() }, false);
+        check(Filter { operation: some("CREATE"), namespace: some("demo"), ..Filter::default() }, true);
+        check(Filter { operation: some("UPDATE"), namespace: some("demo"), ..Filter::default() }, false);
+        check(Filter { operation: some("CREATE"), namespace: some(""), ..Filter::default() }, false);
+    }
+
+    #[test]
+    fn what_is_no_review_has_no_operation() {
+        let filter = Filter { operation: Some(String::new()), ..Filter::default() };
+        assert!(!filter.matches(&Entry { number: 1, ..entry(1) }));
+    }
+}

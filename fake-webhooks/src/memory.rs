@@ -1,0 +1,197 @@
+//! What a fake remembers of its calls, and what they left behind.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::{Circumstances, Effect, write};
+
+/// How many objects are remembered; the oldest are forgotten first.
+const MOST_OBJECTS: usize = 10_000;
+
+/// What a fake remembers. Another behaviour begins with an empty memory.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    remembered: Mutex<Remembered>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    calls: u64,
+    /// How often the fake was called for an object and an operation, by their hash.
+    seen: HashMap<u64, u64>,
+    oldest: VecDeque<u64>,
+    /// Number and uid of the reviews without an answer.
+    under_way: Vec<(u64, String)>,
+    side_effects: u64,
+    leaked: Vec<u8>,
+}
+
+/// A call that has no answer yet.
+#[derive(Debug)]
+pub(crate) struct UnderWay<'a> {
+    memory: &'a Memory,
+    nth: u64,
+}
+
+impl Memory {
+    /// Takes note of a call, and says what the circumstances are.
+    pub(crate) fn begin(&self, time: jiff::Timestamp, review: &Value) -> (Circumstances, UnderWay<'_>) {
+        let mut remembered = self.lock();
+        let nth = remembered.calls;
+        remembered.calls += 1;
+        let other_uid = remembered.under_way.first().map(|(_, uid)| uid.clone());
+        let mut seen = 0;
+        if let Some(uid) = review["request"]["uid"].as_str() {
+            remembered.under_way.push((nth, uid.to_owned()));
+            seen = remembered.see(identity(&review["request"]));
+        }
+        (Circumstances { nth, seen, time, other_uid }, UnderWay { memory: self, nth })
+    }
+
+    /// Does what a call leaves behind, and says so in a few words for people.
+    pub(crate) async fn perform(&self, effects: Vec<Effect>) -> String {
+        let mut said = Vec::new();
+        for effect in effects {
+            match effect {
+                Effect::SideEffect(request) => {
+                    said.push(format!("; side effect {}", self.count()));
+                    let Some(request) = request else { continue };
+                    said.push(match write::send(&request).await {
+                        Ok(status) => format!(", answered with HTTP status {}", status.as_u16()),
+                        Err(error) => format!(", not written: {error}"),
+                    });
+                }
+                Effect::Leak { bytes, most } => {
+                    said.push(format!("; {} bytes leaked", self.leak(bytes, most)));
+                }
+            }
+        }
+        said.concat()
+    }
+
+    /// How many side effects there were.
+    pub(crate) fn side_effects(&self) -> u64 {
+        self.lock().side_effects
+    }
+
+    fn count(&self) -> u64 {
+        let mut remembered = self.lock();
+        remembered.side_effects += 1;
+        remembered.side_effects
+    }
+
+    fn leak(&self, bytes: u32, most: u32) -> usize {
+        let size = |bytes: u32| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let leaked = &mut self.lock().leaked;
+        let after = leaked.len().saturating_add(size(bytes)).min(size(most)).max(leaked.len());
+        // Not zero, so that the memory is really used.
+        leaked.resize(after, 1);
+        after
+    }
+
+    /// A panic elsewhere leaves nothing half done here.
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remembered {
+    /// How often the object was seen before.
+    fn see(&mut self, object: u64) -> u64 {
+        let times = self.seen.entry(object).or_insert_with(|| {
+            self.oldest.push_back(object);
+            0
+        });
+        let before = *times;
+        *times += 1;
+        if self.oldest.len() > MOST_OBJECTS
+            && let Some(oldest) = self.oldest.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+        before
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.memory.lock().under_way.retain(|(nth, _)| *nth != self.nth);
+    }
+}
+
+/// What makes a request one for the same object: resource, operation, namespace and name, or the name to be generated.
+fn identity(request: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for path in [
+        "/requestResource/group",
+        "/requestResource/resource",
+        "/requestSubResource",
+        "/operation",
+        "/namespace",
+        "/name",
+        "/object/metadata/generateName",
+    ] {
+        request.pointer(path).and_then(Value::as_str).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn review(uid: &str, name: &str) -> Value {
+        json!({"request": {"uid": uid, "operation": "CREATE", "name": name}})
+    }
+
+    #[test]
+    fn calls_and_objects_are_counted_apart() {
+        let memory = Memory::default();
+        let begin = |name: &str| {
+            let (at, _) = memory.begin(jiff::Timestamp::UNIX_EPOCH, &review("u", name));
+            (at.nth, at.seen)
+        };
+        assert_eq!([begin("a"), begin("a"), begin("b"), begin("a")], [(0, 0), (1, 1), (2, 0), (3, 2)]);
+    }
+
+    #[test]
+    fn another_review_is_known_while_it_waits() {
+        let memory = Memory::default();
+        let time = jiff::Timestamp::UNIX_EPOCH;
+        let (first, waits) = memory.begin(time, &review("one", "a"));
+        let (second, _) = memory.begin(time, &review("two", "b"));
+        assert_eq!((first.other_uid, second.other_uid), (None, Some("one".to_owned())));
+        drop(waits);
+        assert_eq!(memory.begin(time, &review("three", "c")).0.other_uid, None);
+    }
+
+    #[test]
+    fn objects_are_forgotten_when_there_are_very_many() {
+        let mut remembered = Remembered::default();
+        for object in 0..=MOST_OBJECTS as u64 {
+            assert_eq!(remembered.see(object), 0);
+        }
+        assert_eq!(remembered.seen.len(), MOST_OBJECTS);
+        assert_eq!((remembered.see(1), remembered.see(0)), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn effects_are_done_and_told_and_memory_is_leaked_up_to_a_limit() {
+        let memory = Memory::default();
+        let leak = Effect::Leak { bytes: 40, most: 100 };
+        assert_eq!(memory.perform(vec![Effect::SideEffect(None)]).await, "; side effect 1");
+        assert_eq!(
+            memory.perform(vec![Effect::SideEffect(None), leak.clone()]).await,
+            "; side effect 2; 40 bytes leaked"
+        );
+        assert_eq!(memory.side_effects(), 2);
+        for expected in [80, 100, 100] {
+            assert_eq!(memory.perform(vec![leak.clone()]).await, format!("; {expected} bytes leaked"));
+        }
+    }
+}

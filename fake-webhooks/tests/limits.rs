@@ -1,0 +1,109 @@
+//! What a hostile peer cannot do: fill the memory, or keep others out for long.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake_webhooks::{Fake, FakeWebhook, HttpVersions, Limits};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+
+async fn start(limits: Limits) -> FakeWebhook {
+    FakeWebhook::start(Fake { limits, http: HttpVersions::Http1, ..Fake::default() }).await.unwrap()
+}
+
+type Stream = rustls::StreamOwned<rustls::ClientConnection, std::net::TcpStream>;
+
+/// A connection on which any bytes can be sent. It must not be used on the threads of the fake.
+fn connect(fake: &FakeWebhook) -> Stream {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(fake.ca_bundle().as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let client = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    rustls::StreamOwned::new(client, std::net::TcpStream::connect(fake.address()).unwrap())
+}
+
+/// What is answered to these bytes, up to the end of its first line.
+fn status_line(stream: &mut Stream, request: &[u8]) -> String {
+    // What is refused early is not read to its end.
+    let _ = stream.write_all(request);
+    let _ = stream.flush();
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while !line.ends_with(b"\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap().trim().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_that_is_too_large_is_refused() {
+    let fake = start(Limits::default()).await;
+    let head = |bytes: usize| {
+        format!("POST / HTTP/1.1\r\nhost: a\r\nx: {}\r\ncontent-length: 0\r\n\r\n", "x".repeat(bytes))
+    };
+    assert_eq!(status_line(&mut connect(&fake), head(32 << 10).as_bytes()), "HTTP/1.1 400 Bad Request");
+    assert_eq!(fake.journal().len(), 1);
+    let refused = status_line(&mut connect(&fake), head(64 << 10).as_bytes());
+    assert_eq!(refused, "HTTP/1.1 431 Request Header Fields Too Large");
+    assert_eq!(fake.journal().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_arrive_at_once_share_their_bytes() {
+    let fake = start(Limits { bodies_bytes: 64 << 10, ..Limits::default() }).await;
+    let request = |promised: usize, sent: usize| {
+        format!("POST / HTTP/1.1\r\nhost: a\r\ncontent-length: {promised}\r\n\r\n{}", "x".repeat(sent))
+    };
+    let mut slow = connect(&fake);
+    slow.write_all(request(60_000, 50_000).as_bytes()).unwrap();
+    slow.flush().unwrap();
+    // Until the slow one holds its place, there is enough for both.
+    let busy = "HTTP/1.1 503 Service Unavailable";
+    let mut answer = String::new();
+    for _ in 0..10_000 {
+        answer = status_line(&mut connect(&fake), request(40_000, 40_000).as_bytes());
+        if answer == busy {
+            break;
+        }
+    }
+    assert_eq!(answer, busy);
+    assert_eq!(status_line(&mut slow, "x".repeat(10_000).as_bytes()), "HTTP/1.1 400 Bad Request");
+    let answer = status_line(&mut connect(&fake), request(40_000, 40_000).as_bytes());
+    assert_eq!(answer, "HTTP/1.1 400 Bad Request", "the place is free again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_limit_wait() {
+    let fake = start(Limits { connections: 1, ..Limits::default() }).await;
+    let request = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
+    let mut first = connect(&fake);
+    assert_eq!(status_line(&mut first, request), "HTTP/1.1 400 Bad Request");
+    let mut second = connect(&fake);
+    second.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert_eq!(status_line(&mut second, request), "", "nobody shakes hands with it");
+    drop(first);
+    second.sock.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    assert_eq!(status_line(&mut second, request), "HTTP/1.1 400 Bad Request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_that_does_not_go_on_ends() {
+    let fake = start(Limits::default()).await;
+    let silent = tokio::net::TcpStream::connect(fake.address()).await.unwrap();
+    let mut bytes = [0];
+    loop {
+        silent.readable().await.unwrap();
+        match silent.try_read(&mut bytes) {
+            Ok(read) => break assert_eq!(read, 0),
+            Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+        }
+    }
+}

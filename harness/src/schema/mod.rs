@@ -1,0 +1,194 @@
+//! What an object of a built-in kind looks like once it went through the server's Go types.
+//!
+//! The server reads every object of its own into a struct and writes that: what the struct has no field for is gone,
+//! `null` is nothing, and a field without `omitempty` is there though nobody gave it.
+
+mod table;
+
+use serde_json::{Map, Value};
+
+pub(crate) use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Shape};
+use crate::attributes::GroupVersionKind;
+use crate::quantity::Quantity;
+
+/// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
+/// as `spec.containers[0].bogus`. A kind without such a type stays as it is, and so does a value of a wrong type.
+///
+/// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
+pub(crate) fn settle(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
+    let Some(message) = MESSAGES.of_kind(kind) else { return Vec::new() };
+    let Value::Object(members) = object else { return Vec::new() };
+    let type_meta = ["apiVersion", "kind"].map(|name| members.remove_entry(name));
+    let mut settler = Settler::default();
+    settler.object(MESSAGES.get(message), members, "");
+    members.extend(type_meta.into_iter().flatten());
+    settler.unknown
+}
+
+/// The same for the metadata of an object of any kind, also of a custom one.
+pub(crate) fn settle_metadata(object: &mut Value) -> Vec<String> {
+    let mut settler = Settler::default();
+    if let (Some(message), Some(metadata)) = (MESSAGES.named(METADATA), object.get_mut("metadata")) {
+        settler.message(MESSAGES.get(message), metadata, "metadata");
+    }
+    settler.unknown
+}
+
+const METADATA: &str = "meta/v1.ObjectMeta";
+
+#[derive(Debug, Default)]
+struct Settler {
+    unknown: Vec<String>,
+}
+
+impl Settler {
+    fn object(&mut self, message: &Message, members: &mut Map<String, Value>, path: &str) {
+        let fields = all_fields(message);
+        let given = std::mem::take(members);
+        for field in fields.iter().filter(|field| !given.contains_key(&field.name)) {
+            let mut value = Value::Null;
+            if self.is_shown(field, &mut value, "") {
+                members.insert(field.name.clone(), value);
+            }
+        }
+        for (name, mut value) in given {
+            let path = member(path, &name);
+            let Some(field) = fields.iter().find(|field| field.name == name) else {
+                self.unknown.push(path);
+                continue;
+            };
+            // A schema may have `default: null`, which means something.
+            let is_meant = value.is_null() && is_free(field.kind);
+            if is_meant || self.is_shown(field, &mut value, &path) {
+                members.insert(name, value);
+            }
+        }
+    }
+
+    /// Settles the value of a field. Whether JSON has it.
+    fn is_shown(&mut self, field: &Field, value: &mut Value, path: &str) -> bool {
+        match (field.shape, &mut *value) {
+            (Shape::Optional | Shape::List | Shape::Map, Value::Null) => field.always,
+            (Shape::List, Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.value(field.kind, item, &format!("{path}[{index}]"));
+                }
+                field.always || !items.is_empty()
+            }
+            (Shape::Map, Value::Object(entries)) => {
+                for (key, entry) in entries.iter_mut() {
+                    self.value(field.kind, entry, &member(path, key));
+                }
+                field.always || !entries.is_empty()
+            }
+            (Shape::List | Shape::Map, _) => true,
+            (Shape::Optional, _) => {
+                self.value(field.kind, value, path);
+                true
+            }
+            (Shape::Plain, _) => {
+                self.value(field.kind, value, path);
+                field.always || *value != zero(field.kind)
+            }
+        }
+    }
+
+    /// One value, which is not a pointer: `null` is its zero.
+    fn value(&mut self, kind: Kind, value: &mut Value, path: &str) {
+        if value.is_null() {
+            *value = zero(kind);
+            return;
+        }
+        match kind {
+            Kind::Message(id) => self.message(MESSAGES.get(id), value, path),
+            Kind::Quantity => canonical(value),
+            Kind::String
+            | Kind::Bool
+            | Kind::Int32
+            | Kind::Int64
+            | Kind::Double
+            | Kind::Bytes
+            | Kind::Json
+            | Kind::Time
+            | Kind::MicroTime
+            | Kind::IntOrString => {}
+        }
+    }
+
+    fn message(&mut self, message: &Message, value: &mut Value, path: &str) {
+        match (message.form, &mut *value) {
+            (Form::Object, Value::Object(members)) => self.object(message, members, path),
+            // One form or the other, by what stands there.
+            (Form::Value, Value::Object(_) | Value::Array(_)) => {
+                let is_list = value.is_array();
+                let fits = |field: &&Field| {
+                    (field.shape == Shape::List) == is_list
+                        && (is_list || matches!(field.kind, Kind::Message(_)))
+                };
+                if let Some(field) = message.fields.iter().find(fits) {
+                    self.is_shown(field, value, path);
+                }
+            }
+            (Form::Object | Form::Value, _) => {}
+        }
+    }
+}
+
+/// The fields of a message, and those of the messages that are embedded in it.
+fn all_fields(message: &Message) -> Vec<&Field> {
+    let embedded = |field: &&Field| field.name.is_empty();
+    let mut fields: Vec<&Field> = message.fields.iter().filter(|field| !embedded(field)).collect();
+    for field in message.fields.iter().filter(embedded) {
+        if let Kind::Message(id) = field.kind {
+            fields.extend(all_fields(MESSAGES.get(id)));
+        }
+    }
+    fields
+}
+
+/// Whether any JSON may stand there.
+fn is_free(kind: Kind) -> bool {
+    let Kind::Message(id) = kind else { return false };
+    MESSAGES.get(id).fields.iter().any(|field| field.kind == Kind::Json)
+}
+
+/// What Go writes for a value that was never set.
+fn zero(kind: Kind) -> Value {
+    match kind {
+        Kind::String => "".into(),
+        Kind::Bool => false.into(),
+        Kind::Int32 | Kind::Int64 | Kind::IntOrString | Kind::Double => 0.into(),
+        Kind::Bytes | Kind::Json | Kind::Time | Kind::MicroTime => Value::Null,
+        Kind::Quantity => "0".into(),
+        Kind::Message(id) => {
+            let message = MESSAGES.get(id);
+            let mut members = Map::new();
+            match message.form {
+                Form::Object => Settler::default().object(message, &mut members, ""),
+                Form::Value => return Value::Null,
+            }
+            Value::Object(members)
+        }
+    }
+}
+
+/// A quantity as the server writes it; what is no quantity is left to validation.
+///
+/// Source: apimachinery pkg/api/resource/quantity.go, `UnmarshalJSON` (a number is read as its text) and `MarshalJSON`.
+fn canonical(value: &mut Value) {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return,
+    };
+    if let Ok(quantity) = Quantity::parse(&text) {
+        *value = Value::String(quantity.to_string());
+    }
+}
+
+fn member(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests;

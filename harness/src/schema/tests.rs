@@ -1,0 +1,81 @@
+//! Objects of upstream's own tests, which are what upstream's Go types make of them, and small ones.
+
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
+    let kind = GroupVersionKind::of(&object);
+    let found = settle(&mut object, &kind);
+    assert_eq!(object, *expected);
+    assert_eq!(found, unknown);
+}
+
+/// The objects of `protobuf/recorded.jsonl` and `complete.jsonl`, as Go wrote them.
+fn written_by_go() -> Vec<Value> {
+    let lines = [
+        include_str!("../server/protobuf/recorded.jsonl"),
+        include_str!("../server/protobuf/complete.jsonl"),
+    ];
+    let cases = lines.into_iter().flat_map(str::lines);
+    cases.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].clone()).collect()
+}
+
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn what_go_wrote_stays_as_it_is_though_nulls_were_lost() {
+    for expected in written_by_go() {
+        check(expected.clone(), &expected, &[]);
+        // Free JSON and a map of times lose nulls that mean something.
+        if !["CustomResourceDefinition", "PodDisruptionBudget"].iter().any(|kind| expected["kind"] == *kind) {
+            let mut sparse = expected.clone();
+            without_nulls(&mut sparse);
+            check(sparse, &expected, &[]);
+        }
+    }
+}
+
+#[test]
+fn what_a_type_does_not_have_is_gone_and_told() {
+    check(
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "bogus": 1, "metadata": {"labels": {"a": null, "b": "b"}, "x": {}},
+            "spec": {"containers": [{"name": "a", "image": null, "resources": {"limits": {"cpu": "1000m"}}}, {"y": 1}]},
+        }),
+        &json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "", "b": "b"}}, "status": {},
+            "spec": {"containers": [
+                {"name": "a", "resources": {"limits": {"cpu": "1"}}}, {"name": "", "resources": {}},
+            ]},
+        }),
+        &["bogus", "metadata.x", "spec.containers[1].y"],
+    );
+}
+
+#[test]
+fn what_is_always_written_is_there() {
+    check(
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": null}),
+        &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}, "rules": null}),
+        &[],
+    );
+}
+
+#[test]
+fn other_kinds_and_wrong_types_are_left_alone() {
+    let custom = json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": null});
+    check(custom.clone(), &custom, &[]);
+    let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": [1], "metadata": "x"});
+    check(wrong.clone(), &wrong, &[]);
+}

@@ -1,0 +1,212 @@
+//! The cluster around a single request, for those who admit requests without serving them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::state::State;
+use super::storage::{Key, Storage};
+use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
+use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::status::Status;
+
+/// Namespaces and the resources that are served, without a server.
+pub struct Surroundings {
+    state: State,
+}
+
+impl Surroundings {
+    /// The namespaces that every cluster has, and of `objects` the Namespaces and the `CustomResourceDefinition`s. A later
+    /// object replaces an earlier one of the same name.
+    pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let state = State::new(Arc::new(Storage::default()));
+        for name in FIRST_NAMESPACES {
+            add_namespace(&state, &json!({"metadata": {"name": name}}));
+        }
+        for object in objects {
+            let kind = GroupVersionKind::of(object);
+            match (kind.group.as_str(), kind.kind.as_str()) {
+                ("", "Namespace") => add_namespace(&state, object),
+                (custom_resources::GROUP, "CustomResourceDefinition") => {
+                    let mut definition = object.clone();
+                    state.set_defaults(&mut definition);
+                    let name = metadata::text(&definition, "name").to_owned();
+                    let key = Key {
+                        group: custom_resources::GROUP.to_owned(),
+                        resource: custom_resources::RESOURCE.to_owned(),
+                        namespace: String::new(),
+                        name,
+                    };
+                    put(&state, &key, definition);
+                }
+                _ => {}
+            }
+        }
+        state.reload_resources();
+        Self { state }
+    }
+
+    /// The resource whose objects are of `kind`; none if nothing like it is served.
+    pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
+        self.state.resources().of_kind(kind).map(|resource| served(resource))
+    }
+
+    /// All resources that are served, those of the API server first.
+    pub fn resources(&self) -> Vec<ServedResource> {
+        self.state.resources().all().iter().map(|resource| served(resource)).collect()
+    }
+
+    /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
+    /// namespace goes into `namespace`.
+    ///
+    /// # Errors
+    /// 404 if no such resource is served, 400 if the object has fields of wrong types.
+    pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
+        let kind = GroupVersionKind::of(&object);
+        let resource = self.resource_of(&kind).ok_or_else(|| {
+            let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
+            Box::new(Status::failure(404, "NotFound", message))
+        })?;
+        let mut object = body::typed(object, &kind, !self.is_built_in(&kind))?.0;
+        self.state.set_defaults(&mut object);
+        metadata::wipe(&mut object);
+        let name = metadata::text(&object, "name").to_owned();
+        let namespace = if resource.namespaced {
+            let own = metadata::text(&object, "namespace").to_owned();
+            let namespace = if own.is_empty() { namespace.to_owned() } else { own };
+            metadata::set(&mut object, "namespace", namespace.clone().into());
+            namespace
+        } else {
+            metadata::remove(&mut object, "namespace");
+            if resource.name.group_resource() == "namespaces" { name.clone() } else { String::new() }
+        };
+        Ok(Attributes {
+            operation: Operation::Create,
+            resource: resource.name,
+            subresource: String::new(),
+            kind: resource.kind,
+            namespace,
+            name,
+            object: Some(object),
+            old_object: None,
+            options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
+            dry_run: false,
+            user,
+        })
+    }
+}
+
+fn served(resource: &super::discovery::Resource) -> ServedResource {
+    ServedResource {
+        name: resource.gvr.clone(),
+        kind: resource.kind.clone(),
+        namespaced: resource.namespaced,
+    }
+}
+
+/// Every Namespace has a label with its own name.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
+fn add_namespace(state: &State, object: &Value) {
+    let mut namespace = object.clone();
+    let name = metadata::text(&namespace, "name").to_owned();
+    if let Some(members) = namespace.as_object_mut() {
+        members.insert("apiVersion".to_owned(), "v1".into());
+        members.insert("kind".to_owned(), "Namespace".into());
+        members.entry("status").or_insert_with(|| json!({"phase": "Active"}));
+    }
+    defaulting::set_defaults(&mut namespace);
+    put(state, &namespace_key(&name), namespace);
+}
+
+/// Stores `object`, whatever was there. Nobody else writes here.
+fn put(state: &State, key: &Key, object: Value) {
+    let stored = state.storage.at(key);
+    if state.storage.replace(key, stored.as_ref(), object).is_err() {
+        unreachable!("nobody else writes into this storage");
+    }
+}
+
+impl ClusterState for Surroundings {
+    /// A namespace that nobody gave is there as well, with its own name for a label.
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        let unknown = || {
+            let labels = json!({"kubernetes.io/metadata.name": name});
+            Arc::new(
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+            )
+        };
+        Some(self.state.namespace(name).unwrap_or_else(unknown))
+    }
+
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource> {
+        self.state.equivalent_resources(resource, subresource)
+    }
+
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        self.state.convert(object, kind)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        self.state.set_defaults(object);
+    }
+
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        self.state.is_built_in(kind)
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_without_a_namespace_goes_into_the_given_one() {
+        let surroundings = Surroundings::new([]);
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        let request = surroundings.create(pod, "demo", UserInfo::default()).unwrap();
+        assert_eq!(request.namespace, "demo");
+        assert_eq!(request.object.unwrap()["metadata"]["namespace"], "demo");
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "x"}});
+        assert_eq!(surroundings.create(node, "demo", UserInfo::default()).unwrap().namespace, "");
+    }
+
+    #[test]
+    fn custom_resources_are_served_by_their_definition() {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+        });
+        let surroundings = Surroundings::new([&definition]);
+        let kind = GroupVersionKind::new("example.com", "v1", "Widget");
+        assert_eq!(surroundings.resource_of(&kind).unwrap().name.resource, "widgets");
+        assert!(!surroundings.is_built_in(&kind));
+        assert_eq!(Surroundings::new([]).resource_of(&kind), None);
+    }
+
+    #[test]
+    fn a_given_namespace_keeps_its_labels() {
+        let namespace = json!({"metadata": {"name": "default", "labels": {"a": "b"}}, "kind": "Namespace", "apiVersion": "v1"});
+        let surroundings = Surroundings::new([&namespace]);
+        let stored = surroundings.namespace("default").unwrap();
+        assert_eq!(stored["metadata"]["labels"], json!({"a": "b", "kubernetes.io/metadata.name": "default"}));
+        let unknown = surroundings.namespace("elsewhere").unwrap();
+        assert_eq!(unknown["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "elsewhere"}));
+    }
+}

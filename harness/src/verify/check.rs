@@ -1,0 +1,174 @@
+//! What a check is, and what it finds.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+
+use super::comparison::Difference;
+use super::laboratory::Outcome;
+use super::station::Station;
+use super::subject::Subject;
+use super::trial::Trial;
+use crate::event::Phase;
+use crate::server::Surroundings;
+
+/// A check: what is asserted, why, and the probe that looks.
+#[derive(Debug)]
+pub struct Check {
+    /// The stable id, such as `V01`.
+    pub id: &'static str,
+    /// What must hold, in a few words.
+    pub title: &'static str,
+    /// How bad it is if it does not.
+    pub severity: Severity,
+    /// Why it matters: one paragraph for people.
+    pub why: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+    /// Which webhooks it is for.
+    pub audience: Audience,
+    /// What looks.
+    pub probe: Probe,
+}
+
+/// How bad a finding is. The order is that of `--fail-on`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(clippy::exhaustive_enums, reason = "reports and SARIF have these three")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Wrong under circumstances that will come.
+    Warning,
+    /// Wrong now.
+    Error,
+}
+
+/// Which webhooks a check is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "admission has two phases")]
+pub enum Audience {
+    /// All webhooks.
+    All,
+    /// Those of a `MutatingWebhookConfiguration`.
+    Mutating,
+    /// Those of a `ValidatingWebhookConfiguration`.
+    Validating,
+}
+
+impl Audience {
+    /// Whether a webhook that is called in `phase` belongs to it.
+    pub fn includes(self, phase: Phase) -> bool {
+        match self {
+            Self::All => true,
+            Self::Mutating => phase == Phase::Mutating,
+            Self::Validating => phase == Phase::Validating,
+        }
+    }
+}
+
+/// What looks, and at what.
+///
+/// A probe is a plain function, so that a check is data. An async one is written as
+/// `Probe::Object(|trial| Box::pin(run(trial)))`.
+#[derive(Clone, Copy)]
+#[expect(clippy::exhaustive_enums, reason = "the driver has a way to run each of them")]
+pub enum Probe {
+    /// Looks at the configuration alone: no call is made.
+    Configuration(fn(&Subject, &Surroundings) -> Observed),
+    /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
+    Webhook(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
+    /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.
+    Object(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
+    /// Looks at what all webhooks together do to one object. `trial.subject` is then the first of them.
+    Collection(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
+}
+
+impl std::fmt::Debug for Probe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Configuration(_) => "Configuration",
+            Self::Webhook(_) => "Webhook",
+            Self::Object(_) => "Object",
+            Self::Collection(_) => "Collection",
+        })
+    }
+}
+
+/// What a probe saw: nothing wrong (an empty list), what is wrong, or why it could not look.
+pub type Observed = Result<Vec<Violation>, Obstacle>;
+
+/// Why a probe could not look.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, or no answer")]
+pub enum Obstacle {
+    /// There is nothing that the check could be about: no rule matches, the webhook changes nothing.
+    #[error("{0}")]
+    NotApplicable(String),
+    /// It could be about something, and cannot be told from here. The text says what is missing.
+    #[error("{0}")]
+    NotChecked(String),
+}
+
+impl Obstacle {
+    /// There is nothing that the check could be about, since `reason`.
+    pub fn not_applicable(reason: impl Into<String>) -> Self {
+        Self::NotApplicable(reason.into())
+    }
+
+    /// It cannot be told from here, since `reason`.
+    pub fn not_checked(reason: impl Into<String>) -> Self {
+        Self::NotChecked(reason.into())
+    }
+}
+
+/// One thing that is wrong, as a probe saw it.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// What is wrong, in words that do not depend on the object: findings of one check, webhook and kind are one
+    /// finding, and an object may shrink for as long as the kind stays.
+    pub kind: String,
+    /// What is wrong, with names and values: one sentence.
+    pub message: String,
+    /// What differs between what should be and what is.
+    pub differences: Vec<Difference>,
+    /// The requests that show it, in order.
+    pub steps: Vec<Arc<Outcome>>,
+    /// How bad it is, if that differs from the check's severity.
+    pub severity: Option<Severity>,
+}
+
+impl Violation {
+    /// A violation without differences and requests.
+    pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            kind: kind.into(),
+            message: message.into(),
+            differences: Vec::new(),
+            steps: Vec::new(),
+            severity: None,
+        }
+    }
+
+    /// With what differs.
+    #[must_use]
+    pub fn with_differences(mut self, differences: Vec<Difference>) -> Self {
+        self.differences = differences;
+        self
+    }
+
+    /// With the requests that show it.
+    #[must_use]
+    pub fn with_steps(mut self, steps: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
+        self.steps = steps.into_iter().collect();
+        self
+    }
+
+    /// With another severity than the check's.
+    #[must_use]
+    pub fn with_severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+}

@@ -1,0 +1,51 @@
+//! Which requests a configuration catches, for checks that need no call.
+
+use serde_json::json;
+
+use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use crate::config::Webhook;
+use crate::matching::{self, Decision};
+use crate::server::Surroundings;
+
+/// Something that a request may be about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    pub(super) group: &'a str,
+    pub(super) version: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) kind: &'a str,
+    /// Such as `status`; empty for the object itself.
+    pub(super) subresource: &'a str,
+    /// Empty for a cluster-scoped object.
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
+}
+
+/// Whether `webhook` is called for an object there that has no labels.
+pub(super) fn is_called(
+    webhook: &Webhook,
+    place: &Place<'_>,
+    operation: Operation,
+    surroundings: &Surroundings,
+) -> bool {
+    let kind = GroupVersionKind::new(place.group, place.version, place.kind);
+    let object = json!({
+        "apiVersion": kind.api_version(),
+        "kind": place.kind,
+        "metadata": {"name": place.name, "namespace": place.namespace},
+    });
+    let request = Attributes {
+        operation,
+        resource: GroupVersionResource::new(place.group, place.version, place.resource),
+        subresource: place.subresource.to_owned(),
+        kind,
+        namespace: place.namespace.to_owned(),
+        name: place.name.to_owned(),
+        object: (operation != Operation::Delete).then(|| object.clone()),
+        old_object: (operation != Operation::Create).then_some(object),
+        options: None,
+        dry_run: false,
+        user: UserInfo::default(),
+    };
+    matches!(matching::decide(webhook, &request, surroundings), Decision::Call(_))
+}

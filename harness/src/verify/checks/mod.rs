@@ -1,0 +1,79 @@
+//! The registry of the checks: one file each (or for a small family), one line each.
+
+mod matched;
+mod together;
+mod v01_idempotence;
+mod v02_completeness;
+mod v03_survival;
+mod v05_collection;
+mod v06_order;
+mod v07_convergence;
+mod v10_write_loop;
+mod v11_determinism;
+mod v14_unknown_fields;
+mod v15_absent_parents;
+mod v22_envelope;
+mod v29_delete;
+mod v32_names;
+mod v48_self_lockout;
+mod v50_system;
+
+use super::check::Check;
+use super::comparison::Difference;
+
+/// Every check, by id.
+pub const ALL: &[&Check] = &[
+    &v01_idempotence::CHECK,
+    &v02_completeness::CHECK,
+    &v03_survival::CHECK,
+    &v05_collection::CHECK,
+    &v06_order::CHECK,
+    &v07_convergence::CHECK,
+    &v10_write_loop::CHECK,
+    &v11_determinism::CHECK,
+    &v14_unknown_fields::CHECK,
+    &v15_absent_parents::CHECK,
+    &v22_envelope::CHECK,
+    &v29_delete::CHECK,
+    &v32_names::CHECK,
+    &v48_self_lockout::CHECK,
+    &v50_system::CHECK,
+];
+
+/// The check with this id, in any case.
+pub fn find(id: &str) -> Option<&'static Check> {
+    ALL.iter().find(|check| check.id.eq_ignore_ascii_case(id)).copied()
+}
+
+/// The first few fields of `differences`, for a sentence.
+fn fields(differences: &[Difference]) -> String {
+    const MOST: usize = 3;
+    let named: Vec<&str> = differences.iter().take(MOST).map(|difference| difference.path.as_str()).collect();
+    match differences.len().saturating_sub(MOST) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_in_order_and_unique() {
+        for pair in ALL.windows(2) {
+            assert!(pair[0].id < pair[1].id, "{} stands before {}", pair[0].id, pair[1].id);
+        }
+    }
+
+    #[test]
+    fn every_check_says_why_and_where_from() {
+        for check in ALL {
+            let is_id = check.id.len() == 3 && check.id.starts_with('V');
+            assert!(is_id && check.id[1..].bytes().all(|byte| byte.is_ascii_digit()), "{}", check.id);
+            assert!(!check.title.is_empty() && !check.title.ends_with('.'), "{}: title", check.id);
+            assert!(check.why.len() > 80 && check.why.ends_with('.'), "{}: why", check.id);
+            assert!(!check.source.is_empty(), "{}: source", check.id);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! V02: called again after another webhook, a webhook still does all of its work.
+
+use std::sync::Arc;
+
+use crate::config::ReinvocationPolicy;
+use crate::event::Round;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::foreign::{Foreign, LIBRARY};
+use crate::verify::laboratory::Verdict;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V02",
+    title: "complete: reinvoked after another webhook's change, it does what it does to that change at first sight",
+    severity: Severity::Error,
+    why: "An injector that sees its own volume or sidecar on reinvocation and returns early leaves out the containers \
+          that another webhook has added in between: they start without their mount, credentials or environment. \
+          What comes out must not depend on whether the other webhook ran before or after.",
+    source: "KEP-492, reinvocation; aws/amazon-eks-pod-identity-webhook#61; DataDog/datadog-agent#37091; \
+             Azure/azure-workload-identity#1744",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    trial.first().await?;
+    let mut violations = Vec::new();
+    let mut looked = false;
+    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(trial.object())) {
+        match after(trial, foreign).await {
+            Ok(violation) => {
+                looked = true;
+                violations.extend(violation);
+            }
+            Err(Obstacle::NotApplicable(_)) => {}
+            Err(obstacle) => return Err(obstacle),
+        }
+    }
+    if looked {
+        Ok(violations)
+    } else {
+        Err(Obstacle::not_applicable("it is not called again after another webhook's change"))
+    }
+}
+
+/// `W(g(W(x)))` against `W(g(x))`.
+async fn after(trial: &Trial<'_>, foreign: &Foreign) -> Result<Option<Violation>, Obstacle> {
+    let at_first_sight = Trial::in_order([foreign.webhook(), Arc::clone(&trial.subject.called)]);
+    let expected = trial.admitted(&at_first_sight, trial.request).await?;
+    let reinvoked = trial.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+    let found = trial.outcome(&Trial::in_order([reinvoked, foreign.webhook()]), trial.request).await;
+    if !found.was_called(&trial.subject.webhook.id, Round::Second) {
+        return Err(Obstacle::not_applicable("it is not called again"));
+    }
+    let steps = [Arc::clone(&expected), Arc::clone(&found)];
+    let does = foreign.does;
+    let (kind, message) = match found.verdict() {
+        Verdict::Denied(status) => (
+            format!("denies on reinvocation, after another webhook {does}"),
+            format!(
+                "called again after another webhook {does}, it denies what it admits at first: {}",
+                status.message
+            ),
+        ),
+        Verdict::ServerError(status) => (
+            format!("breaks on reinvocation, after another webhook {does}"),
+            format!(
+                "called again after another webhook {does}, its patch does not apply: {}",
+                status.message
+            ),
+        ),
+        verdict @ (Verdict::Failed(_) | Verdict::Unsupported(_)) => {
+            return Err(Obstacle::not_checked(verdict.to_string()));
+        }
+        Verdict::Admitted => {
+            let (Some(expected), Some(found)) = (&expected.object, &found.object) else { return Ok(None) };
+            let differences = trial.differences(expected, found, Order::Free);
+            if differences.is_empty() {
+                return Ok(None);
+            }
+            let message = format!(
+                "called again after another webhook {does}, it does not do what it does if that comes first: {}",
+                super::fields(&differences)
+            );
+            let kind = format!("incomplete after another webhook {does}");
+            return Ok(Some(Violation::new(kind, message).with_differences(differences).with_steps(steps)));
+        }
+    };
+    Ok(Some(Violation::new(kind, message).with_steps(steps)))
+}

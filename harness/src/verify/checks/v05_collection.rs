@@ -1,0 +1,54 @@
+//! V05: after the whole chain, no webhook has anything left to do.
+
+use std::sync::Arc;
+
+use super::together;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V05",
+    title: "idempotent together: after all webhooks have run, none of them alone would change anything more",
+    severity: Severity::Error,
+    why: "Each webhook may be idempotent alone while the collection is not: a later one undoes or extends what an \
+          earlier one made, and the object that is stored is one that the earlier webhook would not have let be. \
+          The next update then changes it again, for reasons that nobody asked for.",
+    source: "Admission Webhook Good Practices, Ensure that the mutating webhooks are idempotent as a collection",
+    audience: Audience::Mutating,
+    probe: Probe::Collection(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let subjects = together::called(trial).await?;
+    let chain = together::admitted(trial, &subjects, |subject| Arc::clone(&subject.called)).await?;
+    let Some(last) = &chain.object else { return together::HOLDS };
+    let mut violations = Vec::new();
+    for subject in subjects {
+        let alone = Trial { subject, ..*trial };
+        let again = match alone.answered(&alone.alone(), &trial.with_object(last.clone())).await {
+            Ok(again) => again,
+            // It no longer picks the object: then it would not change it either.
+            Err(Obstacle::NotApplicable(_)) => continue,
+            Err(obstacle) => return Err(obstacle),
+        };
+        let Some(found) = &again.object else { continue };
+        let name = subject.name();
+        let steps = [Arc::clone(&chain), Arc::clone(&again)];
+        if again.refusal.is_some() {
+            let kind = format!("{name} denies what all webhooks made");
+            violations.push(Violation::new(kind.clone(), kind).with_steps(steps));
+            continue;
+        }
+        let differences = trial.differences(last, found, Order::Counts);
+        if !differences.is_empty() {
+            let kind = format!("{name} is not done when all webhooks are");
+            let message = format!(
+                "after all webhooks have run, {name} alone would still change {}",
+                super::fields(&differences)
+            );
+            violations.push(Violation::new(kind, message).with_differences(differences).with_steps(steps));
+        }
+    }
+    Ok(violations)
+}

@@ -1,0 +1,68 @@
+//! V07: one reinvocation is enough.
+
+use std::sync::Arc;
+
+use super::together;
+use crate::config::ReinvocationPolicy;
+use crate::event::CallResult;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V07",
+    title: "converging: after one reinvocation of all webhooks nothing is left to change",
+    severity: Severity::Error,
+    why: "kube-apiserver calls a webhook with reinvocationPolicy IfNeeded at most once more, and then goes on with \
+          whatever there is. Webhooks that still answer to each other's changes in that second round leave an object \
+          that depends on where the server stopped.",
+    source: "KEP-492: a single re-run; kubernetes/apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go",
+    audience: Audience::Mutating,
+    probe: Probe::Collection(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let subjects = together::called(trial).await?;
+    let again =
+        |subject: &crate::verify::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+    let two_rounds = together::admitted(trial, &subjects, again).await?;
+    let Some(then) = two_rounds.object.clone() else { return together::HOLDS };
+    // One more pass over the result: whoever changes something now was cut off by the server.
+    let lineup =
+        Trial::in_order(subjects.iter().map(|subject| subject.with_reinvocation(ReinvocationPolicy::Never)));
+    let third = trial.outcome(&lineup, &trial.with_object(then.clone())).await;
+    let steps = [Arc::clone(&two_rounds), Arc::clone(&third)];
+    match third.verdict() {
+        Verdict::Admitted => {}
+        Verdict::Denied(status) => {
+            let message = format!("what is there after two rounds, they deny: {}", status.message);
+            let kind = "denied after two rounds";
+            return Ok(vec![Violation::new(kind, message).with_steps(steps)]);
+        }
+        verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+            return Err(Obstacle::not_checked(verdict.to_string()));
+        }
+    }
+    let Some(found) = &third.object else { return together::HOLDS };
+    let differences = trial.differences(&then, found, Order::Counts);
+    let restless = changing(&third);
+    if differences.is_empty() && restless.is_empty() {
+        return together::HOLDS;
+    }
+    let kind = format!("{} still change the object after two rounds", restless.join(", "));
+    let what = if differences.is_empty() {
+        "each undoes what the other does".to_owned()
+    } else {
+        super::fields(&differences)
+    };
+    let message = format!("{kind}: {what}");
+    Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
+}
+
+/// Who changed the object.
+fn changing(outcome: &Outcome) -> Vec<String> {
+    let changed =
+        outcome.calls().filter(|called| matches!(called.result, CallResult::Allowed { changed: true, .. }));
+    changed.map(|called| format!("{}/{}", called.webhook.configuration, called.webhook.name)).collect()
+}

@@ -1,0 +1,146 @@
+//! V10: the owner of an object and the webhooks do not fight for ever.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::attributes::{Attributes, Operation};
+use crate::event::{Phase, Round};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::{self, Order};
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::trial::Trial;
+
+/// How often the owner writes.
+const ROUNDS: usize = 3;
+
+pub(super) const CHECK: Check = Check {
+    id: "V10",
+    title: "no write loop: what the object's owner writes again and again is not undone each time",
+    severity: Severity::Warning,
+    why: "A controller, a GitOps tool or an operator writes the fields that it owns until they are as it wants them. A \
+          webhook that sets one of them to something else on every update makes both of them write for ever: the \
+          resourceVersion runs, watches and etcd are kept busy, and the tool reports drift that never ends.",
+    source: "Admission Webhook Good Practices, Prevent loops caused by competing controllers; argoproj/argo-cd#22514",
+    audience: Audience::Mutating,
+    probe: Probe::Collection(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let webhooks = trial.subjects.iter().filter(|subject| subject.phase == Phase::Mutating);
+    let lineup = Trial::in_order(webhooks.map(|subject| Arc::clone(&subject.called)));
+    let created = admitted(trial.outcome(&lineup, trial.request).await)?;
+    let Some(mut stored) = created.object.as_ref().map(as_stored) else { return Ok(Vec::new()) };
+    let mut steps = vec![created];
+    for _ in 0..ROUNDS {
+        let mut written = stored.clone();
+        overlay(&mut written, trial.object());
+        let request = Attributes {
+            operation: Operation::Update,
+            name: comparison_name(&stored),
+            object: Some(written.clone()),
+            old_object: Some(stored.clone()),
+            options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
+            ..trial.request.clone()
+        };
+        let updated = admitted(trial.outcome(&lineup, &request).await)?;
+        let called =
+            trial.subjects.iter().any(|subject| updated.was_called(&subject.webhook.id, Round::First));
+        if !called {
+            return Err(Obstacle::not_applicable("no mutating webhook is called for updates of the object"));
+        }
+        let Some(found) = updated.object.clone() else { return Ok(Vec::new()) };
+        steps.push(updated);
+        if trial.differences(&written, &found, Order::Free).is_empty() {
+            return Ok(Vec::new());
+        }
+        stored = found;
+    }
+    // What the owner wrote last, and what was stored.
+    let mut wanted = stored.clone();
+    overlay(&mut wanted, trial.object());
+    let differences = trial.differences(&wanted, &stored, Order::Free);
+    let (kind, message) = if differences.is_empty() {
+        (
+            "changes more on every update",
+            format!("after {ROUNDS} updates that change nothing it still adds something"),
+        )
+    } else {
+        let fields = super::fields(&differences);
+        ("undoes what the owner writes", format!("whenever the owner writes {fields}, it is changed again"))
+    };
+    Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
+}
+
+fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Obstacle> {
+    match outcome.verdict() {
+        Verdict::Admitted => Ok(outcome),
+        Verdict::Denied(_) => Err(Obstacle::not_applicable("the webhooks deny the object")),
+        verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+            Err(Obstacle::not_checked(verdict.to_string()))
+        }
+    }
+}
+
+/// The object as the server stores it: it has a name, and a uid.
+pub(super) fn as_stored(object: &Value) -> Value {
+    let mut stored = object.clone();
+    let name = comparison_name(object);
+    stored["metadata"]["name"] = name.into();
+    stored["metadata"]["uid"] = "6f3d1d2e-0000-4000-8000-00000000000a".into();
+    stored["metadata"]["resourceVersion"] = "1".into();
+    stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+    stored
+}
+
+/// The name, or the one that the server makes of `generateName`.
+fn comparison_name(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
+}
+
+/// Writes what `wanted` says into `object`, and leaves the rest alone, as an apply does.
+fn overlay(object: &mut Value, wanted: &Value) {
+    match (object, wanted) {
+        (Value::Object(members), Value::Object(wanted)) => {
+            for (name, wanted) in wanted {
+                overlay(members.entry(name.clone()).or_insert(Value::Null), wanted);
+            }
+        }
+        (Value::Array(items), Value::Array(wanted))
+            if wanted.iter().all(|item| comparison::key(item).is_some()) =>
+        {
+            for wanted in wanted {
+                let key = comparison::key(wanted);
+                match items.iter_mut().find(|item| comparison::key(item) == key) {
+                    Some(item) => overlay(item, wanted),
+                    None => items.push(wanted.clone()),
+                }
+            }
+        }
+        (object, wanted) => *object = wanted.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_writes_its_own_fields_and_no_others() {
+        let mut object = json!({
+            "metadata": {"labels": {"a": "changed", "injected": "yes"}},
+            "spec": {"containers": [{"name": "app", "image": "other", "env": []}, {"name": "proxy"}], "args": ["x"]},
+        });
+        let wanted = json!({
+            "metadata": {"labels": {"a": "b"}},
+            "spec": {"containers": [{"name": "app", "image": "app"}], "args": ["y", "z"]},
+        });
+        overlay(&mut object, &wanted);
+        let expected = json!({
+            "metadata": {"labels": {"a": "b", "injected": "yes"}},
+            "spec": {"containers": [{"name": "app", "image": "app", "env": []}, {"name": "proxy"}], "args": ["y", "z"]},
+        });
+        assert_eq!(object, expected);
+    }
+}

@@ -1,0 +1,189 @@
+//! V14: fields that the webhook does not know survive.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::event::CallResult;
+use crate::patch::Patch;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::{self, Difference};
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::trial::Trial;
+
+/// A field that no version of any kind has.
+const UNKNOWN: &str = "admitUnknownField";
+
+/// Maps from names to values, and what the API server prunes itself: nothing unknown goes there.
+const NOT_STRUCTS: [&str; 22] = [
+    "metadata",
+    "labels",
+    "annotations",
+    "data",
+    "binaryData",
+    "stringData",
+    "matchLabels",
+    "nodeSelector",
+    "limits",
+    "requests",
+    "capacity",
+    "allocatable",
+    "overhead",
+    "volumeAttributes",
+    "options",
+    "parameters",
+    "default",
+    "defaultRequest",
+    "max",
+    "min",
+    "hard",
+    "used",
+];
+
+pub(super) const CHECK: Check = Check {
+    id: "V14",
+    title: "preserving: fields that it does not know survive, and are no reason to say no",
+    severity: Severity::Error,
+    why: "A webhook that decodes the object into its own types, changes them and sends back the difference deletes \
+          every field that its client library is too old to know: restartPolicy of sidecars, new volume kinds, \
+          fields of custom resources. It works until the cluster is upgraded. Denying what is unknown is the same \
+          fault the other way round.",
+    source: "Admission Webhook Good Practices, Plan for future updates to fields; kubernetes/website#47465",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    trial.admitted(&trial.alone(), trial.request).await?;
+    let mut object = trial.object().clone();
+    plant(&mut object, "");
+    let outcome = trial.outcome(&trial.alone(), &trial.with_object(object.clone())).await;
+    let steps = [Arc::clone(&outcome)];
+    match outcome.verdict() {
+        Verdict::Admitted => {}
+        Verdict::Denied(status) => {
+            let message = format!(
+                "it denies an object only because of fields that it does not know: {}",
+                status.message
+            );
+            return Ok(vec![Violation::new("denies unknown fields", message).with_steps(steps)]);
+        }
+        Verdict::Failed(reason) => {
+            let message = format!("it fails only because of fields that it does not know: {reason}");
+            return Ok(vec![Violation::new("fails on unknown fields", message).with_steps(steps)]);
+        }
+        verdict @ (Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+            return Err(Obstacle::not_checked(verdict.to_string()));
+        }
+    }
+    let mut lost = Vec::new();
+    if let Some(found) = patched(&outcome, &object)? {
+        missing(&object, &found, "", &mut lost);
+    }
+    if lost.is_empty() {
+        return Ok(Vec::new());
+    }
+    let message = format!("fields that it does not know are gone afterwards: {}", super::fields(&lost));
+    Ok(vec![Violation::new("drops unknown fields", message).with_differences(lost).with_steps(steps)])
+}
+
+/// The object with the webhook's patch and nothing else: the server of today would drop itself what it does not know,
+/// the server of tomorrow will not.
+fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle> {
+    let operations = outcome.calls().find_map(|called| {
+        if let CallResult::Allowed { patch: Some(operations), .. } = &called.result {
+            Some(operations.clone())
+        } else {
+            None
+        }
+    });
+    let Some(operations) = operations else { return Ok(None) };
+    let patch = Patch::decode(Value::from(operations).to_string().as_bytes());
+    let patch = patch.map_err(|error| Obstacle::not_checked(error.to_string()))?;
+    patch.apply(object).map(Some).map_err(|error| Obstacle::not_checked(error.to_string()))
+}
+
+/// Puts an unknown field into every struct of `value`, which stands in the field `name`.
+fn plant(value: &mut Value, name: &str) {
+    match value {
+        Value::Object(members) if !NOT_STRUCTS.contains(&name) => {
+            for (name, member) in members.iter_mut() {
+                // `selector` is a map in some kinds and a struct in others, which then has these members.
+                let is_map = name == "selector"
+                    && member.get("matchLabels").is_none()
+                    && member.get("matchExpressions").is_none();
+                if !is_map {
+                    plant(member, name);
+                }
+            }
+            members.insert(UNKNOWN.to_owned(), "kept".into());
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| plant(item, name)),
+        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The structs of `before` that are still there in `after`, without their unknown field.
+fn missing(before: &Value, after: &Value, path: &str, lost: &mut Vec<Difference>) {
+    match (before, after) {
+        (Value::Object(before), Value::Object(after)) => {
+            for (name, before) in before {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                match after.get(name) {
+                    Some(after) => missing(before, after, &path, lost),
+                    None if name == UNKNOWN => {
+                        lost.push(Difference { path, expected: Some(before.clone()), found: None });
+                    }
+                    None => {}
+                }
+            }
+        }
+        (Value::Array(before), Value::Array(after)) => {
+            for (index, item) in before.iter().enumerate() {
+                let key = comparison::key(item);
+                let counterpart = match &key {
+                    Some(_) => after.iter().find(|other| comparison::key(other) == key),
+                    None => after.get(index),
+                };
+                if let Some(counterpart) = counterpart {
+                    let key = key.unwrap_or_else(|| index.to_string());
+                    missing(item, counterpart, &format!("{path}[{key}]"), lost);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn unknown_fields_stand_in_structs_and_not_in_maps() {
+        let mut pod = json!({
+            "kind": "Pod", "metadata": {"labels": {"a": "b"}},
+            "spec": {"nodeSelector": {}, "containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]},
+        });
+        plant(&mut pod, "");
+        let expected = json!({
+            "kind": "Pod", "metadata": {"labels": {"a": "b"}}, UNKNOWN: "kept",
+            "spec": {"nodeSelector": {}, UNKNOWN: "kept", "containers": [{
+                "name": "app", UNKNOWN: "kept", "resources": {UNKNOWN: "kept", "limits": {"cpu": "1"}},
+            }]},
+        });
+        assert_eq!(pod, expected);
+    }
+
+    #[test]
+    fn what_went_with_its_struct_is_not_counted() {
+        let before = json!({"spec": {UNKNOWN: 1, "containers": [{"name": "a", UNKNOWN: 1}, {"name": "b", UNKNOWN: 1}]}});
+        let after = json!({"spec": {UNKNOWN: 1, "containers": [{"name": "b"}]}});
+        let mut lost = Vec::new();
+        missing(&before, &after, "", &mut lost);
+        let paths: Vec<&str> = lost.iter().map(|difference| difference.path.as_str()).collect();
+        assert_eq!(paths, ["spec.containers[b].admitUnknownField"]);
+    }
+}

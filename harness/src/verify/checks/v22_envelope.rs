@@ -1,0 +1,167 @@
+//! V22: every answer is a complete `AdmissionReview`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::event::Called;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::line::Exchange;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V22",
+    title: "complete envelope: apiVersion, kind, uid and allowed are right when it allows, denies, and cannot read",
+    severity: Severity::Error,
+    why: "kube-apiserver refuses an answer whose apiVersion or kind differs from what it sent, or whose uid is not \
+          the request's, and takes a missing `allowed` for a denial without explanation. Often only one path lacks \
+          something: that of errors, which nobody tries until the first object that the webhook cannot decode.",
+    source: "Dynamic Admission Control, Response; apiserver VerifyAdmissionResponse; hashicorp/vault-k8s#363",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+/// What is wrong with an answer: a kind, and a sentence.
+type Fault = (&'static str, String);
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let id = &trial.subject.webhook.id;
+    let outcome = trial.outcome(&trial.alone(), trial.request).await;
+    let Some(called) = outcome.calls_of(id).next() else {
+        // Says why it was not called.
+        return trial.answered(&trial.alone(), trial.request).await.map(|_| Vec::new());
+    };
+    let Some(exchange) = outcome.exchanges_of(id).next() else {
+        return Err(Obstacle::not_checked(outcome.verdict().to_string()));
+    };
+    let path = match outcome.verdict() {
+        Verdict::Denied(_) => "when it denies",
+        Verdict::Admitted | Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_) => {
+            "when it answers"
+        }
+    };
+    let Ok(reply) = &exchange.reply else { return Err(Obstacle::not_checked(outcome.verdict().to_string())) };
+    let mut violations = Vec::new();
+    let mut faults = faults(&exchange.review, reply.status, &reply.body);
+    if reply.status != 200 {
+        faults.insert(0, ("HTTP status", format!("the HTTP status is {} and not 200", reply.status)));
+    }
+    violations.extend(faults.into_iter().map(|fault| violation(path, fault, &outcome)));
+    violations.extend(on_the_error_path(trial, called, &outcome).await);
+    Ok(violations)
+}
+
+/// Sends an object that no decoder can read.
+async fn on_the_error_path(trial: &Trial<'_>, called: &Called, outcome: &Arc<Outcome>) -> Vec<Violation> {
+    let Some(body) = unreadable(&called.review) else { return Vec::new() };
+    let exchange = trial.laboratory.post(&trial.subject.called, body).await;
+    let path = "when it cannot read the object";
+    match &exchange.reply {
+        Err(error) => {
+            let message = format!("{path} there is no answer: {error}");
+            vec![Violation::new(format!("no answer {path}"), message).with_steps([retold(outcome, exchange)])]
+        }
+        // The API server reads no review then, and the failure policy decides.
+        Ok(reply) if reply.status != 200 => {
+            let kind = format!("HTTP status {path}");
+            let message =
+                format!("{path} it answers with HTTP {} instead of a review that says no", reply.status);
+            let steps = [retold(outcome, exchange.clone())];
+            vec![Violation::new(kind, message).with_steps(steps).with_severity(Severity::Note)]
+        }
+        Ok(reply) => {
+            let faults = faults(&exchange.review, reply.status, &reply.body);
+            let told = retold(outcome, exchange.clone());
+            faults.into_iter().map(|fault| violation(path, fault, &told)).collect()
+        }
+    }
+}
+
+/// The review with an object whose fields have the wrong types.
+fn unreadable(review: &[u8]) -> Option<Bytes> {
+    let mut review: Value = serde_json::from_slice(review).ok()?;
+    let object = review.pointer_mut("/request/object")?.as_object_mut()?;
+    object.insert("spec".to_owned(), 7.into());
+    object.insert("data".to_owned(), 7.into());
+    object.insert("metadata".to_owned(), "unreadable".into());
+    serde_json::to_vec(&review).ok().map(Bytes::from)
+}
+
+/// The outcome with another exchange, so that the report shows what was sent.
+fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
+    Arc::new(Outcome {
+        lineup: outcome.lineup.clone(),
+        request: outcome.request.clone(),
+        object: None,
+        refusal: None,
+        record: crate::event::Record::default(),
+        exchanges: vec![exchange],
+    })
+}
+
+fn violation(path: &str, (kind, message): Fault, outcome: &Arc<Outcome>) -> Violation {
+    Violation::new(format!("{kind} {path}"), format!("{path}, {message}")).with_steps([Arc::clone(outcome)])
+}
+
+/// Everything that is wrong with the body of a reply; nothing is looked for in one that has another status than 200.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`.
+fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
+    if status != 200 {
+        return Vec::new();
+    }
+    let asked: Value = serde_json::from_slice(review).unwrap_or_default();
+    let answer: Value = match serde_json::from_slice(body) {
+        Ok(answer) => answer,
+        Err(error) => return vec![("body", format!("the body is not one JSON document: {error}"))],
+    };
+    let mut faults = Vec::new();
+    for field in ["apiVersion", "kind"] {
+        if answer[field] != asked[field] {
+            faults.push((field, format!("{field} is {} and not {}", answer[field], asked[field])));
+        }
+    }
+    let Some(response) = answer.get("response").filter(|response| response.is_object()) else {
+        faults.push(("response", "there is no response".to_owned()));
+        return faults;
+    };
+    let uid = &asked["request"]["uid"];
+    if response["uid"] != *uid {
+        faults.push(("uid", format!("response.uid is {} and not {uid}", response["uid"])));
+    }
+    if !response["allowed"].is_boolean() {
+        faults.push(("allowed", format!("response.allowed is {} and no boolean", response["allowed"])));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &Value, expected: &[&str]) {
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u"}});
+        let faults = faults(review.to_string().as_bytes(), 200, answer.to_string().as_bytes());
+        assert_eq!(faults.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), expected, "{faults:?}");
+    }
+
+    #[test]
+    fn every_part_of_the_envelope_is_looked_at() {
+        let around = |response: Value| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        check(&around(json!({"uid": "u", "allowed": false})), &[]);
+        check(&around(json!({"uid": "U", "allowed": true})), &["uid"]);
+        check(&around(json!({"uid": "u"})), &["allowed"]);
+        check(&around(json!({"uid": "u", "allowed": "true"})), &["allowed"]);
+        check(&around(Value::Null), &["response"]);
+        check(&json!({"response": {"uid": "u", "allowed": true}}), &["apiVersion", "kind"]);
+        let twice = b"{}{}";
+        assert_eq!(faults(b"{}", 200, twice)[0].0, "body");
+        assert_eq!(faults(b"{}", 500, twice), Vec::new());
+    }
+}

@@ -1,0 +1,77 @@
+//! V29: DELETE has no object.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::v10_write_loop::as_stored;
+use crate::attributes::{Attributes, Operation};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V29",
+    title: "DELETE: it reads oldObject, since object is null, and answers without a patch",
+    severity: Severity::Error,
+    why: "On DELETE, `object` is null and what is deleted stands in `oldObject`; in the deletion of a collection the \
+          request has no name either. A webhook that decodes `object` all the same crashes or denies, namespaces hang \
+          in Terminating, and a patch fails the request whatever the failurePolicy says.",
+    source: "Dynamic Admission Control, Request; KEP-492; kubernetes/kubernetes#96715, #66425; slok/kubewebhook#63",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+/// What a webhook says that looked for an object and found none.
+const SIGNS: [&str; 8] = [
+    "no content to decode",
+    "unexpected end of json",
+    "nil pointer",
+    "null",
+    "undefined",
+    "decode",
+    "unmarshal",
+    "nonetype",
+];
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let stored = as_stored(trial.object());
+    let name = stored["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let delete = Attributes {
+        operation: Operation::Delete,
+        name,
+        object: None,
+        old_object: Some(stored),
+        options: Some(json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"})),
+        ..trial.request.clone()
+    };
+    let collection = Attributes { name: String::new(), ..delete.clone() };
+    let mut violations = Vec::new();
+    for (request, what) in [(delete, "DELETE"), (collection, "the deletion of a collection")] {
+        let outcome = trial.outcome(&trial.alone(), &request).await;
+        if outcome.mismatch(&trial.subject.webhook.id).is_some() {
+            return Err(Obstacle::not_applicable("its rules and selectors do not pick DELETE of the object"));
+        }
+        violations.extend(judge(&outcome, what));
+    }
+    Ok(violations)
+}
+
+fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
+    let (kind, message) = match outcome.verdict() {
+        Verdict::Failed(reason) => ("fails", format!("on {what} it gives no valid answer: {reason}")),
+        Verdict::ServerError(status) => ("sends a patch", format!("on {what}: {}", status.message)),
+        Verdict::Denied(status) if is_confused(status.code, &status.message) => (
+            "misses the object",
+            format!("on {what} it denies, since it looks for an object: {}", status.message),
+        ),
+        Verdict::Denied(_) | Verdict::Admitted | Verdict::Unsupported(_) => return None,
+    };
+    Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
+}
+
+/// Whether a denial is about the request itself rather than about what it asks for.
+fn is_confused(code: i32, message: &str) -> bool {
+    let message = message.to_lowercase();
+    code == 400 && SIGNS.iter().any(|sign| message.contains(sign)) || code >= 500
+}

@@ -1,0 +1,128 @@
+//! V50: what the cluster itself lives on is not matched.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::matched::{self, Place};
+use crate::attributes::Operation;
+use crate::config::FailurePolicy;
+use crate::server::Surroundings;
+use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::verify::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "V50",
+    title: "limited scope: it is not called for what the control plane and the nodes live on",
+    severity: Severity::Error,
+    why: "Leader elections, node leases, endpoints, certificates and the pods of kube-system are written all the \
+          time by components that have no patience: a webhook that is down, or slow, then takes the control plane \
+          with it. Even with failurePolicy Ignore, a lease that waits longer than about three seconds is lost.",
+    source: "Admission Webhook Good Practices, Limit the scope; kubernetes/kubernetes#90217; Gardener, shoot_status.md",
+    audience: Audience::All,
+    probe: Probe::Configuration(run),
+};
+
+/// How long a renewal of a lease may take.
+///
+/// Source: client-go tools/leaderelection: `RenewDeadline` of the control plane's components is 10 s, with a request
+/// every 2 s; Gardener sets timeouts of webhooks for leases to 3 s.
+const PATIENCE_FOR_LEASES: Duration = Duration::from_secs(3);
+
+/// What must go on, as (group, version, resource, kind, subresource, namespace, name).
+const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 26] = [
+    ("", "v1", "pods", "Pod", "", "kube-system", "kube-proxy-abcde"),
+    ("", "v1", "pods", "Pod", "status", "kube-system", "kube-proxy-abcde"),
+    ("", "v1", "configmaps", "ConfigMap", "", "kube-system", "coredns"),
+    ("", "v1", "secrets", "Secret", "", "kube-system", "bootstrap-token-abcdef"),
+    ("", "v1", "serviceaccounts", "ServiceAccount", "", "kube-system", "kube-proxy"),
+    ("", "v1", "services", "Service", "", "kube-system", "kube-dns"),
+    ("", "v1", "endpoints", "Endpoints", "", "kube-system", "kube-dns"),
+    ("", "v1", "endpoints", "Endpoints", "", "default", "kubernetes"),
+    ("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", "", "default", "kubernetes"),
+    ("apps", "v1", "controllerrevisions", "ControllerRevision", "", "kube-system", "kube-proxy-1"),
+    ("apps", "v1", "daemonsets", "DaemonSet", "", "kube-system", "kube-proxy"),
+    ("apps", "v1", "deployments", "Deployment", "", "kube-system", "coredns"),
+    ("apps", "v1", "replicasets", "ReplicaSet", "", "kube-system", "coredns-1"),
+    ("coordination.k8s.io", "v1", "leases", "Lease", "", "kube-system", "kube-scheduler"),
+    ("coordination.k8s.io", "v1", "leases", "Lease", "", "kube-node-lease", "node-1"),
+    ("", "v1", "nodes", "Node", "", "", "node-1"),
+    ("", "v1", "nodes", "Node", "status", "", "node-1"),
+    ("", "v1", "namespaces", "Namespace", "", "kube-system", "kube-system"),
+    ("certificates.k8s.io", "v1", "certificatesigningrequests", "CertificateSigningRequest", "", "", "csr-1"),
+    (
+        "certificates.k8s.io",
+        "v1",
+        "certificatesigningrequests",
+        "CertificateSigningRequest",
+        "status",
+        "",
+        "csr-1",
+    ),
+    ("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", "", "", "system:node"),
+    ("rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", "", "", "system:node"),
+    (
+        "rbac.authorization.k8s.io",
+        "v1",
+        "roles",
+        "Role",
+        "",
+        "kube-system",
+        "system:controller:bootstrap-signer",
+    ),
+    ("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", "", "", "system-node-critical"),
+    ("apiregistration.k8s.io", "v1", "apiservices", "APIService", "", "", "v1."),
+    (
+        "apiextensions.k8s.io",
+        "v1",
+        "customresourcedefinitions",
+        "CustomResourceDefinition",
+        "",
+        "",
+        "a.example.com",
+    ),
+];
+
+fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
+    let webhook = &subject.webhook;
+    let mut caught = BTreeSet::new();
+    let mut catches_leases = false;
+    for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
+        let place = Place { group, version, resource, kind, subresource, namespace, name };
+        let is_called = [Operation::Create, Operation::Update]
+            .into_iter()
+            .any(|operation| matched::is_called(webhook, &place, operation, surroundings));
+        if is_called {
+            catches_leases |= resource == "leases";
+            let resource = if subresource.is_empty() {
+                resource.to_owned()
+            } else {
+                format!("{resource}/{subresource}")
+            };
+            caught.insert(match namespace {
+                "" => resource,
+                namespace => format!("{resource} in {namespace}"),
+            });
+        }
+    }
+    let mut violations = Vec::new();
+    if catches_leases && webhook.timeout > PATIENCE_FOR_LEASES {
+        let message = format!(
+            "it is called for leases with a timeout of {} s: a leader loses its lease while it waits; set timeoutSeconds \
+             to 3 or less, or leave leases out",
+            webhook.timeout.as_secs()
+        );
+        violations.push(Violation::new("may outlast a lease", message));
+    }
+    if !caught.is_empty() {
+        let caught = caught.into_iter().collect::<Vec<_>>().join(", ");
+        let (severity, policy) = match webhook.failure_policy {
+            FailurePolicy::Fail => (Severity::Error, "Fail"),
+            FailurePolicy::Ignore => (Severity::Warning, "Ignore"),
+        };
+        let message = format!(
+            "with failurePolicy {policy} it is called for {caught}; leave them out by rules or a namespaceSelector"
+        );
+        violations.push(Violation::new("matches system resources", message).with_severity(severity));
+    }
+    Ok(violations)
+}

@@ -1,0 +1,244 @@
+//! What differs between two objects, for people, and only if the API server sees a difference.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::equality::semantically_equal;
+
+/// One place where two objects differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The field, such as `spec.containers[app].env[TZ].value`: items of a list by their key where they have one.
+    pub path: String,
+    /// What should stand there, or stood there before; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Value>,
+    /// What stands there; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Value>,
+}
+
+/// Whether the order of a list's items counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it counts or not")]
+pub enum Order {
+    /// Every list as it is.
+    Counts,
+    /// Lists of objects are sets: two webhooks that append may do so in either order.
+    Free,
+}
+
+/// The places where `expected` and `found` differ; empty if and only if they mean the same to the API server.
+///
+/// `built_in`: whether the kind is the server's own; of a custom resource only the same JSON means the same.
+pub fn differences(expected: &Value, found: &Value, built_in: bool, order: Order) -> Vec<Difference> {
+    let (expected, found) = match order {
+        Order::Counts => (expected.clone(), found.clone()),
+        Order::Free => (sorted(expected), sorted(found)),
+    };
+    if semantically_equal(&expected, &found, built_in) {
+        return Vec::new();
+    }
+    let mut walk = Walk { built_in, differences: Vec::new() };
+    walk.values(&mut Vec::new(), Some(&expected), Some(&found));
+    if walk.differences.is_empty() {
+        // Equality looks at the whole object; a single field need not show why.
+        walk.differences.push(Difference {
+            path: String::new(),
+            expected: Some(expected),
+            found: Some(found),
+        });
+    }
+    walk.differences
+}
+
+/// `value` with every list of objects in the order of its items' keys.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            if items.iter().all(Value::is_object) {
+                items.sort_by_cached_key(|item| (key(item), item.to_string()));
+            }
+            Value::Array(items)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// What tells the items of a list apart: the first of these that an item has.
+const KEYS: [&str; 9] =
+    ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
+
+/// What tells this item from the others of its list.
+pub(super) fn key(item: &Value) -> Option<String> {
+    let (name, value) = KEYS.iter().find_map(|name| Some((*name, item.get(*name)?)))?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // Ports are told apart by their protocol, too.
+    match item.get("protocol").and_then(Value::as_str) {
+        Some(protocol) if name.ends_with("ort") => Some(format!("{text}/{protocol}")),
+        _ => Some(text),
+    }
+}
+
+/// The keys of a list whose items all have one, and no two the same.
+fn keys(items: &[Value]) -> Option<Vec<String>> {
+    let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
+    let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
+    (unique.len() == keys.len()).then_some(keys)
+}
+
+struct Walk {
+    built_in: bool,
+    differences: Vec<Difference>,
+}
+
+impl Walk {
+    fn values(&mut self, path: &mut Vec<String>, expected: Option<&Value>, found: Option<&Value>) {
+        if expected == found {
+            return;
+        }
+        match (expected, found) {
+            (Some(Value::Object(a)), Some(Value::Object(b))) => self.members(path, a, b),
+            (Some(Value::Array(a)), Some(Value::Array(b))) => self.items(path, a, b),
+            _ => self.leaf(path, expected, found),
+        }
+    }
+
+    fn members(&mut self, path: &mut Vec<String>, expected: &Map<String, Value>, found: &Map<String, Value>) {
+        let added = found.keys().filter(|name| !expected.contains_key(*name));
+        for name in expected.keys().chain(added) {
+            path.push(name.clone());
+            self.values(path, expected.get(name), found.get(name));
+            path.pop();
+        }
+    }
+
+    fn items(&mut self, path: &mut Vec<String>, expected: &[Value], found: &[Value]) {
+        let (Some(a), Some(b)) = (keys(expected), keys(found)) else {
+            for index in 0..expected.len().max(found.len()) {
+                path.push(format!("[{index}]"));
+                self.values(path, expected.get(index), found.get(index));
+                path.pop();
+            }
+            return;
+        };
+        let at = |keys: &[String], items: &'_ [Value], key: &String| {
+            keys.iter().position(|other| other == key).and_then(|index| items.get(index)).cloned()
+        };
+        let added = b.iter().filter(|key| !a.contains(key));
+        for key in a.iter().chain(added) {
+            path.push(format!("[{key}]"));
+            self.values(path, at(&a, expected, key).as_ref(), at(&b, found, key).as_ref());
+            path.pop();
+        }
+        let common = |keys: &[String], others: &[String]| -> Vec<Value> {
+            keys.iter().filter(|key| others.contains(key)).map(|key| key.clone().into()).collect()
+        };
+        let (a, b) = (common(&a, &b), common(&b, &a));
+        if a != b {
+            path.push("[order]".to_owned());
+            self.differences.push(Difference {
+                path: written(path),
+                expected: Some(a.into()),
+                found: Some(b.into()),
+            });
+            path.pop();
+        }
+    }
+
+    /// A difference, unless the field's own kind of equality sees none: `500m` and `0.5`, absent and empty.
+    fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>) {
+        let names: Vec<&String> = path.iter().rev().filter(|name| !name.starts_with('[')).take(2).collect();
+        let within = |value: Option<&Value>| {
+            let mut object = value.cloned();
+            for name in &names {
+                let mut members = Map::new();
+                if let Some(value) = object {
+                    members.insert((*name).clone(), value);
+                }
+                object = Some(Value::Object(members));
+            }
+            object.unwrap_or_default()
+        };
+        if !semantically_equal(&within(expected), &within(found), self.built_in) {
+            self.differences.push(Difference {
+                path: written(path),
+                expected: expected.cloned(),
+                found: found.cloned(),
+            });
+        }
+    }
+}
+
+fn written(path: &[String]) -> String {
+    let mut text = String::new();
+    for name in path {
+        if !text.is_empty() && !name.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(containers: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers}})
+    }
+
+    #[track_caller]
+    fn check(expected: &Value, found: &Value, order: Order, paths: &[&str]) {
+        let differences = differences(expected, found, true, order);
+        let found: Vec<&str> = differences.iter().map(|difference| difference.path.as_str()).collect();
+        assert_eq!(found, paths, "{differences:?}");
+    }
+
+    #[test]
+    fn items_are_named_by_their_key() {
+        let expected = pod(&json!([{"name": "app", "env": [{"name": "A", "value": "1"}]}]));
+        let found = pod(&json!([{"name": "app", "env": [{"name": "A", "value": "2"}]}, {"name": "proxy"}]));
+        let paths = ["spec.containers[app].env[A].value", "spec.containers[proxy]"];
+        check(&expected, &found, Order::Counts, &paths);
+        check(&expected, &expected, Order::Counts, &[]);
+    }
+
+    #[test]
+    fn the_order_of_a_list_counts_only_where_it_is_asked_for() {
+        let (one, other) = (json!([{"name": "a"}, {"name": "b"}]), json!([{"name": "b"}, {"name": "a"}]));
+        check(&pod(&one), &pod(&other), Order::Counts, &["spec.containers[order]"]);
+        check(&pod(&one), &pod(&other), Order::Free, &[]);
+    }
+
+    #[test]
+    fn what_the_server_takes_for_equal_is_no_difference() {
+        let cpu = |cpu: &str| pod(&json!([{"name": "a", "resources": {"limits": {"cpu": cpu}}}]));
+        check(&cpu("500m"), &cpu("0.5"), Order::Counts, &[]);
+        let mut changed = cpu("0.5");
+        changed["metadata"] = json!({"labels": {"a": "b"}});
+        let mut before = cpu("500m");
+        before["metadata"] = json!({});
+        check(&before, &changed, Order::Counts, &["metadata.labels"]);
+    }
+
+    #[test]
+    fn items_with_the_same_key_are_told_apart_by_their_position() {
+        let doubled = pod(&json!([{"name": "a"}, {"name": "a"}]));
+        check(&pod(&json!([{"name": "a"}])), &doubled, Order::Counts, &["spec.containers[1]"]);
+    }
+
+    #[test]
+    fn of_a_custom_resource_every_difference_counts() {
+        let of = |value: Value| json!({"spec": value});
+        assert_eq!(differences(&of(json!({})), &of(Value::Null), false, Order::Counts).len(), 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! The built-in corpus: objects of many shapes, always the same.
+
+mod custom;
+mod others;
+mod pods;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::laboratory::Laboratory;
+use super::subject::Subject;
+use crate::attributes::GroupVersionKind;
+use crate::config::Webhook;
+use crate::matching::{self, Decision};
+use crate::selector::Selector;
+
+/// Makes the object of a number.
+type Make = Box<dyn Fn(usize) -> Value + Send>;
+
+/// Where the objects of the built-in corpus live.
+pub const NAMESPACE: &str = "admit-verify";
+
+/// The Namespace of the built-in corpus, with the labels that the webhooks' namespace selectors ask for.
+pub fn namespace(subjects: &[Subject]) -> Value {
+    let labels = labels(subjects.iter().map(|subject| &subject.webhook.namespace_selector));
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+}
+
+/// Objects of the kinds that the rules of `subjects` match: pods and what makes them, Services, `ConfigMap`s, Secrets, and
+/// custom resources of `definitions`.
+///
+/// An object has the labels that the webhooks' object selectors ask for, if it has labels at all.
+pub fn built_in(
+    subjects: &[Subject],
+    definitions: &[Value],
+    laboratory: &Laboratory,
+) -> impl Iterator<Item = Value> + use<> {
+    let wanted = |object: &Value| is_matched(object, subjects, laboratory);
+    let labels = labels(subjects.iter().map(|subject| &subject.webhook.object_selector));
+    let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
+    for kind in others::KINDS {
+        makers.push((others::COUNT, Box::new(move |index| others::object(kind, index))));
+    }
+    for version in definitions.iter().flat_map(custom::versions) {
+        makers.push((custom::COUNT, Box::new(move |index| custom::object(&version, index))));
+    }
+    makers.retain(|(_, make)| wanted(&make(0)));
+    makers.into_iter().flat_map(move |(count, make)| {
+        let labels = labels.clone();
+        (0..count).map(move |index| labelled(make(index), &labels))
+    })
+}
+
+/// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
+fn is_matched(object: &Value, subjects: &[Subject], laboratory: &Laboratory) -> bool {
+    let Ok(request) = laboratory.create(object.clone()) else { return false };
+    subjects.iter().any(|subject| {
+        let webhook = Arc::new(Webhook {
+            namespace_selector: Selector::default(),
+            object_selector: Selector::default(),
+            ..(*subject.webhook).clone()
+        });
+        matches!(matching::decide(&webhook, &request, &laboratory.surroundings), Decision::Call(_))
+    })
+}
+
+/// The kinds that the rules of `subjects` may match and of which the corpus has no objects, as `apiVersion kind`.
+pub fn missing(subjects: &[Subject], definitions: &[Value], laboratory: &Laboratory) -> Vec<String> {
+    let mut known: Vec<GroupVersionKind> =
+        others::KINDS.iter().map(|(api_version, kind, _)| kind_of(api_version, kind)).collect();
+    known.push(kind_of("v1", "Pod"));
+    known.extend(
+        definitions.iter().flat_map(custom::versions).map(|(version, kind, _)| kind_of(&version, &kind)),
+    );
+    let resources = laboratory.surroundings.resources();
+    let missing =
+        resources.into_iter().filter(|resource| !known.contains(&resource.kind)).filter(|resource| {
+            let kind = &resource.kind;
+            let object =
+                json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": "x"}});
+            is_matched(&object, subjects, laboratory)
+        });
+    missing.map(|resource| format!("{} {}", resource.kind.api_version(), resource.kind.kind)).collect()
+}
+
+fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
+    GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}))
+}
+
+fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String, String> {
+    selectors.flat_map(Selector::example).collect()
+}
+
+fn labelled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {
+    if let Some(Value::Object(own)) = object.pointer_mut("/metadata/labels").filter(|own| !is_empty(own)) {
+        own.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone().into())));
+    }
+    object
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_none_or(Map::is_empty)
+}
+
+/// Metadata in one of 18 shapes, with labels and annotations absent, empty or there, and a name or the beginning of one.
+fn metadata(variant: usize, index: usize) -> Value {
+    let mut metadata = json!({"namespace": NAMESPACE});
+    match variant % 3 {
+        0 => {}
+        1 => metadata["labels"] = json!({}),
+        _ => metadata["labels"] = json!({"app": "app", "app.kubernetes.io/part-of": "corpus"}),
+    }
+    match variant / 3 % 3 {
+        0 => {}
+        1 => metadata["annotations"] = json!({}),
+        _ => metadata["annotations"] = json!({"example.com/note": "kept"}),
+    }
+    if index.is_multiple_of(2) {
+        metadata["name"] = format!("object-{index}").into();
+    } else {
+        metadata["generateName"] = format!("object-{index}-").into();
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::attributes::UserInfo;
+    use crate::client::ServiceResolver;
+    use crate::config::ServiceReference;
+    use crate::server::Surroundings;
+
+    struct Nowhere;
+
+    impl ServiceResolver for Nowhere {
+        fn resolve(&self, _: &ServiceReference) -> Result<(String, u16), String> {
+            Err("nowhere".to_owned())
+        }
+    }
+
+    fn objects(groups: &[&str], resources: &[&str], selector: &Value) -> Vec<Value> {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "c"}, "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "objectSelector": selector,
+                "rules": [{"operations": ["CREATE"], "apiGroups": groups, "apiVersions": ["*"], "resources": resources}],
+            }],
+        });
+        let subjects = Subject::of(&[configuration]).unwrap();
+        let surroundings = Surroundings::new([&namespace(&subjects)]);
+        let laboratory = Laboratory::new(Arc::new(Nowhere), surroundings, UserInfo::default());
+        built_in(&subjects, &[], &laboratory).collect()
+    }
+
+    #[test]
+    fn only_kinds_that_a_rule_matches_are_there() {
+        let kinds = |objects: &[Value]| -> BTreeSet<String> {
+            objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
+        };
+        let pods = objects(&[""], &["pods"], &json!({}));
+        assert_eq!(kinds(&pods), BTreeSet::from(["Pod".to_owned()]));
+        assert!(pods.len() >= 200, "{}", pods.len());
+        assert_eq!(kinds(&objects(&["*"], &["*"], &json!({}))).len(), 11);
+    }
+
+    #[test]
+    fn no_two_pods_have_the_same_shape() {
+        let pods = objects(&[""], &["pods"], &json!({}));
+        let shapes: BTreeSet<String> = pods
+            .iter()
+            .map(|pod| {
+                let mut pod = pod.clone();
+                for name in ["name", "generateName"] {
+                    if let Some(value) = pod["metadata"].get_mut(name) {
+                        *value = "x".into();
+                    }
+                }
+                pod.to_string()
+            })
+            .collect();
+        assert!(shapes.len() > pods.len() * 9 / 10, "{} of {}", shapes.len(), pods.len());
+    }
+
+    #[test]
+    fn labels_that_a_selector_asks_for_are_there() {
+        let selected = objects(&[""], &["pods"], &json!({"matchLabels": {"inject": "yes"}}));
+        let with = selected.iter().filter(|pod| pod["metadata"]["labels"]["inject"] == "yes").count();
+        assert!(with >= 60 && with < selected.len(), "{with}");
+    }
+}

@@ -1,0 +1,291 @@
+//! Runs the checks: configurations first, then the corpus, then each webhook alone, and makes the proofs small.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+use serde_json::Value;
+
+use super::check::{Check, Observed, Probe, Violation};
+use super::laboratory::Laboratory;
+use super::ledger::{Ledger, Place};
+use super::report::Report;
+use super::shrink::Shrinking;
+use super::station::{Settings, Station};
+use super::subject::Subject;
+use super::trial::{Memory, Trial};
+use crate::attributes::Attributes;
+use crate::matching::{self, Decision};
+
+/// How many smaller objects are tried for one finding.
+const OFFERS: usize = 200;
+/// How many requests are kept for the checks that look at one webhook alone.
+const SAMPLES: usize = 32;
+
+/// What is verified, and how.
+pub struct Plan {
+    /// Where requests are tried.
+    pub laboratory: Laboratory,
+    /// The webhooks, in dispatch order.
+    pub subjects: Vec<Subject>,
+    /// The checks by id; one with a reason is skipped.
+    pub checks: Vec<(&'static Check, Option<String>)>,
+    /// What the user decides.
+    pub settings: Settings,
+    /// How many objects are tried at a time.
+    pub jobs: usize,
+    /// Is told how far the run has come.
+    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").field("checks", &self.checks).field("jobs", &self.jobs).finish_non_exhaustive()
+    }
+}
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// What it does.
+    pub stage: Stage,
+    /// Objects that were tried.
+    pub objects: u64,
+    /// Calls that were made.
+    pub calls: u64,
+    /// Kinds of findings.
+    pub findings: usize,
+}
+
+/// What a run does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the four parts of a run")]
+pub enum Stage {
+    /// Reads the configurations.
+    Configurations,
+    /// Tries objects.
+    Objects,
+    /// Looks at each webhook alone.
+    Webhooks,
+    /// Makes the objects of the findings smaller.
+    Shrinking,
+}
+
+/// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
+///
+/// # Errors
+/// The first error of `corpus`.
+pub async fn run<E: Send>(
+    plan: Plan,
+    corpus: impl Iterator<Item = Result<Value, E>> + Send,
+) -> Result<Report, E> {
+    let plan = Arc::new(plan);
+    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples: Samples::new(&plan) };
+    run.configurations();
+    run.objects(corpus).await?;
+    run.webhooks().await;
+    run.shrink().await;
+    let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
+    Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
+}
+
+struct Run<'a> {
+    plan: &'a Arc<Plan>,
+    ledger: Ledger,
+    samples: Samples,
+}
+
+impl Plan {
+    /// The checks that run, with their positions.
+    fn active(&self) -> impl Iterator<Item = (usize, &'static Check)> {
+        self.checks
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, skipped))| skipped.is_none())
+            .map(|(position, (check, _))| (position, *check))
+    }
+
+    fn audience(&self, check: &'static Check) -> impl Iterator<Item = (usize, &Subject)> {
+        self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
+    }
+
+    /// What all probes of objects see of one object.
+    async fn observe(&self, request: &Attributes) -> Vec<(Place, Observed)> {
+        let memory = Memory::default();
+        let mut seen = Vec::new();
+        for (position, check) in self.active() {
+            match check.probe {
+                Probe::Object(_) => {
+                    for (subject, _) in self.audience(check) {
+                        let place = (position, Some(subject));
+                        seen.extend(
+                            self.probe(place, request, &memory).await.map(|observed| (place, observed)),
+                        );
+                    }
+                }
+                Probe::Collection(_) => {
+                    let place = (position, None);
+                    seen.extend(self.probe(place, request, &memory).await.map(|observed| (place, observed)));
+                }
+                Probe::Configuration(_) | Probe::Webhook(_) => {}
+            }
+        }
+        seen
+    }
+
+    /// What one probe sees of one object; none if it does not look at objects.
+    async fn probe(
+        &self,
+        (check, subject): Place,
+        request: &Attributes,
+        memory: &Memory,
+    ) -> Option<Observed> {
+        let subject = match subject {
+            Some(subject) => &self.subjects[subject],
+            None => self.audience(self.checks[check].0).next()?.1,
+        };
+        let trial =
+            Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
+        match self.checks[check].0.probe {
+            Probe::Object(probe) | Probe::Collection(probe) => Some(probe(&trial).await),
+            Probe::Configuration(_) | Probe::Webhook(_) => None,
+        }
+    }
+}
+
+impl Run<'_> {
+    fn configurations(&mut self) {
+        self.tell(Stage::Configurations);
+        for (position, check) in self.plan.active() {
+            if let Probe::Configuration(probe) = check.probe {
+                for (subject, found) in self.plan.audience(check) {
+                    let observed = probe(found, &self.plan.laboratory.surroundings);
+                    self.ledger.note((position, Some(subject)), None, observed);
+                }
+            }
+        }
+    }
+
+    async fn objects<E: Send>(
+        &mut self,
+        corpus: impl Iterator<Item = Result<Value, E>> + Send,
+    ) -> Result<(), E> {
+        let plan = self.plan;
+        let trials = corpus.map(|object| async move {
+            let object = object?;
+            let request = match plan.laboratory.create(object.clone()) {
+                Ok(request) => request,
+                Err(status) => return Ok((object, Err(status.message))),
+            };
+            // A task of its own, so that several processors take part.
+            let task = {
+                let (plan, request) = (Arc::clone(plan), request.clone());
+                tokio::spawn(async move { plan.observe(&request).await })
+            };
+            let seen = match task.await {
+                Ok(seen) => seen,
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            };
+            Ok((object, Ok((request, seen))))
+        });
+        // In the order of the corpus, so that the same corpus gives the same report.
+        let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
+        while let Some(trial) = trials.next().await {
+            let (object, tried) = trial?;
+            self.ledger.objects += 1;
+            let (request, seen) = match tried {
+                Ok(tried) => tried,
+                Err(reason) => {
+                    self.ledger.leave_out(reason);
+                    continue;
+                }
+            };
+            for (place, observed) in seen {
+                self.ledger.note(place, Some(&object), observed);
+            }
+            self.samples.add(plan, &request);
+            self.tell(Stage::Objects);
+        }
+        Ok(())
+    }
+
+    async fn webhooks(&mut self) {
+        self.tell(Stage::Webhooks);
+        for (position, check) in self.plan.active() {
+            let Probe::Webhook(probe) = check.probe else { continue };
+            for (subject, found) in self.plan.audience(check) {
+                let station = Station {
+                    laboratory: &self.plan.laboratory,
+                    subject: found,
+                    samples: &self.samples.of[subject],
+                    settings: &self.plan.settings,
+                };
+                let observed = probe(&station).await;
+                self.ledger.note((position, Some(subject)), None, observed);
+                self.tell(Stage::Webhooks);
+            }
+        }
+    }
+
+    async fn shrink(&mut self) {
+        self.tell(Stage::Shrinking);
+        let plan = self.plan;
+        let smaller = self.ledger.found().filter_map(|(place, found)| {
+            let object = found.object.clone()?;
+            Some(async move {
+                if let Some((object, violation)) = smallest(plan, place, object, &found.violation.kind).await
+                {
+                    found.object = Some(object);
+                    found.violation = violation;
+                }
+            })
+        });
+        stream::iter(smaller).for_each_concurrent(plan.jobs.max(1), |smaller| smaller).await;
+    }
+
+    fn tell(&self, stage: Stage) {
+        (self.plan.progress)(Progress {
+            stage,
+            objects: self.ledger.objects,
+            calls: self.plan.laboratory.calls(),
+            findings: self.ledger.findings(),
+        });
+    }
+}
+
+/// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.
+async fn smallest(plan: &Plan, place: Place, object: Value, kind: &str) -> Option<(Value, Violation)> {
+    let shown = async |object: &Value| {
+        let request = plan.laboratory.create(object.clone()).ok()?;
+        let observed = plan.probe(place, &request, &Memory::default()).await?;
+        observed.ok()?.into_iter().find(|violation| violation.kind == kind)
+    };
+    let mut violation = shown(&object).await?;
+    let mut shrinking = Shrinking::new(object, OFFERS);
+    while let Some(smaller) = shrinking.next() {
+        if let Some(smaller) = shown(smaller).await {
+            violation = smaller;
+            shrinking.keep();
+        }
+    }
+    Some((shrinking.into_object(), violation))
+}
+
+/// A few requests for each webhook that its rules pick: the first ones of each kind.
+struct Samples {
+    of: Vec<Vec<Attributes>>,
+}
+
+impl Samples {
+    fn new(plan: &Plan) -> Self {
+        Self { of: plan.subjects.iter().map(|_| Vec::new()).collect() }
+    }
+
+    fn add(&mut self, plan: &Plan, request: &Attributes) {
+        for (subject, samples) in plan.subjects.iter().zip(&mut self.of) {
+            let decision = matching::decide(&subject.webhook, request, &plan.laboratory.surroundings);
+            if samples.len() < SAMPLES && matches!(decision, Decision::Call(_)) {
+                samples.push(request.clone());
+            }
+        }
+    }
+}

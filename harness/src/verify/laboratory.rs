@@ -1,0 +1,206 @@
+//! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::line::{Exchange, Exchangery, Exchanges, Line};
+use crate::attributes::{Attributes, UserInfo};
+use crate::caller::Call;
+use crate::client::{HttpsCaller, ServiceResolver};
+use crate::cluster_state::ClusterState as _;
+use crate::config::{Webhook, WebhookId};
+use crate::dispatcher::{Chain, Dispatcher, Refusal};
+use crate::event::{CallResult, Called, Event, Mismatch, Record, Round};
+use crate::server::Surroundings;
+use crate::status::Status;
+
+/// Where requests are tried.
+#[derive(Debug)]
+pub struct Laboratory {
+    exchangery: Arc<Exchangery>,
+    /// Namespaces and served resources.
+    pub surroundings: Surroundings,
+    /// Who makes the requests.
+    pub user: UserInfo,
+    /// Where an object without a namespace goes.
+    pub namespace: String,
+}
+
+/// The webhooks that a request meets, in dispatch order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Lineup {
+    /// Those that may change the object.
+    pub mutating: Vec<Arc<Webhook>>,
+    /// Those that may only refuse it.
+    pub validating: Vec<Arc<Webhook>>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Whom it met.
+    pub lineup: Lineup,
+    /// The request as it came.
+    pub request: Attributes,
+    /// The object after the mutating phase, or as far as it came.
+    pub object: Option<Value>,
+    /// Why the request is not admitted.
+    pub refusal: Option<Refusal>,
+    /// What happened.
+    pub record: Record,
+    /// What was sent and what came back, in order.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// What a request was told.
+#[derive(Debug)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "the four ways in which a request ends, and what admit cannot say"
+)]
+pub enum Verdict<'a> {
+    /// It is admitted.
+    Admitted,
+    /// A webhook said no.
+    Denied(&'a Status),
+    /// A webhook gave no valid answer: the reason in kube-apiserver's words.
+    Failed(&'a str),
+    /// The server could not go on, whatever the failure policy: a patch that does not apply, for instance.
+    ServerError(&'a Status),
+    /// admit does not imitate what would happen.
+    Unsupported(String),
+}
+
+impl Laboratory {
+    /// A laboratory that finds services by `services`.
+    pub fn new(services: Arc<dyn ServiceResolver>, surroundings: Surroundings, user: UserInfo) -> Self {
+        let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(services)));
+        Self { exchangery, surroundings, user, namespace: "default".to_owned() }
+    }
+
+    /// How many calls were made to webhooks.
+    pub fn calls(&self) -> u64 {
+        self.exchangery.calls()
+    }
+
+    /// The request that creates `object`.
+    ///
+    /// # Errors
+    /// No such resource is served, or the object has fields of wrong types.
+    pub fn create(&self, object: Value) -> Result<Attributes, Box<Status>> {
+        self.surroundings.create(object, &self.namespace, self.user.clone())
+    }
+
+    /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating ones.
+    pub async fn admit(&self, lineup: &Lineup, request: &Attributes) -> Outcome {
+        let exchanges = Exchanges::default();
+        let dispatcher = Dispatcher::new(Line::new(Arc::clone(&self.exchangery), &exchanges));
+        let chain = Chain {
+            mutating: &lineup.mutating,
+            validating: &lineup.validating,
+            plugins: &[],
+            state: &self.surroundings,
+            started: Instant::now(),
+            deadline: None,
+        };
+        let mut attributes = request.clone();
+        let mut record = Record::default();
+        let mut done = dispatcher.mutate(&mut attributes, &chain, &mut record).await;
+        if done.is_ok() && !lineup.validating.is_empty() {
+            done = dispatcher.validate(&attributes, &chain, &mut record).await;
+        }
+        Outcome {
+            lineup: lineup.clone(),
+            request: request.clone(),
+            object: attributes.object,
+            refusal: done.err(),
+            record,
+            exchanges: exchanges.take(),
+        }
+    }
+
+    /// Sends `body` to a webhook as it is, past the dispatcher: for reviews that no API server sends.
+    pub async fn post(&self, webhook: &Webhook, body: Bytes) -> Exchange {
+        let started = Instant::now();
+        let call =
+            Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
+        let reply = self.exchangery.call(call).await;
+        Exchange { review: body, reply, took: started.elapsed(), is_foreign: false }
+    }
+
+    /// Whether the kind of the request's object is the server's own: only then an absent and an empty map are the same.
+    pub fn is_built_in(&self, request: &Attributes) -> bool {
+        self.surroundings.is_built_in(&request.kind)
+    }
+}
+
+impl Outcome {
+    /// What the request was told.
+    pub fn verdict(&self) -> Verdict<'_> {
+        let status = match &self.refusal {
+            None => return Verdict::Admitted,
+            Some(Refusal::Unsupported(unsupported)) => return Verdict::Unsupported(unsupported.to_string()),
+            Some(Refusal::Status(status)) => status,
+        };
+        let refused = self.calls().find_map(|called| match &called.result {
+            CallResult::Denied(status) => Some(Verdict::Denied(status)),
+            CallResult::Failed { failure, .. } => Some(Verdict::Failed(&failure.reason)),
+            CallResult::ServerError { status, .. } => Some(Verdict::ServerError(status)),
+            CallResult::Allowed { .. } => None,
+        });
+        refused.unwrap_or(Verdict::ServerError(status))
+    }
+
+    /// Every call, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &Called> {
+        self.record
+            .events
+            .iter()
+            .filter_map(|event| if let Event::Called(called) = event { Some(&**called) } else { None })
+    }
+
+    /// The calls of one webhook.
+    pub fn calls_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Called> {
+        self.calls().filter(move |called| *called.webhook == *id)
+    }
+
+    /// Whether a webhook was called in a round.
+    pub fn was_called(&self, id: &WebhookId, round: Round) -> bool {
+        self.calls_of(id).any(|called| called.round == round)
+    }
+
+    /// Why a webhook was not called in the first round.
+    pub fn mismatch(&self, id: &WebhookId) -> Option<&Mismatch> {
+        self.record.events.iter().find_map(|event| {
+            if let Event::Skipped { webhook, round: Round::First, mismatch, .. } = event
+                && **webhook == *id
+            {
+                Some(mismatch)
+            } else {
+                None
+            }
+        })
+    }
+
+    /// The exchanges of one webhook, oldest first.
+    pub fn exchanges_of<'a>(&'a self, id: &'a WebhookId) -> impl Iterator<Item = &'a Exchange> {
+        self.exchanges
+            .iter()
+            .filter(move |exchange| self.calls_of(id).any(|called| called.review == exchange.review))
+    }
+}
+
+/// How a verdict is told to people.
+impl std::fmt::Display for Verdict<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Admitted => f.write_str("admitted"),
+            Self::Denied(status) | Self::ServerError(status) => f.write_str(&status.message),
+            Self::Failed(reason) => f.write_str(reason),
+            Self::Unsupported(what) => f.write_str(what),
+        }
+    }
+}

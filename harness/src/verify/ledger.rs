@@ -1,0 +1,241 @@
+//! Keeps count of what the probes saw: bounded, however large the corpus is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::check::{Check, Observed, Obstacle, Violation};
+use super::laboratory::Outcome;
+use super::report::{CheckReport, CheckResult, Finding, Report, Step, VERSION};
+use super::shape;
+
+/// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
+const MOST: usize = 20;
+const MOST_EXAMPLES: usize = 5;
+const ALL: &str = "all webhooks together";
+
+/// Which check, about which webhook; none is all of them together. Both are positions in the plan.
+pub(super) type Place = (usize, Option<usize>);
+
+/// What the probes saw.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    tallies: BTreeMap<Place, Entry>,
+    pub(super) objects: u64,
+    left_out: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    held: u64,
+    not_checked: BTreeMap<String, u64>,
+    not_applicable: BTreeMap<String, u64>,
+    found: Vec<Found>,
+}
+
+/// One kind of violation.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// As the first object showed it, until a smaller one is found.
+    pub(super) violation: Violation,
+    /// The first object, as it was given; then the smallest.
+    pub(super) object: Option<Value>,
+    count: u64,
+    examples: Vec<String>,
+}
+
+impl Ledger {
+    /// Writes down what a probe saw of `object`, as it was given.
+    pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
+        let entry = self.tallies.entry(place).or_default();
+        match observed {
+            Err(Obstacle::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
+            Err(Obstacle::NotChecked(reason)) => count(&mut entry.not_checked, reason),
+            Ok(violations) if violations.is_empty() => entry.held += 1,
+            Ok(violations) => {
+                for violation in violations {
+                    entry.note(violation, object);
+                }
+            }
+        }
+    }
+
+    /// An object that nothing can be done with.
+    pub(super) fn leave_out(&mut self, reason: String) {
+        count(&mut self.left_out, reason);
+    }
+
+    /// How many kinds of violation were found until now.
+    pub(super) fn findings(&self) -> usize {
+        self.tallies.values().map(|entry| entry.found.len()).sum()
+    }
+
+    /// What was found, to be made smaller.
+    pub(super) fn found(&mut self) -> impl Iterator<Item = (Place, &mut Found)> {
+        self.tallies
+            .iter_mut()
+            .flat_map(|(place, entry)| entry.found.iter_mut().map(move |found| (*place, found)))
+    }
+
+    /// The report about `checks`, which are skipped if there is a reason beside them.
+    pub(super) fn report(
+        mut self,
+        checks: &[(&'static Check, Option<String>)],
+        webhooks: &[String],
+        calls: u64,
+    ) -> Report {
+        let mut reports = Vec::with_capacity(checks.len());
+        for (position, (check, skipped)) in checks.iter().enumerate() {
+            let places: Vec<Place> =
+                self.tallies.range((position, None)..(position + 1, None)).map(|(place, _)| *place).collect();
+            let results = places.into_iter().filter_map(|place| {
+                let entry = self.tallies.remove(&place)?;
+                let webhook = place.1.map_or(ALL, |webhook| &webhooks[webhook]);
+                Some(entry.result(webhook, check))
+            });
+            reports.push(CheckReport {
+                id: check.id.to_owned(),
+                title: check.title.to_owned(),
+                severity: check.severity,
+                why: check.why.to_owned(),
+                source: check.source.to_owned(),
+                skipped: skipped.clone(),
+                results: results.collect(),
+            });
+        }
+        Report { version: VERSION, objects: self.objects, calls, left_out: self.left_out, checks: reports }
+    }
+}
+
+impl Entry {
+    fn note(&mut self, violation: Violation, object: Option<&Value>) {
+        let name = object.map(|object| {
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            format!("{kind} {}", shape::object_name(object))
+        });
+        let known = self.found.iter().position(|found| found.violation.kind == violation.kind);
+        let known = known.or_else(|| (self.found.len() >= MOST).then_some(MOST - 1));
+        let position = known.unwrap_or_else(|| {
+            let object = object.cloned();
+            self.found.push(Found { violation, object, count: 0, examples: Vec::new() });
+            self.found.len() - 1
+        });
+        let found = &mut self.found[position];
+        found.count += 1;
+        if found.examples.len() < MOST_EXAMPLES {
+            found.examples.extend(name);
+        }
+    }
+
+    fn result(self, webhook: &str, check: &Check) -> CheckResult {
+        let verdict = CheckResult::tally(self.held, self.found.len(), self.not_checked.len());
+        let mut findings: Vec<Finding> = self.found.into_iter().map(|found| found.finding(check)).collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        CheckResult {
+            webhook: webhook.to_owned(),
+            verdict,
+            held: self.held,
+            not_checked: self.not_checked,
+            not_applicable: self.not_applicable,
+            findings,
+        }
+    }
+}
+
+impl Found {
+    fn finding(self, check: &Check) -> Finding {
+        let Violation { kind, message, differences, steps, severity } = self.violation;
+        Finding {
+            kind,
+            severity: severity.unwrap_or(check.severity),
+            message,
+            count: self.count,
+            examples: self.examples,
+            object: self.object,
+            differences,
+            steps: steps.iter().flat_map(told).collect(),
+            proof: None,
+        }
+    }
+}
+
+/// The exchanges of a request.
+fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
+    let exchanges = outcome.exchanges.iter().map(|exchange| {
+        let called = outcome.calls().find(|called| called.review == exchange.review);
+        let webhook = called
+            .map(|called| format!("{}/{}", called.webhook.configuration, called.webhook.name))
+            .unwrap_or_default();
+        let (status, reply) = match &exchange.reply {
+            Ok(reply) => (Some(reply.status), readable(&reply.body)),
+            Err(error) => (None, error.to_string().into()),
+        };
+        Step { webhook, foreign: exchange.is_foreign, review: readable(&exchange.review), status, reply }
+    });
+    exchanges.collect()
+}
+
+fn readable(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+}
+
+fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
+    let reason = if counts.len() >= MOST && !counts.contains_key(&reason) {
+        "other reasons".to_owned()
+    } else {
+        reason
+    };
+    *counts.entry(reason).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::Tally;
+    use super::*;
+
+    fn report(ledger: Ledger) -> Report {
+        let check = super::super::checks::ALL[0];
+        ledger.report(&[(check, None)], &["c/w".to_owned()], 0)
+    }
+
+    #[test]
+    fn what_was_never_looked_at_is_never_passed() {
+        let mut ledger = Ledger::default();
+        ledger.note((0, Some(0)), None, Err(Obstacle::not_checked("nobody is there")));
+        ledger.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        assert_eq!(report(ledger).checks[0].results[0].verdict, Tally::NotChecked);
+
+        let mut ledger = Ledger::default();
+        ledger.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        assert_eq!(report(ledger).checks[0].results[0].verdict, Tally::NotApplicable);
+    }
+
+    #[test]
+    fn violations_of_one_kind_are_one_finding() {
+        let mut ledger = Ledger::default();
+        for name in ["a", "b"] {
+            let object = serde_json::json!({"kind": "Pod", "metadata": {"name": name, "namespace": "n"}});
+            ledger.note((0, Some(0)), Some(&object), Ok(vec![Violation::new("kind", name)]));
+        }
+        ledger.note((0, Some(0)), None, Ok(Vec::new()));
+        let result = &report(ledger).checks[0].results[0];
+        assert_eq!((result.verdict, result.held, result.findings.len()), (Tally::Found, 1, 1));
+        let finding = &result.findings[0];
+        assert_eq!((finding.count, finding.message.as_str()), (2, "a"));
+        assert_eq!(finding.examples, ["Pod n/a", "Pod n/b"]);
+    }
+
+    #[test]
+    fn reasons_and_findings_are_bounded() {
+        let mut ledger = Ledger::default();
+        for number in 0..1000 {
+            ledger.note((0, Some(0)), None, Err(Obstacle::not_checked(number.to_string())));
+            ledger.note((0, Some(0)), None, Ok(vec![Violation::new(number.to_string(), "")]));
+        }
+        let result = &report(ledger).checks[0].results[0];
+        assert_eq!(result.not_checked.len(), MOST + 1);
+        assert_eq!(result.findings.len(), MOST);
+        assert_eq!(result.findings.iter().map(|finding| finding.count).sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,131 @@
+//! The line to the webhooks: keeps every exchange, answers for foreign mutations, and gives up on the dead.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use super::foreign;
+use crate::caller::{Call, CallError, Caller, Reply};
+use crate::client::HttpsCaller;
+use crate::config::WebhookTarget;
+
+/// How often in a row a webhook may not answer at all before it is no longer asked: waiting for its timeout hundreds of
+/// times tells nothing new.
+const PATIENCE: u32 = 5;
+
+/// One review and what came back, undecoded.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// The review as it was sent.
+    pub review: Bytes,
+    /// The reply, or why there is none.
+    pub reply: Result<Reply, CallError>,
+    /// How long it took.
+    pub took: Duration,
+    /// Whether this was a foreign mutation, for which nobody was called.
+    pub is_foreign: bool,
+}
+
+/// What all lines of a laboratory share.
+#[derive(Debug)]
+pub(super) struct Exchangery {
+    https: HttpsCaller,
+    silent: Mutex<HashMap<WebhookTarget, (u32, CallError)>>,
+    calls: AtomicU64,
+}
+
+impl Exchangery {
+    pub(super) fn new(https: HttpsCaller) -> Self {
+        Self { https, silent: Mutex::default(), calls: AtomicU64::new(0) }
+    }
+
+    /// How many calls were made to webhooks.
+    pub(super) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Calls a webhook, unless it was silent too often.
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let target = &call.client_config.target;
+        if let Some((count, error)) = self.silences().get(target)
+            && *count >= PATIENCE
+        {
+            return Err(error.clone());
+        }
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let reply = self.https.call(call.clone()).await;
+        let mut silent = self.silences();
+        match &reply {
+            Err(error) if is_silence(error) => {
+                let entry = silent.entry(target.clone()).or_insert((0, error.clone()));
+                entry.0 += 1;
+            }
+            Ok(_) | Err(_) => {
+                silent.remove(target);
+            }
+        }
+        drop(silent);
+        reply
+    }
+
+    fn silences(&self) -> std::sync::MutexGuard<'_, HashMap<WebhookTarget, (u32, CallError)>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether nobody seems to be there. A connection that ends early says that somebody is.
+fn is_silence(error: &CallError) -> bool {
+    match error {
+        CallError::Client(_) => true,
+        CallError::Transport(text) => {
+            ["deadline exceeded", "dial tcp", "x509:", "tls:"].iter().any(|part| text.contains(part))
+        }
+    }
+}
+
+/// The line of one request through the dispatcher.
+#[derive(Debug)]
+pub(super) struct Line {
+    shared: Arc<Exchangery>,
+    exchanges: Arc<Mutex<Vec<Exchange>>>,
+}
+
+/// The exchanges of a [`Line`], oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Exchanges(Arc<Mutex<Vec<Exchange>>>);
+
+impl Exchanges {
+    /// What was exchanged until now.
+    pub(super) fn take(&self) -> Vec<Exchange> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Line {
+    pub(super) fn new(shared: Arc<Exchangery>, exchanges: &Exchanges) -> Self {
+        Self { shared, exchanges: Arc::clone(&exchanges.0) }
+    }
+}
+
+impl Caller for Line {
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let started = Instant::now();
+        let foreign = match &call.client_config.target {
+            WebhookTarget::Url(url) => foreign::answer(url, &call.body),
+            WebhookTarget::Service(_) => None,
+        };
+        let is_foreign = foreign.is_some();
+        let review = call.body.clone();
+        let reply = match foreign {
+            Some(reply) => Ok(reply),
+            None => self.shared.call(call).await,
+        };
+        let exchange = Exchange { review, reply: reply.clone(), took: started.elapsed(), is_foreign };
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
+        reply
+    }
+}

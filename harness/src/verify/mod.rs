@@ -1,0 +1,48 @@
+//! Is a webhook idempotent, reinvocable, honest, conformant?
+//!
+//! A [`Check`] is data (id, title, severity, why, source) and a probe. The [`driver`] runs the checks: those of
+//! [configurations](Probe::Configuration) without a call; those of [objects](Probe::Object) and of all webhooks
+//! [together](Probe::Collection) for each object of a corpus, many at a time; those of one [webhook](Probe::Webhook)
+//! alone and while nothing else runs. What they see becomes a [`report::Report`].
+//!
+//! Whatever a probe asks goes through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, both
+//! rounds. Objects are compared as the API server compares them.
+//!
+//! # To add a check
+//!
+//! 1. A file `checks/vNN_what.rs` with `pub(super) const CHECK: Check`, and a function that the probe calls. For an
+//!    object it gets a [`Trial`]: [`Trial::first`] is `W(x)`, [`Trial::alone`] the webhook alone, [`Trial::admitted`]
+//!    and [`Trial::answered`] send a request (what another check asked already is not asked again),
+//!    [`Trial::outcome`] shows failures too. Foreign mutations stand in [`foreign::LIBRARY`].
+//! 2. A line in [`checks::ALL`].
+//! 3. A positive and a negative test in `tests/verify/`, with a fake as the webhook.
+//!
+//! A probe returns an empty list only if it looked and all is well. If there is nothing to look at, or it cannot tell,
+//! it returns an [`Obstacle`] that says why. `Violation::kind` must not depend on the object, since equal kinds are
+//! counted as one finding and an object shrinks for as long as the kind stays; `message` may.
+
+pub mod check;
+pub mod checks;
+pub mod comparison;
+pub mod corpus;
+pub mod driver;
+pub mod foreign;
+pub mod laboratory;
+mod ledger;
+pub mod line;
+pub mod report;
+pub mod shape;
+mod shrink;
+pub mod station;
+pub mod subject;
+pub mod trial;
+
+// The public interface is:
+pub use self::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+pub use self::comparison::{Difference, Order};
+pub use self::driver::{Plan, Progress, Stage, run};
+pub use self::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+pub use self::report::Report;
+pub use self::station::{Settings, Station};
+pub use self::subject::Subject;
+pub use self::trial::Trial;

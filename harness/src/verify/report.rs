@@ -1,0 +1,158 @@
+//! What a verification found, as data: the contract of every report, and what shards are merged from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::check::Severity;
+use super::comparison::Difference;
+
+/// The version of this document. It grows when a member changes its meaning or goes.
+pub const VERSION: u32 = 1;
+
+/// What a verification found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// [`VERSION`].
+    pub version: u32,
+    /// How many objects of the corpus were tried.
+    pub objects: u64,
+    /// How many calls were made to webhooks.
+    pub calls: u64,
+    /// Objects that were left out, counted by the reason.
+    pub left_out: BTreeMap<String, u64>,
+    /// Every check, also those that were skipped, by id.
+    pub checks: Vec<CheckReport>,
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    /// The stable id, such as `V01`.
+    pub id: String,
+    /// What must hold.
+    pub title: String,
+    /// How bad it is if it does not.
+    pub severity: Severity,
+    /// Why it matters.
+    pub why: String,
+    /// Where the rule comes from.
+    pub source: String,
+    /// Why the user left it out; none if it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// One entry for each webhook; one for all together where the check is about that.
+    pub results: Vec<CheckResult>,
+}
+
+/// What one check found about one webhook.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckResult {
+    /// `CONFIGURATION/WEBHOOK`, or `all webhooks together`.
+    pub webhook: String,
+    /// The sum of it.
+    pub verdict: Tally,
+    /// For how many objects (or, without objects, how often) the assertion held.
+    pub held: u64,
+    /// Why the check could not look, and how often.
+    pub not_checked: BTreeMap<String, u64>,
+    /// Why there was nothing to look at, and how often.
+    pub not_applicable: BTreeMap<String, u64>,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+/// The sum of a check about a webhook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::exhaustive_enums, reason = "a reader must know them all")]
+pub enum Tally {
+    /// Something is wrong.
+    Found,
+    /// The assertion held at least once, and never failed.
+    Passed,
+    /// It could be about something, and could not be told.
+    NotChecked,
+    /// There was nothing that it could be about.
+    NotApplicable,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Finding {
+    /// What is wrong, in words that do not depend on the object.
+    pub kind: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, with names and values.
+    pub message: String,
+    /// For how many objects.
+    pub count: u64,
+    /// The first of them, as `NAMESPACE/NAME` with their kinds.
+    pub examples: Vec<String>,
+    /// The smallest object that still shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Value>,
+    /// What differs.
+    pub differences: Vec<Difference>,
+    /// The reviews that show it, in order.
+    pub steps: Vec<Step>,
+    /// The folder with the proof, if one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
+}
+
+/// One review and what came back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    /// The webhook, as `CONFIGURATION/WEBHOOK`.
+    pub webhook: String,
+    /// Whether it is one of admit's own that stands for other people's webhooks.
+    pub foreign: bool,
+    /// The `AdmissionReview` that was sent; a text if it is no JSON.
+    pub review: Value,
+    /// The HTTP status of the reply; none without a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The body of the reply, or why there is none: JSON where it is JSON, else a text.
+    pub reply: Value,
+}
+
+impl CheckResult {
+    /// The sum of what was seen.
+    pub(super) fn tally(held: u64, findings: usize, not_checked: usize) -> Tally {
+        if findings > 0 {
+            Tally::Found
+        } else if held > 0 {
+            Tally::Passed
+        } else if not_checked > 0 {
+            Tally::NotChecked
+        } else {
+            Tally::NotApplicable
+        }
+    }
+}
+
+impl Report {
+    /// All findings, with the check and the webhook.
+    pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &CheckResult, &Finding)> {
+        self.checks.iter().flat_map(|check| {
+            check
+                .results
+                .iter()
+                .flat_map(move |result| result.findings.iter().map(move |finding| (check, result, finding)))
+        })
+    }
+
+    /// How many pairs of check and webhook ended so.
+    pub fn count(&self, verdict: Tally) -> usize {
+        let results = self.checks.iter().flat_map(|check| &check.results);
+        results.filter(|result| result.verdict == verdict).count()
+    }
+}

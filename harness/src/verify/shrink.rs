@@ -1,0 +1,198 @@
+//! Makes the object of a finding smaller for as long as the finding stays.
+
+use serde_json::Value;
+
+use super::shape;
+
+/// Fields that an object of any kind needs to be one, or that say what it is.
+const KEPT: [&str; 16] = [
+    "apiVersion",
+    "kind",
+    "metadata",
+    "name",
+    "generateName",
+    "namespace",
+    "image",
+    "selector",
+    "template",
+    "jobTemplate",
+    "schedule",
+    "serviceName",
+    "restartPolicy",
+    "mountPath",
+    "spec",
+    "containers",
+];
+
+/// Offers smaller and smaller objects. Ask for one with [`Self::next`], try it, and say with [`Self::keep`] whether
+/// what was found is still there.
+///
+/// Greedy: large pieces first; each piece that is not needed stays away. It ends when no piece can go, or after as many
+/// offers as were allowed.
+#[derive(Debug)]
+pub(super) struct Shrinking {
+    object: Value,
+    pieces: Vec<String>,
+    offered: Option<Value>,
+    offers: usize,
+    shrunk: bool,
+}
+
+impl Shrinking {
+    /// Begins with `object`; at most `offers` smaller ones are tried.
+    pub(super) fn new(object: Value, offers: usize) -> Self {
+        let pieces = pieces(&object);
+        Self { object, pieces, offered: None, offers, shrunk: false }
+    }
+
+    /// The next smaller object; none when it is as small as it gets.
+    pub(super) fn next(&mut self) -> Option<&Value> {
+        loop {
+            if self.offers == 0 {
+                return None;
+            }
+            let Some(piece) = self.pieces.pop() else {
+                // What one piece needed may have gone with another.
+                if !std::mem::take(&mut self.shrunk) {
+                    return None;
+                }
+                self.pieces = pieces(&self.object);
+                continue;
+            };
+            if is_last_container(&self.object, &piece) {
+                continue;
+            }
+            let mut smaller = self.object.clone();
+            if shape::remove(&mut smaller, &piece) {
+                self.offers -= 1;
+                return Some(self.offered.insert(smaller));
+            }
+        }
+    }
+
+    /// What was found is still there with the object that was offered last.
+    pub(super) fn keep(&mut self) {
+        if let Some(smaller) = self.offered.take() {
+            self.object = smaller;
+            self.shrunk = true;
+        }
+    }
+
+    /// The smallest object.
+    pub(super) fn into_object(self) -> Value {
+        self.object
+    }
+}
+
+/// JSON pointers to what may go: the deepest first, so that the last, which is tried first, is the largest; of a list's
+/// items the last goes first, so that the others keep their numbers.
+fn pieces(object: &Value) -> Vec<String> {
+    let mut pieces: Vec<(usize, String)> = Vec::new();
+    collect(object, "", 1, &mut pieces);
+    pieces.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+    pieces.into_iter().map(|(_, piece)| piece).collect()
+}
+
+/// A pod without a container is none.
+fn is_last_container(object: &Value, piece: &str) -> bool {
+    let Some((list, _)) = piece.rsplit_once('/') else { return false };
+    let items = object.pointer(list).and_then(Value::as_array);
+    list.ends_with("/containers") && items.is_some_and(|items| items.len() < 2)
+}
+
+fn collect(value: &Value, at: &str, depth: usize, pieces: &mut Vec<(usize, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let pointer = format!("{at}/{}", shape::escaped(name));
+                if !KEPT.contains(&name.as_str()) {
+                    pieces.push((depth, pointer.clone()));
+                }
+                collect(member, &pointer, depth + 1, pieces);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let pointer = format!("{at}/{index}");
+                pieces.push((depth, pointer.clone()));
+                collect(item, &pointer, depth + 1, pieces);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shrunk(object: Value, offers: usize, still: impl Fn(&Value) -> bool) -> Value {
+        let mut shrinking = Shrinking::new(object, offers);
+        while let Some(smaller) = shrinking.next() {
+            if still(smaller) {
+                shrinking.keep();
+            }
+        }
+        shrinking.into_object()
+    }
+
+    fn pod() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "p", "labels": {"a": "b", "c": "d"}, "annotations": {"x": "y"}},
+            "spec": {
+                "containers": [
+                    {"name": "app", "image": "app", "env": [{"name": "A", "value": "1"}], "ports": []},
+                    {"name": "other", "image": "other"},
+                ],
+                "volumes": [{"name": "v", "emptyDir": {}}],
+            },
+        })
+    }
+
+    #[test]
+    fn only_what_the_finding_needs_is_left() {
+        let small = shrunk(pod(), 200, |object| object.pointer("/metadata/labels/c").is_some());
+        let expected = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"c": "d"}},
+            "spec": {"containers": [{"name": "app", "image": "app"}]},
+        });
+        let left = |object: &Value| object["spec"]["containers"].as_array().unwrap().len();
+        assert_eq!(left(&small), 1);
+        assert_eq!(small["metadata"], expected["metadata"]);
+        assert_eq!(small["spec"].as_object().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_number_of_offers_is_a_bound() {
+        let tries = std::cell::Cell::new(0);
+        shrunk(pod(), 3, |_| {
+            tries.set(tries.get() + 1);
+            false
+        });
+        assert_eq!(tries.get(), 3);
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_found_is_found_in_the_smallest_object(mask in 0_u8..8) {
+            let still = |object: &Value| {
+                ["/metadata/labels/a", "/spec/volumes/0", "/spec/containers/1"]
+                    .iter()
+                    .enumerate()
+                    .all(|(bit, pointer)| mask & (1 << bit) == 0 || object.pointer(pointer).is_some())
+            };
+            let small = shrunk(pod(), 500, still);
+            prop_assert!(still(&small));
+            // Nothing that may go is left.
+            for piece in pieces(&small).iter().filter(|piece| !is_last_container(&small, piece)) {
+                let mut smaller = small.clone();
+                shape::remove(&mut smaller, piece);
+                prop_assert!(!still(&smaller), "{piece} may go from {small}");
+            }
+        }
+    }
+}

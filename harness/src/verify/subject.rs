@@ -1,0 +1,119 @@
+//! A webhook that is verified.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::attributes::GroupVersionKind;
+use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
+use crate::event::Phase;
+
+/// A webhook that is verified.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The webhook as its configuration says.
+    pub webhook: Arc<Webhook>,
+    /// The webhook as the laboratory calls it: a call that fails is never passed over.
+    pub called: Arc<Webhook>,
+    /// When it is called.
+    pub phase: Phase,
+    /// The whole configuration as it was written.
+    pub configuration: Arc<Value>,
+    /// The position in `webhooks` of the configuration.
+    pub index: usize,
+}
+
+impl Subject {
+    /// The webhooks of `configurations`, in dispatch order: those that mutate first.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first field that cannot be read.
+    pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+        let mut subjects = Vec::new();
+        for configuration in configurations {
+            let phase = match GroupVersionKind::of(configuration).kind.as_str() {
+                "MutatingWebhookConfiguration" => Phase::Mutating,
+                _ => Phase::Validating,
+            };
+            let configuration = Arc::new(configuration.clone());
+            for (index, webhook) in config::webhooks(&configuration)?.into_iter().enumerate() {
+                let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
+                subjects.push(Self {
+                    webhook: Arc::new(webhook),
+                    called: Arc::new(called),
+                    phase,
+                    configuration: Arc::clone(&configuration),
+                    index,
+                });
+            }
+        }
+        // Configurations by name, byte by byte; the webhooks of one in the author's order.
+        subjects.sort_by(|a, b| {
+            let key = |subject: &Self| (subject.phase == Phase::Validating, subject.configuration_name());
+            key(a).cmp(&key(b))
+        });
+        Ok(subjects)
+    }
+
+    /// `CONFIGURATION/WEBHOOK`, with the ordinal where names are not unique.
+    pub fn name(&self) -> String {
+        let id = &self.webhook.id;
+        match id.ordinal {
+            0 => format!("{}/{}", id.configuration, id.name),
+            ordinal => format!("{}/{}/{ordinal}", id.configuration, id.name),
+        }
+    }
+
+    /// The entry of `webhooks` as it was written.
+    pub fn declaration(&self) -> &Value {
+        &self.configuration["webhooks"][self.index]
+    }
+
+    /// The webhook with another reinvocation policy.
+    pub fn with_reinvocation(&self, reinvocation_policy: ReinvocationPolicy) -> Arc<Webhook> {
+        Arc::new(Webhook { reinvocation_policy, ..(*self.called).clone() })
+    }
+
+    fn configuration_name(&self) -> String {
+        self.webhook.id.configuration.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn configuration(kind: &str, name: &str, webhooks: &[&str]) -> Value {
+        let webhooks: Vec<Value> = webhooks
+            .iter()
+            .map(|name| {
+                json!({"name": name, "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore"})
+            })
+            .collect();
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+            "webhooks": webhooks})
+    }
+
+    #[test]
+    fn webhooks_come_in_dispatch_order_and_those_that_mutate_first() {
+        let subjects = Subject::of(&[
+            configuration("ValidatingWebhookConfiguration", "a", &["v"]),
+            configuration("MutatingWebhookConfiguration", "z", &["y", "x", "y"]),
+            configuration("MutatingWebhookConfiguration", "b", &["m"]),
+        ])
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["b/m", "z/y", "z/x", "z/y/1", "a/v"]);
+        assert_eq!(subjects[3].declaration()["name"], "y");
+    }
+
+    #[test]
+    fn a_call_that_fails_is_never_passed_over() {
+        let subjects = Subject::of(&[configuration("ValidatingWebhookConfiguration", "a", &["v"])]).unwrap();
+        assert_eq!(subjects[0].webhook.failure_policy, FailurePolicy::Ignore);
+        assert_eq!(subjects[0].called.failure_policy, FailurePolicy::Fail);
+    }
+}

@@ -1,0 +1,137 @@
+//! One object of the corpus on trial with one webhook.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::check::Obstacle;
+use super::comparison::{self, Difference, Order};
+use super::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+use super::subject::Subject;
+use crate::attributes::Attributes;
+use crate::config::Webhook;
+use crate::event::{Mismatch, Phase};
+
+/// Everything that a probe of an object needs.
+#[derive(Debug)]
+pub struct Trial<'a> {
+    /// Where requests are tried.
+    pub laboratory: &'a Laboratory,
+    /// The webhook.
+    pub subject: &'a Subject,
+    /// All webhooks that are verified, in dispatch order.
+    pub subjects: &'a [Subject],
+    /// The creation of the object, with its defaults: `x` in the catalogue.
+    pub request: &'a Attributes,
+    /// What is known already about this object.
+    pub memory: &'a Memory,
+}
+
+/// The outcomes for one object, so that no two checks ask the same.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Vec<Arc<Outcome>>>);
+
+impl Memory {
+    fn find(&self, lineup: &Lineup, request: &Attributes) -> Option<Arc<Outcome>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|known| known.lineup == *lineup && known.request == *request).cloned()
+    }
+
+    fn keep(&self, outcome: &Arc<Outcome>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(outcome));
+    }
+}
+
+impl Trial<'_> {
+    /// The object as it is created.
+    pub fn object(&self) -> &Value {
+        self.request.object.as_ref().unwrap_or(&Value::Null)
+    }
+
+    /// The webhook alone, called as its phase asks for.
+    pub fn alone(&self) -> Lineup {
+        let webhook = vec![Arc::clone(&self.subject.called)];
+        match self.subject.phase {
+            Phase::Mutating => Lineup { mutating: webhook, validating: Vec::new() },
+            Phase::Validating => Lineup { mutating: Vec::new(), validating: webhook },
+        }
+    }
+
+    /// Mutating webhooks in this order.
+    pub fn in_order(webhooks: impl IntoIterator<Item = Arc<Webhook>>) -> Lineup {
+        Lineup { mutating: webhooks.into_iter().collect(), validating: Vec::new() }
+    }
+
+    /// The request with another object.
+    pub fn with_object(&self, object: Value) -> Attributes {
+        Attributes { object: Some(object), ..self.request.clone() }
+    }
+
+    /// What becomes of a request; asked once, remembered for all checks.
+    pub async fn outcome(&self, lineup: &Lineup, request: &Attributes) -> Arc<Outcome> {
+        if let Some(known) = self.memory.find(lineup, request) {
+            return known;
+        }
+        let outcome = self.outcome_anew(lineup, request).await;
+        self.memory.keep(&outcome);
+        outcome
+    }
+
+    /// What becomes of a request, asked again, with a new uid.
+    pub async fn outcome_anew(&self, lineup: &Lineup, request: &Attributes) -> Arc<Outcome> {
+        Arc::new(self.laboratory.admit(lineup, request).await)
+    }
+
+    /// What becomes of a request, if the subject is called and answers.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if it is not called, or gives no valid answer. A denial is no obstacle.
+    pub async fn answered(&self, lineup: &Lineup, request: &Attributes) -> Result<Arc<Outcome>, Obstacle> {
+        let outcome = self.outcome(lineup, request).await;
+        match outcome.mismatch(&self.subject.webhook.id) {
+            Some(Mismatch::Exempt) => {
+                return Err(Obstacle::not_applicable("the API server calls no webhook for the kind"));
+            }
+            Some(mismatch) => {
+                let part = match mismatch {
+                    Mismatch::NamespaceSelector => "the namespace selector does",
+                    Mismatch::ObjectSelector => "the object selector does",
+                    Mismatch::Rules | Mismatch::Exempt | Mismatch::NotReinvoked => "the rules do",
+                };
+                return Err(Obstacle::not_applicable(format!("{part} not pick the request")));
+            }
+            None => {}
+        }
+        match outcome.verdict() {
+            Verdict::Admitted | Verdict::Denied(_) => Ok(outcome),
+            verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+                Err(Obstacle::not_checked(verdict.to_string()))
+            }
+        }
+    }
+
+    /// As [`Self::answered`], if the request is admitted as well: the object is then there.
+    ///
+    /// # Errors
+    /// [`Obstacle`] also if the request is denied.
+    pub async fn admitted(&self, lineup: &Lineup, request: &Attributes) -> Result<Arc<Outcome>, Obstacle> {
+        let outcome = self.answered(lineup, request).await?;
+        if outcome.refusal.is_some() {
+            return Err(Obstacle::not_applicable("the webhook denies the object"));
+        }
+        Ok(outcome)
+    }
+
+    /// What the webhook alone makes of the object: `W(x)`.
+    ///
+    /// # Errors
+    /// [`Obstacle`] as for [`Self::admitted`].
+    pub async fn first(&self) -> Result<Arc<Outcome>, Obstacle> {
+        self.admitted(&self.alone(), self.request).await
+    }
+
+    /// Where two objects of the request's kind differ.
+    pub fn differences(&self, expected: &Value, found: &Value, order: Order) -> Vec<Difference> {
+        comparison::differences(expected, found, self.laboratory.is_built_in(self.request), order)
+    }
+}

@@ -1,0 +1,256 @@
+// Writes src/schema/messages.json; see messages.sh.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// What has a JSON form of its own that no table can tell.
+var special = map[string]string{
+	"resource.Quantity":      "quantity",
+	"resource.QuantityValue": "quantity",
+	"v1.Time":                "time",
+	"v1.MicroTime":           "micro-time",
+	"intstr.IntOrString":     "int-or-string",
+}
+
+// Messages whose JSON is that of their first field that is there: the names in Go, in the order of their MarshalJSON.
+var values = map[string][]string{
+	"runtime.RawExtension":            {"Raw"},
+	"v1.FieldsV1":                     {"Raw"},
+	"v1.JSON":                         {"Raw"},
+	"v1.JSONSchemaPropsOrArray":       {"JSONSchemas", "Schema"},
+	"v1.JSONSchemaPropsOrBool":        {"Schema", "Allows"},
+	"v1.JSONSchemaPropsOrStringArray": {"Property", "Schema"},
+}
+
+type field struct {
+	number     int
+	name, kind string
+}
+
+type table struct {
+	kinds    map[string]string
+	messages map[string][]field
+	values   map[string][]field
+}
+
+func messageName(t reflect.Type) string {
+	path := strings.Split(t.PkgPath(), "/")
+	return strings.Join(path[max(0, len(path)-2):], "/") + "." + t.Name()
+}
+
+func hasMethod(t reflect.Type, name string) bool {
+	_, found := reflect.PointerTo(t).MethodByName(name)
+	return found
+}
+
+// The name of a type that is neither a list nor a map nor a pointer; its message is added to the table.
+func (t *table) base(of reflect.Type) string {
+	if name, found := special[of.String()]; found {
+		return name
+	}
+	switch of.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "bool"
+	case reflect.Int32:
+		return "int32"
+	case reflect.Int64:
+		return "int64"
+	case reflect.Float64:
+		return "double"
+	case reflect.Slice:
+		if of.Elem().Kind() == reflect.Uint8 {
+			return "bytes"
+		}
+		// A list that is a message of its own, such as ExtraValue.
+		if !hasMethod(of, "Unmarshal") {
+			panic("a list in a list: " + of.String())
+		}
+		name := messageName(of)
+		t.values[name] = []field{{1, "", "[]" + t.base(of.Elem())}}
+		return name
+	case reflect.Struct:
+		name := messageName(of)
+		t.add(of, name)
+		return name
+	default:
+		panic("no type of the table: " + of.String())
+	}
+}
+
+func (t *table) kind(of reflect.Type, shownWhenZero, json bool) string {
+	if json {
+		return "json"
+	}
+	mark := ""
+	if shownWhenZero {
+		mark = "!"
+	}
+	switch {
+	case of.Kind() == reflect.Pointer:
+		return mark + "?" + t.base(of.Elem())
+	case of.Kind() == reflect.Map:
+		if of.Key().Kind() != reflect.String {
+			panic("a map whose keys are no strings: " + of.String())
+		}
+		return mark + "{}" + t.base(of.Elem())
+	case of.Kind() == reflect.Slice && of.Elem().Kind() != reflect.Uint8 && !hasMethod(of, "Unmarshal"):
+		element := of.Elem()
+		if element.Kind() == reflect.Pointer {
+			element = element.Elem()
+		}
+		return mark + "[]" + t.base(element)
+	default:
+		return mark + t.base(of)
+	}
+}
+
+func number(f reflect.StructField) int {
+	tag := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(tag) < 2 {
+		panic("no number: " + f.Name)
+	}
+	number, err := strconv.Atoi(tag[1])
+	if err != nil {
+		panic(err)
+	}
+	return number
+}
+
+func (t *table) add(of reflect.Type, name string) {
+	if _, known := t.messages[name]; known || t.values[name] != nil {
+		return
+	}
+	if order, found := values[of.String()]; found {
+		t.values[name] = []field{}
+		var fields []field
+		for _, wanted := range order {
+			f, _ := of.FieldByName(wanted)
+			fields = append(fields, field{number(f), "", t.kind(f.Type, true, wanted == "Raw")})
+		}
+		t.values[name] = fields
+		return
+	}
+	if hasMethod(of, "MarshalJSON") {
+		panic("a JSON form that the table does not know: " + of.String())
+	}
+	t.messages[name] = []field{}
+	var fields []field
+	for i := range of.NumField() {
+		f := of.Field(i)
+		if f.Type == reflect.TypeFor[meta.TypeMeta]() {
+			continue
+		}
+		tag := strings.Split(f.Tag.Get("json"), ",")
+		if tag[0] == "-" {
+			continue
+		}
+		options := map[string]bool{}
+		for _, option := range tag[1:] {
+			options[option] = true
+		}
+		// encoding/json puts the fields of an embedded struct without a name among those of its parent.
+		if tag[0] == "" && !f.Anonymous {
+			panic("no JSON name: " + name + "." + f.Name)
+		}
+		// encoding/json leaves no struct out for being empty, only for being zero.
+		shown := !options["omitzero"] && (!options["omitempty"] || f.Type.Kind() == reflect.Struct)
+		fields = append(fields, field{number(f), tag[0], t.kind(f.Type, shown, false)})
+	}
+	t.messages[name] = fields
+}
+
+func print(label string, messages map[string][]field) {
+	names := make([]string, 0, len(messages))
+	for name := range messages {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	fmt.Printf("%q:{\n", label)
+	for i, name := range names {
+		parts := []string{}
+		for _, f := range messages[name] {
+			parts = append(parts, fmt.Sprintf("[%d,%q,%q]", f.number, f.name, f.kind))
+		}
+		comma := ","
+		if i == len(names)-1 {
+			comma = ""
+		}
+		fmt.Printf("%q:[%s]%s\n", name, strings.Join(parts, ","), comma)
+	}
+	fmt.Print("}")
+}
+
+type kind struct{ Group, Version, Kind string }
+
+func main() {
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	check(apiextensions.AddToScheme(scheme.Scheme))
+	check(apiregistration.AddToScheme(scheme.Scheme))
+	text, err := os.ReadFile(os.Args[1])
+	check(err)
+	var groups []struct {
+		Group    string
+		Versions []struct {
+			Version   string
+			Resources []struct {
+				ResponseKind kind
+				Subresources []struct{ ResponseKind kind }
+			}
+		}
+	}
+	check(json.Unmarshal(text, &groups))
+	t := table{map[string]string{}, map[string][]field{}, map[string][]field{}}
+	t.kinds["DeleteOptions"] = t.base(reflect.TypeFor[meta.DeleteOptions]())
+	for _, group := range groups {
+		for _, version := range group.Versions {
+			add := func(k kind) {
+				if k.Group == "" && k.Version == "" {
+					k.Group, k.Version = group.Group, version.Version
+				}
+				gvk := schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+				object, err := scheme.Scheme.New(gvk)
+				if err != nil {
+					fmt.Fprintln(os.Stderr, "no Go type:", gvk)
+					return
+				}
+				t.kinds[gvk.GroupVersion().String()+" "+k.Kind] = t.base(reflect.TypeOf(object).Elem())
+			}
+			for _, resource := range version.Resources {
+				add(resource.ResponseKind)
+				for _, subresource := range resource.Subresources {
+					add(subresource.ResponseKind)
+				}
+			}
+		}
+	}
+	kinds := make([]string, 0, len(t.kinds))
+	for name, message := range t.kinds {
+		kinds = append(kinds, fmt.Sprintf("%q:%q", name, message))
+	}
+	sort.Strings(kinds)
+	fmt.Printf("{\"kinds\":{\n%s\n},\n", strings.Join(kinds, ",\n"))
+	print("messages", t.messages)
+	fmt.Print(",\n")
+	print("values", t.values)
+	fmt.Print("}\n")
+}

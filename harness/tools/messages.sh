@@ -1,0 +1,24 @@
+#!/bin/sh
+# Writes src/schema/messages.json from the Go types of the imitated version: the types of the kinds of
+# src/server/discovery.json, and the protobuf numbers and the JSON of their fields.
+#
+#   tools/messages.sh
+#
+# Needs Go; its modules come from the proxy that Go is set up with.
+set -eu
+version=v0.37.1
+cd "$(dirname "$0")/.."
+folder=$(mktemp -d)
+trap 'rm -r "$folder"' EXIT
+cp tools/messages.go "$folder/main.go"
+{
+    printf 'module messages\n\ngo 1.26.0\n\nrequire (\n'
+    for module in api apiextensions-apiserver apimachinery client-go kube-aggregator; do
+        printf '\tk8s.io/%s %s\n' "$module" "$version"
+    done
+    printf ')\n'
+} >"$folder/go.mod"
+discovery=$PWD/src/server/discovery.json
+mkdir -p src/schema
+(cd "$folder" && go mod tidy >&2 && go run . "$discovery") >"$folder/messages.json"
+mv "$folder/messages.json" src/schema/messages.json

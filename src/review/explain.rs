@@ -1,0 +1,80 @@
+//! What the tests that said no looked at: the request as it was at each event of its record.
+
+use std::sync::Arc;
+
+use harness::attributes::{Attributes, GroupVersionResource};
+use harness::chain::{Request, Sent};
+use harness::config::Webhook;
+use harness::event::{Event, Mismatch, Phase};
+use harness::matching;
+use harness::server::{ApiServer, ServedResource};
+use serde_json::Value;
+
+use super::report::{patched, shown};
+
+/// The request as the tests saw it.
+#[derive(Debug)]
+pub(super) struct Facts {
+    attributes: Attributes,
+    namespace: Option<Arc<Value>>,
+    /// The object at each event of the record.
+    objects: Vec<Option<Arc<Value>>>,
+}
+
+impl Facts {
+    pub(super) fn new(
+        request: &Request,
+        served: &ServedResource,
+        sent: &Sent,
+        server: &ApiServer,
+        old: Option<Arc<Value>>,
+    ) -> Self {
+        let is_namespace = served.name.group_resource() == "namespaces";
+        let namespace = match (served.namespaced, is_namespace) {
+            (true, _) => request.namespace.clone(),
+            (false, true) => request.name.clone(),
+            (false, false) => String::new(),
+        };
+        let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+        Self {
+            namespace: server.stored(&namespaces, "", &namespace),
+            attributes: Attributes {
+                operation: request.operation,
+                resource: served.name.clone(),
+                subresource: request.subresource.clone(),
+                kind: served.kind.clone(),
+                namespace,
+                name: request.name.clone(),
+                object: None,
+                old_object: old.map(|old| (*old).clone()),
+                options: None,
+                dry_run: request.dry_run,
+                user: request.user.clone(),
+            },
+            objects: objects(request, sent, server),
+        }
+    }
+
+    /// What `webhook` was compared with at the event at `index`.
+    pub(super) fn compared(&self, index: usize, mismatch: &Mismatch, webhook: &Webhook) -> Vec<String> {
+        let object = self.objects.get(index).cloned().flatten();
+        let attributes =
+            Attributes { object: object.map(|object| (*object).clone()), ..self.attributes.clone() };
+        matching::explain(webhook, &attributes, self.namespace.as_deref(), mismatch)
+    }
+}
+
+fn objects(request: &Request, sent: &Sent, server: &ApiServer) -> Vec<Option<Arc<Value>>> {
+    let mut now = sent.read.clone().filter(|_| request.body.is_some()).map(Arc::new);
+    let mut objects = Vec::with_capacity(sent.record.events.len());
+    for event in &sent.record.events {
+        if let Event::Called(called) = event
+            && called.phase == Phase::Mutating
+            && let Some(before) = shown(called)
+        {
+            now = Some(Arc::new(patched(called, &before, server).unwrap_or(before)));
+        }
+        objects.push(now.clone());
+    }
+    objects
+}

@@ -1,0 +1,162 @@
+//! What became of an object, field by field.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use similar::{Algorithm, DiffTag, capture_diff_slices};
+
+/// One field that is another one now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Change {
+    /// Where, such as `spec.containers[1].image` or `metadata.labels["a.b/c"]`. The index of a list item is its place in
+    /// the new list, of an item that is gone its place in the old one.
+    pub(crate) path: String,
+    /// What it was; left out if it was not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Value>,
+    /// What it is now; left out if it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<Value>,
+}
+
+/// What is different in `new`, in the order of the fields.
+pub(crate) fn changes(old: &Value, new: &Value) -> Vec<Change> {
+    let mut changes = Vec::new();
+    compare("", old, new, &mut changes);
+    changes
+}
+
+fn compare(path: &str, old: &Value, new: &Value, changes: &mut Vec<Change>) {
+    if old == new {
+        return;
+    }
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => compare_members(path, old, new, changes),
+        (Value::Array(old), Value::Array(new)) => compare_items(path, old, new, changes),
+        _ => {
+            let (from, to) = (Some(old.clone()), Some(new.clone()));
+            changes.push(Change { path: path.to_owned(), from, to });
+        }
+    }
+}
+
+fn compare_members(
+    path: &str,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    changes: &mut Vec<Change>,
+) {
+    let added = new.keys().filter(|key| !old.contains_key(*key));
+    let mut keys: Vec<&String> = old.keys().chain(added).collect();
+    keys.sort();
+    for key in keys {
+        let path = member(path, key);
+        match (old.get(key), new.get(key)) {
+            (Some(old), Some(new)) => compare(&path, old, new, changes),
+            (from, to) => changes.push(Change { path, from: from.cloned(), to: to.cloned() }),
+        }
+    }
+}
+
+/// Items are the same if they have the same name, or else if they are equal.
+fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Change>) {
+    let item = |index: usize| format!("{path}[{index}]");
+    let identities = |items: &[Value]| items.iter().map(identity).collect::<Vec<_>>();
+    let operations = capture_diff_slices(Algorithm::Myers, &identities(old), &identities(new));
+    for operation in operations {
+        let (tag, old_range, new_range) = operation.as_tag_tuple();
+        let pairs = old_range.len() == new_range.len()
+            && (tag == DiffTag::Equal || are_unnamed(&old[old_range.clone()], &new[new_range.clone()]));
+        if pairs {
+            for (from, to) in old_range.zip(new_range) {
+                compare(&item(to), &old[from], &new[to], changes);
+            }
+            continue;
+        }
+        let gone =
+            old_range.map(|index| Change { path: item(index), from: old.get(index).cloned(), to: None });
+        let come =
+            new_range.map(|index| Change { path: item(index), from: None, to: new.get(index).cloned() });
+        changes.extend(gone.chain(come));
+    }
+}
+
+fn identity(item: &Value) -> String {
+    match item.get("name").and_then(Value::as_str) {
+        Some(name) => format!("name {name}"),
+        None => item.to_string(),
+    }
+}
+
+/// Whether items without names stand in the place of items without names: then each became another one.
+fn are_unnamed(old: &[Value], new: &[Value]) -> bool {
+    old.iter().chain(new).all(|item| item.get("name").is_none())
+}
+
+/// `path.key`, or `path["key"]` where the key is no plain word.
+fn member(path: &str, key: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if key.is_empty() || !key.bytes().all(plain) {
+        format!("{path}[{}]", Value::from(key))
+    } else if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(old: &Value, new: &Value, expected: &[&str]) {
+        let text = |value: &Option<Value>| value.as_ref().map_or("-".to_owned(), Value::to_string);
+        let found: Vec<String> = changes(old, new)
+            .iter()
+            .map(|change| format!("{} {} {}", change.path, text(&change.from), text(&change.to)))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn members_come_go_and_change() {
+        check(
+            &json!({"a": 1, "b": {"c": 1, "d": 2}}),
+            &json!({"b": {"c": 2, "d": 2}, "e": null}),
+            &["a 1 -", "b.c 1 2", "e - null"],
+        );
+        check(&json!({"a": 1}), &json!({"a": 1}), &[]);
+        check(&json!({"a": 1}), &json!([1]), &[" {\"a\":1} [1]"]);
+    }
+
+    #[test]
+    fn a_key_that_is_no_word_is_quoted() {
+        let labels = |value: &str| json!({"metadata": {"labels": {"a.b/c": value}}});
+        check(&labels("x"), &labels("y"), &[r#"metadata.labels["a.b/c"] "x" "y""#]);
+    }
+
+    #[test]
+    fn items_with_names_are_found_wherever_they_stand() {
+        let item = |name: &str, image: &str| json!({"name": name, "image": image});
+        check(
+            &json!([item("a", "1"), item("b", "1")]),
+            &json!([item("x", "1"), item("a", "2")]),
+            &[
+                r#"[0] - {"image":"1","name":"x"}"#,
+                r#"[1].image "1" "2""#,
+                r#"[1] {"image":"1","name":"b"} -"#,
+            ],
+        );
+    }
+
+    #[test]
+    fn items_without_names_are_compared_in_place() {
+        check(&json!([1, 2, 3]), &json!([1, 5, 3]), &["[1] 2 5"]);
+        check(&json!([1, 2]), &json!([1, 2, 3]), &["[2] - 3"]);
+        check(&json!([{"port": 1}, {"port": 2}]), &json!([{"port": 2}]), &[r#"[0] {"port":1} -"#]);
+        check(&json!([{"port": 1}]), &json!([{"port": 2}]), &["[0].port 1 2"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! Reports for people.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anstyle::Style;
+use harness::chain::Verdict;
+use serde_json::Value;
+
+use super::Report;
+use super::difference::Change;
+use super::steps::{By, Step};
+use super::webhooks::{CallReport, Outcome};
+use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
+
+/// The report of one request: the decision, the calls, what they changed.
+pub(in crate::review) fn text(report: &Report, verbose: bool) -> String {
+    let mut text = String::new();
+    for note in &report.notes {
+        let _ = writeln!(text, "{FAINT}{note}{FAINT:#}");
+    }
+    for warning in &report.warnings {
+        let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {warning}");
+    }
+    let style = style(report.verdict());
+    let _ = writeln!(text, "{style}{}{style:#}", report.decision.message);
+    webhooks(&mut text, report);
+    difference(&mut text, report, verbose);
+    if verbose && !report.audit_annotations.is_empty() {
+        let _ = writeln!(text, "\nAudit annotations");
+        for (key, value) in &report.audit_annotations {
+            let _ = writeln!(text, "  {key}: {value}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// How many requests ended how.
+pub(in crate::review) fn summary(reports: &[Report]) -> String {
+    let count = |verdict: Verdict| reports.iter().filter(|report| report.verdict() == verdict).count();
+    let counts: Vec<String> = [
+        (Verdict::Admitted, "admitted"),
+        (Verdict::Denied, "denied"),
+        (Verdict::Undecided, "undecided"),
+        (Verdict::Unsupported, "not imitated"),
+    ]
+    .into_iter()
+    .map(|(verdict, name)| (count(verdict), name))
+    .filter(|(count, name)| *count > 0 || ["admitted", "denied"].contains(name))
+    .map(|(count, name)| format!("{count} {name}"))
+    .collect();
+    let all_admitted = reports.iter().all(|report| report.verdict() == Verdict::Admitted);
+    let style = if all_admitted { GOOD } else { BAD };
+    format!("{style}{}{style:#}\n", counts.join(", "))
+}
+
+fn style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Admitted => GOOD,
+        Verdict::Denied => BAD,
+        Verdict::Undecided | Verdict::Unsupported => NOT_DONE,
+    }
+}
+
+/// Who was called in which round, and who was not.
+fn webhooks(text: &mut String, report: &Report) {
+    if report.webhooks.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nWebhooks");
+    let width = report.webhooks.iter().map(|webhook| webhook.name.chars().count()).max().unwrap_or_default();
+    for (phase, round) in [("mutating", 1), ("mutating", 2), ("validating", 1)] {
+        let heading = match (phase, round) {
+            ("mutating", 1) => "mutating, first round",
+            ("mutating", _) => "mutating, second round",
+            _ => "validating",
+        };
+        let mut lines = String::new();
+        for webhook in report.webhooks.iter().filter(|webhook| webhook.is(phase)) {
+            let mut calls = report.calls.iter().filter(|call| {
+                call.phase == phase
+                    && call.round == round
+                    && call.webhook == webhook.name
+                    && call.configuration == webhook.configuration
+            });
+            let skipped = webhook.skipped.iter().filter(|skipped| skipped.round == round);
+            if let Some(call) = calls.next() {
+                self::call(&mut lines, call, width);
+            }
+            for skipped in skipped {
+                let line = format!("{:width$}  not called: {}", webhook.name, skipped.reason);
+                let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
+                for compared in &skipped.compared {
+                    let _ = writeln!(lines, "        {FAINT}{compared}{FAINT:#}");
+                }
+            }
+            if !webhook.is_considered() && round == 1 {
+                let line = format!("{:width$}  not reached", webhook.name);
+                let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
+            }
+        }
+        if !lines.is_empty() {
+            let _ = write!(text, "  {heading}\n{lines}");
+        }
+    }
+}
+
+fn call(text: &mut String, call: &CallReport, width: usize) {
+    let (style, mark, what) = match call.outcome {
+        Outcome::Allowed => (GOOD, '\u{2714}', allowed(call)),
+        Outcome::Denied => (BAD, '\u{2718}', denied(call)),
+        Outcome::FailedOpen => (NOT_DONE, '!', format!("failed open: {}", call.message)),
+        Outcome::FailedClosed => (BAD, '\u{2718}', format!("failed: {}", call.message)),
+        Outcome::Refused => (BAD, '\u{2718}', format!("refused by the server: {}", call.message)),
+    };
+    let took = brief(Duration::from_secs_f64(call.duration_ms / 1e3));
+    let _ = writeln!(
+        text,
+        "    {style}{mark}{style:#} {:width$}  {FAINT}{took}{FAINT:#}  {}",
+        call.webhook,
+        what.replace('\n', " ")
+    );
+    for warning in &call.warnings {
+        let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {warning}");
+    }
+}
+
+fn allowed(call: &CallReport) -> String {
+    match (&call.patch, call.changed) {
+        (None, _) => "allowed".to_owned(),
+        (Some(_), false) => "allowed, with a patch that changes nothing".to_owned(),
+        (Some(_), true) => {
+            const MOST: usize = 3;
+            let mut paths: Vec<&str> = call.changes.iter().map(|change| change.path.as_str()).collect();
+            let more = paths.len().saturating_sub(MOST);
+            paths.truncate(MOST);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("allowed, changed {}{more}", paths.join(", "))
+        }
+    }
+}
+
+/// The decision says the same with the name of the webhook before it.
+fn denied(call: &CallReport) -> String {
+    let message = call.message.split_once("denied the request").map_or(call.message.as_str(), |(_, why)| why);
+    format!("denied{message}")
+}
+
+/// What became of the object.
+fn difference(text: &mut String, report: &Report, verbose: bool) {
+    let (shown, hidden): (Vec<&Step>, Vec<&Step>) =
+        report.steps.iter().partition(|step| verbose || matches!(step.by, By::Webhook | By::Plugin));
+    if report.steps.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "\nObject");
+    for step in shown {
+        let _ = writeln!(text, "  {}", heading(step));
+        for change in &step.changes {
+            self::change(text, change);
+        }
+    }
+    let fields =
+        |by: By| hidden.iter().filter(|step| step.by == by).map(|step| step.changes.len()).sum::<usize>();
+    let hidden: Vec<String> = [(fields(By::Defaults), "defaults"), (fields(By::Server), "the server")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, by)| format!("{count} {} by {by}", if count == 1 { "change" } else { "changes" }))
+        .collect();
+    if !hidden.is_empty() {
+        let _ = writeln!(text, "  {FAINT}{} (-v shows them){FAINT:#}", hidden.join(", "));
+    }
+}
+
+fn heading(step: &Step) -> String {
+    let round = if step.round == 2 { ", second round" } else { "" };
+    match step.by {
+        By::Defaults => "defaults".to_owned(),
+        By::Server => "the server".to_owned(),
+        By::Plugin | By::Webhook => format!("{}{round}", step.name),
+    }
+}
+
+fn change(text: &mut String, change: &Change) {
+    let path = &change.path;
+    let _ = match (&change.from, &change.to) {
+        (None, Some(to)) => value(text, GOOD, '+', path, to),
+        (Some(from), None) => value(text, BAD, '-', path, from),
+        (Some(from), Some(to)) if is_short(from) && is_short(to) => {
+            writeln!(text, "    {NOT_DONE}~{NOT_DONE:#} {path}: {BAD}{from}{BAD:#} -> {GOOD}{to}{GOOD:#}")
+        }
+        (Some(from), Some(to)) => {
+            value(text, BAD, '-', path, from).and_then(|()| value(text, GOOD, '+', path, to))
+        }
+        (None, None) => Ok(()),
+    };
+}
+
+/// A field and its value: on one line, or as YAML below it.
+fn value(text: &mut String, style: Style, sign: char, path: &str, value: &Value) -> std::fmt::Result {
+    if is_short(value) {
+        return writeln!(text, "    {style}{sign} {path}: {value}{style:#}");
+    }
+    writeln!(text, "    {style}{sign} {path}:{style:#}")?;
+    for line in serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string()).lines() {
+        writeln!(text, "    {style}{sign}   {line}{style:#}")?;
+    }
+    Ok(())
+}
+
+fn is_short(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}

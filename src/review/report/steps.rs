@@ -1,0 +1,142 @@
+//! The way of the object: what was sent, what the server filled in, what each webhook made of it, what is stored.
+
+use harness::chain::{Request, Sent, Verdict};
+use harness::event::{CallResult, Called, Event, Phase, Round};
+use harness::patch::Patch;
+use harness::server::ApiServer;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::difference::{Change, changes};
+
+/// Somebody changed the object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Step {
+    /// Who.
+    pub(super) by: By,
+    /// The name of the webhook or of the plugins; left out for the server itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) name: String,
+    /// The configuration of the webhook; left out for others.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) configuration: String,
+    /// 1, or 2 for the reinvocation.
+    pub(super) round: usize,
+    /// What.
+    pub(super) changes: Vec<Change>,
+}
+
+/// Who changes objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum By {
+    /// The version's defaults, before admission.
+    Defaults,
+    /// The server's own admission plugins.
+    Plugin,
+    /// A webhook: its patch, and the defaults of what it added.
+    Webhook,
+    /// The server, after admission: `uid`, times, status.
+    Server,
+}
+
+/// The way of the object.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    pub(super) taken: Vec<Step>,
+    /// The object at the end; none if there is none.
+    pub(super) last: Option<Value>,
+}
+
+/// The steps of a request, made from its record: a review shows the object before the call, its patch what the call did.
+pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespaced: bool) -> Steps {
+    let mut steps = Steps::default();
+    let Some(body) = &request.body else {
+        steps.last = (sent.verdict == Verdict::Admitted).then(|| sent.body.clone()).filter(is_object);
+        return steps;
+    };
+    let Some(read) = sent.read.clone().filter(|read| read.get("metadata").is_some()) else { return steps };
+    steps.add(By::Defaults, None, Round::First, body, &read);
+    let mut now = read;
+    if namespaced && now.pointer("/metadata/namespace").is_none() {
+        now["metadata"]["namespace"] = request.namespace.clone().into();
+    }
+    for field in ["uid", "creationTimestamp"] {
+        if let Some(metadata) = now.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove(field);
+        }
+    }
+    let mut plugins = Vec::new();
+    for event in &sent.record.events {
+        match event {
+            Event::PluginChanged { plugin, .. } => plugins.push(*plugin),
+            Event::Called(called) if called.phase == Phase::Mutating => {
+                let Some(before) = shown(called) else { continue };
+                // In another version of the same object everything may stand elsewhere.
+                if before.get("apiVersion") == now.get("apiVersion") {
+                    steps.plugins(&mut plugins, called.round, &now, &before);
+                }
+                let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
+                steps.add(By::Webhook, Some(called), called.round, &before, &after);
+                now = after;
+            }
+            _ => {}
+        }
+    }
+    if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+        if sent.body.get("apiVersion") == now.get("apiVersion") {
+            let by = if plugins.is_empty() { By::Server } else { By::Plugin };
+            steps.add(by, None, Round::First, &now, &sent.body);
+            if let (By::Plugin, Some(step)) = (by, steps.taken.last_mut()) {
+                step.name = plugins.join(", ");
+            }
+        }
+        now = sent.body.clone();
+    }
+    steps.last = Some(now);
+    steps
+}
+
+impl Steps {
+    fn add(&mut self, by: By, called: Option<&Called>, round: Round, before: &Value, after: &Value) {
+        let changes = changes(before, after);
+        if !changes.is_empty() {
+            let (name, configuration) = called
+                .map(|called| (called.webhook.name.clone(), called.webhook.configuration.clone()))
+                .unwrap_or_default();
+            self.taken.push(Step { by, name, configuration, round: round.number() + 1, changes });
+        }
+    }
+
+    /// What lies between two calls is the plugins' doing.
+    fn plugins(&mut self, plugins: &mut Vec<&'static str>, round: Round, before: &Value, after: &Value) {
+        let count = self.taken.len();
+        let by = if plugins.is_empty() { By::Server } else { By::Plugin };
+        self.add(by, None, round, before, after);
+        if let Some(step) = self.taken.get_mut(count) {
+            step.name = plugins.join(", ");
+        }
+        plugins.clear();
+    }
+}
+
+/// The object as a review shows it.
+pub(in crate::review) fn shown(called: &Called) -> Option<Value> {
+    let mut review: Value = serde_json::from_slice(&called.review).ok()?;
+    Some(review.pointer_mut("/request/object")?.take()).filter(|object| !object.is_null())
+}
+
+/// The object after the call; none if the call did not patch it.
+pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiServer) -> Option<Value> {
+    let CallResult::Allowed { patch: Some(operations), .. } = &called.result else { return None };
+    let patch = Patch::decode(&serde_json::to_vec(operations).ok()?).ok()?;
+    let mut after = patch.apply(before).ok()?;
+    server.set_defaults(&mut after);
+    Some(after)
+}
+
+/// Whether a body is an object of the API rather than a Status.
+fn is_object(body: &Value) -> bool {
+    body.get("kind").is_some_and(|kind| kind != "Status")
+}

@@ -1,0 +1,281 @@
+//! Every webhook of the configurations, whether it was called, and what came of each call.
+
+use std::sync::Arc;
+
+use harness::config::{self, ConfigError, FailurePolicy, Webhook};
+use harness::event::{CallResult, Called, Event, Mismatch, Phase, Record, Round};
+use harness::server::ApiServer;
+use harness::status::Status;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::difference::{Change, changes};
+use super::milliseconds;
+use super::steps::{patched, shown};
+use crate::review::explain::Facts;
+
+/// All webhooks, in dispatch order: mutating before validating, then by the name of their configuration.
+#[derive(Debug, Default)]
+pub(in crate::review) struct Webhooks {
+    all: Vec<(Phase, Webhook)>,
+}
+
+/// One webhook of a configuration.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WebhookReport {
+    /// `mutating` or `validating`.
+    #[serde(rename = "type")]
+    phase: &'static str,
+    /// `metadata.name` of the configuration.
+    pub(super) configuration: String,
+    /// `name` of the webhook.
+    pub(super) name: String,
+    /// `Fail` or `Ignore`.
+    failure_policy: &'static str,
+    /// Whether the server got as far as asking whether to call it.
+    considered: bool,
+    /// Whether it was called, or would have been but for a dry run.
+    pub(super) called: bool,
+    /// Why it was not called, for each round in which it was not.
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// A round in which a webhook was not called.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Skipped {
+    /// 1, or 2 for the reinvocation.
+    pub(super) round: usize,
+    /// `exempt`, `namespaceSelector`, `objectSelector`, `rules`, `notReinvoked`, or `error`: the first test that said no.
+    pub(super) test: &'static str,
+    /// The same in words.
+    pub(super) reason: String,
+    /// What was compared; only with `--explain`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) compared: Vec<String>,
+}
+
+/// One call.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallReport {
+    /// `mutating` or `validating`.
+    #[serde(rename = "type")]
+    pub(super) phase: &'static str,
+    /// 1, or 2 for the reinvocation. Validating webhooks have the first only.
+    pub(super) round: usize,
+    /// The number in the audit annotations.
+    index: usize,
+    /// `metadata.name` of the configuration.
+    pub(super) configuration: String,
+    /// `name` of the webhook.
+    pub(super) webhook: String,
+    /// When the call began, in milliseconds from the beginning of the request.
+    started_ms: f64,
+    /// How long it took, in milliseconds.
+    pub(super) duration_ms: f64,
+    /// How it ended.
+    pub(super) outcome: Outcome,
+    /// The HTTP status of the reply; left out if none came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    http_status: Option<u16>,
+    /// Why, where it did not allow the request; left out where it did.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) message: String,
+    /// The operations of the patch; left out without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) patch: Option<Vec<Value>>,
+    /// Whether the object was another one after it.
+    pub(super) changed: bool,
+    /// What it changed.
+    pub(super) changes: Vec<Change>,
+    /// Its warnings.
+    pub(super) warnings: Vec<String>,
+    /// Its audit annotations, without the webhook's name before the key.
+    audit_annotations: std::collections::BTreeMap<String, String>,
+    /// `request.uid` of its review.
+    uid: String,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Outcome {
+    /// It allowed the request.
+    Allowed,
+    /// It denied it.
+    Denied,
+    /// It gave no valid answer, and the request went on.
+    FailedOpen,
+    /// It gave no valid answer, and the request was refused.
+    FailedClosed,
+    /// The server could not go on, whatever the failure policy: a patch that does not apply, a dry run of a webhook with
+    /// side effects.
+    Refused,
+}
+
+impl Webhooks {
+    /// The webhooks of stored configurations.
+    ///
+    /// # Errors
+    /// A configuration cannot be read.
+    pub(in crate::review) fn new(configurations: &[Arc<Value>]) -> Result<Self, ConfigError> {
+        let mut configurations: Vec<&Arc<Value>> = configurations.iter().collect();
+        configurations.sort_by_key(|configuration| {
+            let text =
+                |pointer: &str| configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            (phase(text("/kind")), text("/metadata/name").to_owned())
+        });
+        let mut all = Vec::new();
+        for configuration in configurations {
+            let kind = configuration.get("kind").and_then(Value::as_str).unwrap_or_default();
+            all.extend(config::webhooks(configuration)?.into_iter().map(|webhook| (phase(kind), webhook)));
+        }
+        Ok(Self { all })
+    }
+
+    pub(super) fn reports(&self, record: &Record, explained: Option<&Facts>) -> Vec<WebhookReport> {
+        self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, explained)).collect()
+    }
+}
+
+impl WebhookReport {
+    /// Whether it is `mutating` or `validating`, as the word says.
+    pub(super) fn is(&self, phase: &str) -> bool {
+        self.phase == phase
+    }
+
+    /// Whether the server got as far as this webhook.
+    pub(super) fn is_considered(&self) -> bool {
+        self.considered
+    }
+}
+
+fn phase(kind: &str) -> Phase {
+    if kind == "MutatingWebhookConfiguration" { Phase::Mutating } else { Phase::Validating }
+}
+
+fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&Facts>) -> WebhookReport {
+    let mut called = false;
+    let mut skipped = Vec::new();
+    for (index, event) in record.events.iter().enumerate() {
+        match event {
+            Event::Called(call) if call.phase == phase && call.webhook == webhook.id => called = true,
+            Event::Skipped { webhook: id, phase: of, round, mismatch }
+                if *of == phase && *id == webhook.id =>
+            {
+                skipped.push(Skipped {
+                    round: round.number() + 1,
+                    test: test(mismatch),
+                    reason: reason(mismatch, webhook),
+                    compared: explained
+                        .map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
+                });
+            }
+            Event::MatchFailed { webhook: id, phase: of, round, status }
+                if *of == phase && *id == webhook.id =>
+            {
+                skipped.push(cannot_tell(*round, status));
+            }
+            _ => {}
+        }
+    }
+    WebhookReport {
+        phase: name(phase),
+        configuration: webhook.id.configuration.clone(),
+        name: webhook.id.name.clone(),
+        failure_policy: match webhook.failure_policy {
+            FailurePolicy::Fail => "Fail",
+            FailurePolicy::Ignore => "Ignore",
+        },
+        considered: called || !skipped.is_empty(),
+        called,
+        skipped,
+    }
+}
+
+fn cannot_tell(round: Round, status: &Status) -> Skipped {
+    let reason = status.message.clone();
+    Skipped { round: round.number() + 1, test: "error", reason, compared: Vec::new() }
+}
+
+fn test(mismatch: &Mismatch) -> &'static str {
+    match mismatch {
+        Mismatch::NamespaceSelector => "namespaceSelector",
+        Mismatch::ObjectSelector => "objectSelector",
+        Mismatch::Rules => "rules",
+        Mismatch::Exempt => "exempt",
+        Mismatch::NotReinvoked => "notReinvoked",
+        _ => "other",
+    }
+}
+
+fn reason(mismatch: &Mismatch, webhook: &Webhook) -> String {
+    let text = match mismatch {
+        Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
+        Mismatch::ObjectSelector => "its objectSelector does not select the object",
+        Mismatch::Rules => "none of its rules catches the request",
+        Mismatch::Exempt => "webhooks are not called for this kind",
+        Mismatch::NotReinvoked => match webhook.reinvocation_policy {
+            config::ReinvocationPolicy::Never => "its reinvocationPolicy is Never",
+            config::ReinvocationPolicy::IfNeeded => "nothing changed the object after its call",
+        },
+        _ => "it does not match",
+    };
+    text.to_owned()
+}
+
+/// Every call of a record.
+pub(super) fn calls(record: &Record, server: &ApiServer) -> Vec<CallReport> {
+    record.calls().map(|called| call(called, server)).collect()
+}
+
+fn call(called: &Called, server: &ApiServer) -> CallReport {
+    let (outcome, message) = outcome(&called.result);
+    let (patch, changed) = match &called.result {
+        CallResult::Allowed { patch, changed } => (patch.clone(), *changed),
+        CallResult::ServerError { patch, .. } => (patch.clone(), false),
+        _ => (None, false),
+    };
+    let changes = patch.is_some().then(|| {
+        let before = shown(called)?;
+        Some(changes(&before, &patched(called, &before, server)?))
+    });
+    CallReport {
+        phase: name(called.phase),
+        round: called.round.number() + 1,
+        index: called.index,
+        configuration: called.webhook.configuration.clone(),
+        webhook: called.webhook.name.clone(),
+        started_ms: milliseconds(called.started),
+        duration_ms: milliseconds(called.took),
+        outcome,
+        http_status: called.reply.as_ref().map(|reply| reply.status),
+        message,
+        patch,
+        changed,
+        changes: changes.flatten().unwrap_or_default(),
+        warnings: called.warnings.clone(),
+        audit_annotations: called.audit_annotations.clone(),
+        uid: called.uid.clone(),
+    }
+}
+
+fn outcome(result: &CallResult) -> (Outcome, String) {
+    match result {
+        CallResult::Allowed { .. } => (Outcome::Allowed, String::new()),
+        CallResult::Denied(status) => (Outcome::Denied, status.message.clone()),
+        CallResult::Failed { failure, failed_open: true } => (Outcome::FailedOpen, failure.reason.clone()),
+        CallResult::Failed { failure, failed_open: false } => (Outcome::FailedClosed, failure.reason.clone()),
+        CallResult::ServerError { status, .. } => (Outcome::Refused, status.message.clone()),
+        _ => (Outcome::Refused, String::new()),
+    }
+}
+
+fn name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Mutating => "mutating",
+        Phase::Validating => "validating",
+    }
+}

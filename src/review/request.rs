@@ -1,0 +1,153 @@
+//! What is sent for the objects under review, and what has to be there before.
+
+mod admission_review;
+mod subresource;
+
+use harness::attributes::{GroupVersionKind, Operation};
+use harness::chain::Request;
+use harness::server::{ApiServer, ResourceName};
+use serde_json::Value;
+
+use super::arguments::{DryRun, Review};
+use crate::Failure;
+use crate::documents::{Document, Place};
+
+/// One request, and what it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Planned {
+    /// Where the object under review stands.
+    pub(super) place: Place,
+    /// The request.
+    pub(super) request: Request,
+    /// What has to be there before.
+    pub(super) before: Option<Value>,
+}
+
+/// The requests for `documents`, in that order.
+///
+/// # Errors
+/// A usage failure that names the object about which something is missing or contradictory.
+pub(super) fn plan(
+    arguments: &Review,
+    documents: Vec<Document>,
+    old: &[Document],
+    server: &ApiServer,
+) -> Result<Vec<Planned>, Failure> {
+    let planned: Vec<Planned> = documents
+        .into_iter()
+        .map(|document| {
+            let is_review = document.object.get("kind").is_some_and(|kind| kind == "AdmissionReview");
+            if is_review {
+                admission_review::plan(arguments, &document, old, server)
+            } else {
+                plan_one(arguments, document, old, server)
+            }
+        })
+        .collect::<Result<_, _>>()?;
+    let used = |old: &Document| planned.iter().any(|planned| planned.before.as_ref() == Some(&old.object));
+    match old.iter().find(|old| !used(old)) {
+        Some(unused) => Err(unused.place.failure(format!(
+            "no request is about {}: --old takes the objects under review as they were before an update or a \
+             deletion, or what their subresource belongs to",
+            called(&unused.object)
+        ))),
+        None => Ok(planned),
+    }
+}
+
+fn plan_one(
+    arguments: &Review,
+    document: Document,
+    old: &[Document],
+    server: &ApiServer,
+) -> Result<Planned, Failure> {
+    let Document { place, mut object } = document;
+    let namespace = namespace(arguments, &place, &object)?;
+    let subresource = arguments.subresource.clone().unwrap_or_default();
+    let operation = arguments.operation.map_or_else(|| subresource::operation(&subresource), Operation::from);
+    let name = text(&object, "/metadata/name").to_owned();
+    let before = before(old, &object, &name);
+    let mut target = GroupVersionKind::of(&object);
+    let mut existing = before.map(|old| old.object.clone());
+    if !subresource.is_empty() {
+        let of = subresource::belongs_to(&target, &subresource, existing.as_ref());
+        if let Some(parent) = of {
+            target = parent.map_err(|message| place.failure(message))?;
+        } else if operation != Operation::Update {
+            // The file is what the subresource belongs to.
+            existing = existing.or_else(|| Some(object.clone()));
+            object = subresource::body(&subresource, &object).unwrap_or(object);
+        } else if let Some(body) = subresource::body(&subresource, &object) {
+            object = body;
+        }
+    } else if operation == Operation::Delete {
+        existing = existing.or_else(|| Some(object.clone()));
+    }
+    let resource = ResourceName::OfKind(target);
+    let is_stored = || {
+        server.resource(&resource).is_some_and(|served| {
+            let in_namespace = if served.namespaced { namespace.as_str() } else { "" };
+            server.stored(&served.name, in_namespace, &name).is_some()
+        })
+    };
+    if is_stored() && before.is_none() {
+        existing = None;
+    } else if operation == Operation::Update && existing.is_none() && server.resource(&resource).is_some() {
+        let message = "an update needs the object as it was: give it with --old FILE, or with --with FILE";
+        return Err(place.failure(message));
+    }
+    let body = match operation {
+        Operation::Create | Operation::Update => Some(object),
+        Operation::Delete | Operation::Connect => None,
+    };
+    let request = Request {
+        operation,
+        resource,
+        namespace,
+        name,
+        subresource,
+        body,
+        query: arguments.query.clone(),
+        dry_run: arguments.dry_run == DryRun::Server,
+        user: arguments.user(),
+    };
+    Ok(Planned { place, request, before: existing })
+}
+
+/// The namespace of the request; `default` if nobody names one.
+fn namespace(arguments: &Review, place: &Place, object: &Value) -> Result<String, Failure> {
+    let own = text(object, "/metadata/namespace");
+    match &arguments.namespace {
+        Some(given) if !own.is_empty() && own != given => Err(place.failure(format!(
+            "the namespace from the provided object \"{own}\" does not match the namespace \"{given}\". You must pass \
+             '--namespace={own}' to perform this operation."
+        ))),
+        Some(given) => Ok(given.clone()),
+        None if own.is_empty() => Ok("default".to_owned()),
+        None => Ok(own.to_owned()),
+    }
+}
+
+/// What `--old` has of this object: of the same kind and name, or for a subresource whatever has its name.
+fn before<'a>(old: &'a [Document], object: &Value, name: &str) -> Option<&'a Document> {
+    let named = |old: &&Document| text(&old.object, "/metadata/name") == name;
+    let kind = text(object, "/kind");
+    let mut same = old.iter().filter(named);
+    let exact = same.clone().find(|old| {
+        let (own, other) = (text(object, "/metadata/namespace"), text(&old.object, "/metadata/namespace"));
+        text(&old.object, "/kind") == kind && (own == other || own.is_empty() || other.is_empty())
+    });
+    exact.or_else(|| same.find(|_| subresource::is_body(kind)))
+}
+
+/// `Pod web`, for messages.
+fn called(object: &Value) -> String {
+    format!("{} {}", text(object, "/kind"), text(object, "/metadata/name"))
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! An `AdmissionReview` under review: the request that a webhook once saw, sent again.
+
+use harness::attributes::{GroupVersionResource, Operation, UserInfo};
+use harness::chain::Request;
+use harness::server::{ApiServer, ResourceName};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Planned, before};
+use crate::Failure;
+use crate::documents::Document;
+use crate::review::arguments::{DryRun, Review};
+
+/// `request` of an `AdmissionReview`, as far as it says what was asked of the server.
+///
+/// Source: k8s.io/api admission/v1/types.go, `AdmissionRequest`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AdmissionRequest {
+    operation: Operation,
+    resource: GroupVersionResource,
+    #[serde(default)]
+    sub_resource: String,
+    /// What the client asked for, where the webhook saw an equivalent of it.
+    request_resource: Option<GroupVersionResource>,
+    request_sub_resource: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    user_info: UserInfo,
+    #[serde(default)]
+    object: Option<Value>,
+    #[serde(default)]
+    old_object: Option<Value>,
+    #[serde(default)]
+    dry_run: Option<bool>,
+    #[serde(default)]
+    options: Option<Map<String, Value>>,
+}
+
+/// The request that the review holds.
+///
+/// # Errors
+/// It holds none, or the command line contradicts it.
+pub(super) fn plan(
+    arguments: &Review,
+    document: &Document,
+    old: &[Document],
+    server: &ApiServer,
+) -> Result<Planned, Failure> {
+    let place = &document.place;
+    let given = [
+        ("--operation", arguments.operation.is_some()),
+        ("--subresource", arguments.subresource.is_some()),
+        ("--namespace", arguments.namespace.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+        let message = format!("an AdmissionReview says itself what is asked: leave out {option}");
+        return Err(place.failure(message));
+    }
+    let Some(request) = document.object.get("request").filter(|request| request.is_object()) else {
+        return Err(place.failure("the AdmissionReview has no `request`"));
+    };
+    let request = AdmissionRequest::deserialize(request)
+        .map_err(|error| place.failure(format!("the AdmissionReview's `request`: {error}")))?;
+    let resource = ResourceName::Named(request.request_resource.unwrap_or(request.resource));
+    let served = server.resource(&resource).ok_or_else(|| {
+        place.failure(format!("the server has no {resource:?}: give its definition with --with FILE"))
+    })?;
+    let is_own_kind = |object: &&Value| object.get("kind").is_some_and(|kind| *kind == served.kind.kind);
+    let existing = match request.old_object.as_ref().filter(is_own_kind) {
+        Some(old) => Some(old.clone()),
+        // Of a Scale that was sent, nobody knows what it belongs to.
+        None => {
+            let object = request.object.as_ref().or(request.old_object.as_ref()).unwrap_or(&Value::Null);
+            before(old, object, &request.name).map(|old| old.object.clone())
+        }
+    };
+    let options = request.options.unwrap_or_default();
+    let (body, query) = match (request.operation, request.object) {
+        (Operation::Create | Operation::Update, object) => (object, pairs(&options)),
+        (Operation::Delete, _) => ((!options.is_empty()).then(|| options.into()), Vec::new()),
+        (Operation::Connect, object) => {
+            (None, object.as_ref().and_then(Value::as_object).map(pairs).unwrap_or_default())
+        }
+    };
+    let request = Request {
+        operation: request.operation,
+        resource,
+        namespace: request.namespace,
+        name: request.name,
+        subresource: request.request_sub_resource.unwrap_or(request.sub_resource),
+        body,
+        query: query.into_iter().chain(arguments.query.iter().cloned()).collect(),
+        dry_run: request.dry_run == Some(true) || arguments.dry_run == DryRun::Server,
+        user: if arguments.user.is_some() { arguments.user() } else { request.user_info },
+    };
+    Ok(Planned { place: place.clone(), request, before: existing })
+}
+
+/// Options as a query has them; what says which options they are stays away, and so does the dry run.
+fn pairs(options: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    for (key, value) in options {
+        let values = match value {
+            _ if ["apiVersion", "kind", "dryRun"].contains(&key.as_str()) => continue,
+            Value::Array(items) => items.as_slice(),
+            value => std::slice::from_ref(value),
+        };
+        for value in values {
+            match value {
+                Value::String(text) => pairs.push((key.clone(), text.clone())),
+                Value::Bool(_) | Value::Number(_) => pairs.push((key.clone(), value.to_string())),
+                Value::Null | Value::Array(_) | Value::Object(_) => {}
+            }
+        }
+    }
+    pairs
+}

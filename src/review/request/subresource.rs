@@ -1,0 +1,58 @@
+//! What a subresource is asked for, and with what.
+
+use harness::attributes::{GroupVersionKind, Operation};
+use serde_json::{Value, json};
+
+/// What is done with a subresource, unless somebody says otherwise.
+pub(super) fn operation(subresource: &str) -> Operation {
+    match subresource {
+        "" | "eviction" | "binding" | "token" => Operation::Create,
+        "exec" | "attach" | "portforward" | "proxy" => Operation::Connect,
+        _ => Operation::Update,
+    }
+}
+
+/// Whether objects of this kind exist only as what a subresource takes.
+pub(super) fn is_body(kind: &str) -> bool {
+    matches!(kind, "Scale" | "Eviction" | "Binding" | "TokenRequest")
+}
+
+/// The kind to whose `subresource` an object of `kind` is sent; none if that is the kind itself.
+///
+/// # Errors
+/// What to do where nobody says it.
+pub(super) fn belongs_to(
+    kind: &GroupVersionKind,
+    subresource: &str,
+    old: Option<&Value>,
+) -> Option<Result<GroupVersionKind, String>> {
+    if !is_body(&kind.kind) {
+        return None;
+    }
+    if let Some(old) = old {
+        return Some(Ok(GroupVersionKind::of(old)));
+    }
+    Some(match subresource {
+        "eviction" | "binding" => Ok(GroupVersionKind::new("", "v1", "Pod")),
+        "token" => Ok(GroupVersionKind::new("", "v1", "ServiceAccount")),
+        _ => Err(format!("a {} does not say what it belongs to: give that with --old FILE", kind.kind)),
+    })
+}
+
+/// What `subresource` takes, made from the object that it belongs to; none if it takes that object itself.
+pub(super) fn body(subresource: &str, object: &Value) -> Option<Value> {
+    let metadata = |field: &str| object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
+    let mut body = match subresource {
+        "scale" => json!({
+            "apiVersion": "autoscaling/v1", "kind": "Scale",
+            "spec": {"replicas": object.pointer("/spec/replicas").cloned().unwrap_or_else(|| json!(1))},
+        }),
+        "eviction" => json!({"apiVersion": "policy/v1", "kind": "Eviction"}),
+        _ => return None,
+    };
+    body["metadata"] = json!({"name": metadata("name")});
+    if let Value::String(namespace) = metadata("namespace") {
+        body["metadata"]["namespace"] = namespace.into();
+    }
+    Some(body)
+}

@@ -1,0 +1,214 @@
+//! The edge: reads files, starts fakes, sends requests, prints reports.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use fake_webhooks::{FakesFile, Fleet};
+use harness::attributes::{GroupVersionKind, Operation};
+use harness::chain::{Chain, Verdict};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::arguments::{Output, Review};
+use super::report::{self, Circumstances, Report, Webhooks};
+use super::request::{self, Planned};
+use crate::documents::{self, Document};
+use crate::service_map;
+use crate::{ExitCode, Failure};
+
+impl Review {
+    pub(crate) async fn run(mut self) -> Result<ExitCode, Failure> {
+        self.check_standard_input()?;
+        let under_review = documents::read(&self.files)?;
+        let existing = documents::read(&self.existing)?;
+        let old = documents::read(&self.old)?;
+        let mut configurations = configurations(documents::read(&self.configurations)?)?;
+        let fakes = match &self.fakes {
+            Some(file) => Some(start(file).await?),
+            None => None,
+        };
+        let of_fakes = fakes.iter().flat_map(Fleet::configurations).cloned();
+
+        let chain = Chain::new(service_map::by_service(std::mem::take(&mut self.service)));
+        put_existing(&chain, existing)?;
+        if fakes.is_some() {
+            opt_in(&chain, "default")?;
+        }
+        let mut put: Vec<Arc<Value>> = Vec::new();
+        for document in configurations.drain(..) {
+            let stored = chain.put(document.object).map_err(|status| refused(&document.place, &status))?;
+            put.push(stored);
+        }
+        for configuration in of_fakes {
+            let stored = chain.put(configuration);
+            put.push(stored.map_err(|status| Failure::usage(format!("--fakes: {}", status.message)))?);
+        }
+        let webhooks = Webhooks::new(&put).map_err(Failure::usage)?;
+
+        let planned = request::plan(&self, under_review, &old, chain.server())?;
+        let several = planned.len() > 1;
+        let mut reports = Vec::new();
+        for planned in planned {
+            let report = self.review(&chain, planned, &webhooks).await?;
+            if self.output == Output::Text {
+                print(&report::people::text(&report, self.verbose));
+            }
+            reports.push(report);
+        }
+        match self.output {
+            Output::Text if several => print(&report::people::summary(&reports)),
+            Output::Text => {}
+            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?),
+            Output::Yaml => print(&report::json::yaml(&reports).map_err(Failure::environment)?),
+        }
+        if let Some(fleet) = fakes {
+            fleet.stop().await;
+        }
+        Ok(exit_code(&reports))
+    }
+
+    /// Sends one request and tells of it.
+    async fn review(&self, chain: &Chain, planned: Planned, webhooks: &Webhooks) -> Result<Report, Failure> {
+        let Planned { place, mut request, before } = planned;
+        let mut notes = Vec::new();
+        let served = chain.server().resource(&request.resource);
+        if served.as_ref().is_some_and(|served| served.namespaced) {
+            let made =
+                chain.ensure_namespace(&request.namespace).map_err(|status| refused(&place, &status))?;
+            if made {
+                if self.fakes.is_some() {
+                    opt_in(chain, &request.namespace)?;
+                }
+                notes.push(format!("namespace \"{}\" was made for this review", request.namespace));
+            }
+        }
+        if let Some(mut before) = before {
+            if served.as_ref().is_some_and(|served| served.namespaced) {
+                before["metadata"]["namespace"] = request.namespace.clone().into();
+            }
+            let stored = chain.put(before).map_err(|status| refused(&place, &status))?;
+            // It came from another server, which counted otherwise.
+            if request.operation == Operation::Update
+                && let Some(body) = &mut request.body
+                && body.pointer("/metadata/resourceVersion").is_some()
+            {
+                body["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+            }
+        }
+        let old = served.as_ref().and_then(|served| {
+            let namespace = if served.namespaced { request.namespace.as_str() } else { "" };
+            chain.server().stored(&served.name, namespace, &request.name)
+        });
+        let started = Instant::now();
+        let sent = chain.send(&request).await.map_err(|error| {
+            let hint = match error {
+                harness::chain::RequestError::UnknownKind(_) => {
+                    ": give its CustomResourceDefinition with --with FILE"
+                }
+                _ => "",
+            };
+            place.failure(format!("{error}{hint}"))
+        })?;
+        let circumstances = Circumstances {
+            place: &place,
+            request: &request,
+            served: served.as_ref(),
+            old,
+            webhooks,
+            took: started.elapsed(),
+            notes,
+            explain: self.explain,
+        };
+        Ok(Report::new(circumstances, &sent, chain.server()))
+    }
+
+    /// Standard input can be read once.
+    fn check_standard_input(&self) -> Result<(), Failure> {
+        let all = [&self.files, &self.configurations, &self.existing, &self.old];
+        let count = all.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
+        if count > 1 {
+            return Err(Failure::usage("`-` is given more than once: standard input can be read only once"));
+        }
+        Ok(())
+    }
+}
+
+/// The webhook configurations among `documents`.
+fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
+    let files: Vec<String> = documents.iter().map(|document| document.place.file.clone()).collect();
+    let found: Vec<Document> = documents
+        .into_iter()
+        .filter(|document| {
+            let kind = GroupVersionKind::of(&document.object);
+            kind.group == "admissionregistration.k8s.io" && kind.kind.ends_with("WebhookConfiguration")
+        })
+        .collect();
+    if let Some(file) = files.first()
+        && found.is_empty()
+    {
+        return Err(Failure::usage(format!(
+            "{file}: no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration in what -c names"
+        )));
+    }
+    Ok(found)
+}
+
+/// What others need comes first: definitions, then namespaces.
+fn put_existing(chain: &Chain, mut existing: Vec<Document>) -> Result<(), Failure> {
+    existing.sort_by_key(|document| match document.object.get("kind").and_then(Value::as_str) {
+        Some("CustomResourceDefinition") => 0,
+        Some("Namespace") => 1,
+        _ => 2,
+    });
+    for Document { place, object } in existing {
+        let stored = chain.put(object).map_err(|status| refused(&place, &status))?;
+        if let Some(namespace) = stored.pointer("/metadata/namespace").and_then(Value::as_str) {
+            chain.ensure_namespace(namespace).map_err(|status| refused(&place, &status))?;
+        }
+    }
+    Ok(())
+}
+
+/// Fakes see only namespaces with this label.
+fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
+    let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
+    let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
+    let mut labelled = (*stored).clone();
+    labelled["metadata"]["labels"]["admit-fakes"] = json!("enabled");
+    chain.put(labelled).map(drop).map_err(|status| Failure::usage(status.message))
+}
+
+async fn start(file: &Path) -> Result<Fleet, Failure> {
+    let shown = file.display().to_string();
+    let text = fs::read_to_string(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let file = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
+    let quiet: fake_webhooks::Log = Arc::new(|_| {});
+    Fleet::start(&[file], &quiet).await.map_err(Failure::environment)
+}
+
+/// An object that the server would not take, in the server's words.
+fn refused(place: &documents::Place, status: &harness::status::Status) -> Failure {
+    let failure = place.failure(&status.message);
+    if status.code == 501 { Failure::unsupported(failure) } else { failure }
+}
+
+fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    // A reader that has gone away is no reason to stop: the exit status still counts.
+    let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn exit_code(reports: &[Report]) -> ExitCode {
+    let any = |verdict: Verdict| reports.iter().any(|report| report.verdict() == verdict);
+    if any(Verdict::Denied) {
+        ExitCode::Failed
+    } else if any(Verdict::Undecided) {
+        ExitCode::Environment
+    } else if any(Verdict::Unsupported) {
+        ExitCode::Unsupported
+    } else {
+        ExitCode::Ok
+    }
+}

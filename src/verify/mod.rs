@@ -1,0 +1,300 @@
+//! `admit verify`.
+
+mod documents;
+mod table;
+mod target;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use harness::attributes::UserInfo;
+use harness::server::Surroundings;
+use harness::verify::report::{Report, Tally};
+use harness::verify::{Check, Laboratory, Plan, Settings, Severity, Subject, checks, corpus};
+use serde_json::Value;
+use url::Url;
+
+use self::documents::{Document, documents};
+use self::target::Services;
+use crate::service_map::{self, ServiceMapping};
+use crate::{ExitCode, Failure};
+
+/// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
+///
+/// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
+/// what is wrong, with the smallest object that shows it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(crate) struct Verify {
+    /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
+    /// standard input; other objects in them are ignored
+    #[arg(short, long, value_name = "PATH", required = true, num_args = 1..)]
+    configuration: Vec<PathBuf>,
+
+    /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
+    #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
+    filename: Vec<PathBuf>,
+
+    /// Print the checks, with what they are about, and run nothing
+    #[arg(long, help_heading = "Selection")]
+    list: bool,
+
+    /// Run only these checks, such as V01,V02; may be given several times
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check, help_heading = "Selection")]
+    check: Vec<&'static Check>,
+
+    /// Leave a check out, and say why: the reason stands in the report
+    #[arg(long, value_name = "ID=REASON", help_heading = "Selection")]
+    skip: Vec<Skip>,
+
+    /// Exit with 1 only for findings that are at least as bad
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning", help_heading = "Selection")]
+    fail_on: FailOn,
+
+    /// Reach a service that a clientConfig names at this address; may be given several times
+    #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Target")]
+    service: Vec<ServiceMapping>,
+
+    /// Reach all other webhooks there: a service keeps its name in TLS, a URL is replaced (with its own path, if this
+    /// one has none)
+    #[arg(long, value_name = "URL", help_heading = "Target")]
+    endpoint: Option<Url>,
+
+    /// Trust these certificates (PEM) instead of the caBundle: for configurations into which somebody injects it later
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    ca_file: Option<PathBuf>,
+
+    /// Call webhooks that are not on this machine without asking
+    #[arg(long, help_heading = "Target")]
+    yes: bool,
+
+    /// The namespace of objects that have none
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
+    namespace: String,
+
+    /// How many objects are tried at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    jobs: u16,
+
+    /// How many requests come at a time where latency is measured
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    concurrency: u16,
+
+    /// How many days a certificate must still be valid
+    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
+    horizon: u32,
+
+    /// What standard output shows: a table and the findings, or the whole report
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
+    output: Output,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status:
+    0  every check that could be made passed
+    1  something was found that is at least as bad as --fail-on
+    2  the command line or an input file cannot be understood
+    3  something around the command is not as it must be
+    4  nothing was checked
+    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names could
+       not be made
+  130  stopped by SIGINT or SIGTERM";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum FailOn {
+    Note,
+    Warning,
+    Error,
+    Never,
+}
+
+impl FailOn {
+    fn includes(self, severity: Severity) -> bool {
+        match self {
+            Self::Note => true,
+            Self::Warning => severity >= Severity::Warning,
+            Self::Error => severity >= Severity::Error,
+            Self::Never => false,
+        }
+    }
+}
+
+/// One `--skip`.
+#[derive(Clone, Debug)]
+struct Skip {
+    check: &'static Check,
+    reason: String,
+}
+
+impl FromStr for Skip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, reason) = text.split_once('=').unwrap_or((text, ""));
+        if reason.trim().is_empty() {
+            return Err("expected ID=REASON: whoever reads the report wants to know why".to_owned());
+        }
+        Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
+    }
+}
+
+fn known_check(id: &str) -> Result<&'static Check, String> {
+    checks::find(id.trim()).ok_or_else(|| {
+        let ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).collect();
+        format!("there is no check `{id}`; there are {}", ids.join(", "))
+    })
+}
+
+/// What the files of `-c` say.
+#[derive(Debug, Default)]
+struct Configurations {
+    webhooks: Vec<Value>,
+    /// Namespaces and definitions of custom resources.
+    around: Vec<Value>,
+}
+
+impl Verify {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        if self.list {
+            anstream::print!("{}", list());
+            return Ok(ExitCode::Ok);
+        }
+        let configurations = self.configurations()?;
+        let subjects = Subject::of(&configurations.webhooks).map_err(Failure::usage)?;
+        if subjects.is_empty() {
+            return Err(Failure::nothing_run("no webhook in the configurations of -c"));
+        }
+        let services = self.services()?;
+        target::consent(&subjects, &services, self.yes)?;
+
+        let own_namespace = corpus::namespace(&subjects);
+        let around = configurations.around.iter().chain([&own_namespace]);
+        let user = UserInfo {
+            username: "admit-verify".to_owned(),
+            groups: vec!["system:authenticated".to_owned()],
+            ..UserInfo::default()
+        };
+        let mut laboratory = Laboratory::new(Arc::new(services), Surroundings::new(around), user);
+        laboratory.namespace.clone_from(&self.namespace);
+        let objects = self.objects(&subjects, &configurations, &laboratory)?;
+        let plan = Plan {
+            laboratory,
+            subjects,
+            checks: self.checks(),
+            settings: Settings {
+                concurrency: self.concurrency.into(),
+                horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
+            },
+            jobs: self.jobs.into(),
+            progress: Box::new(|_| {}),
+        };
+        let report = harness::verify::run(plan, objects).await?;
+        match self.output {
+            Output::Text => anstream::print!("{}", table::text(&report)),
+            Output::Json => {
+                anstream::println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+            }
+        }
+        Ok(self.exit_code(&report))
+    }
+
+    fn configurations(&self) -> Result<Configurations, Failure> {
+        let mut found = Configurations::default();
+        for document in documents(&self.configuration)? {
+            let Document { mut object, .. } = document?;
+            match object["kind"].as_str().unwrap_or_default() {
+                "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
+                    target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
+                    found.webhooks.push(object);
+                }
+                "Namespace" | "CustomResourceDefinition" => found.around.push(object),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    fn services(&self) -> Result<Services, Failure> {
+        let endpoint = match &self.endpoint {
+            None => None,
+            Some(url) => {
+                let host = url.host_str().filter(|_| url.scheme() == "https").ok_or_else(|| {
+                    Failure::usage(format!("--endpoint {url}: expected https://HOST:PORT[/PATH]"))
+                })?;
+                let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+                Some((host, url.port_or_known_default().unwrap_or(443)))
+            }
+        };
+        Ok(Services { known: service_map::by_service(self.service.clone()), endpoint })
+    }
+
+    fn checks(&self) -> Vec<(&'static Check, Option<String>)> {
+        let chosen: BTreeSet<&str> = self.check.iter().map(|check| check.id).collect();
+        let skipped: BTreeMap<&str, &String> =
+            self.skip.iter().map(|skip| (skip.check.id, &skip.reason)).collect();
+        let mut active = Vec::new();
+        for check in checks::ALL {
+            if chosen.is_empty() || chosen.contains(check.id) {
+                active.push((*check, skipped.get(check.id).map(|reason| (*reason).clone())));
+            }
+        }
+        active
+    }
+
+    /// The objects of `-f`, or the built-in ones.
+    fn objects(
+        &self,
+        subjects: &[Subject],
+        configurations: &Configurations,
+        laboratory: &Laboratory,
+    ) -> Result<Box<dyn Iterator<Item = Result<Value, Failure>> + Send>, Failure> {
+        if self.filename.is_empty() {
+            let definitions: Vec<Value> = configurations
+                .around
+                .iter()
+                .filter(|object| object["kind"] == "CustomResourceDefinition")
+                .cloned()
+                .collect();
+            return Ok(Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok)));
+        }
+        Ok(Box::new(documents(&self.filename)?.map(|document| document.map(|document| document.object))))
+    }
+
+    fn exit_code(&self, report: &Report) -> ExitCode {
+        if report.findings().any(|(_, _, finding)| self.fail_on.includes(finding.severity)) {
+            return ExitCode::Failed;
+        }
+        let checked = report.count(Tally::Passed) + report.count(Tally::Found);
+        let not_checked = report.count(Tally::NotChecked);
+        if not_checked > 0 {
+            return ExitCode::NotChecked;
+        }
+        if checked == 0 {
+            return ExitCode::NothingRun;
+        }
+        ExitCode::Ok
+    }
+}
+
+/// Every check for people.
+fn list() -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for check in checks::ALL {
+        let _ = writeln!(
+            text,
+            "{}  {}\n     {}\n     source: {}",
+            check.id, check.title, check.why, check.source
+        );
+    }
+    text
+}

@@ -1,0 +1,175 @@
+//! Where the webhooks are reached, and whether they may be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{IsTerminal as _, Write as _};
+use std::net::IpAddr;
+use std::path::Path;
+
+use base64::Engine as _;
+use harness::client::ServiceResolver;
+use harness::config::{ServiceReference, WebhookTarget};
+use harness::server::ServiceName;
+use harness::verify::Subject;
+use serde_json::Value;
+use url::Url;
+
+use crate::Failure;
+
+/// Finds services by `--service` and `--endpoint`.
+#[derive(Clone, Debug)]
+pub(crate) struct Services {
+    /// By name.
+    pub(crate) known: BTreeMap<ServiceName, (String, u16)>,
+    /// All others.
+    pub(crate) endpoint: Option<(String, u16)>,
+}
+
+impl ServiceResolver for Services {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
+        self.known.get(&name).or(self.endpoint.as_ref()).cloned().ok_or_else(|| {
+            format!(
+                "nobody said where the service listens: add --service {}/{}=HOST:PORT",
+                service.namespace, service.name
+            )
+        })
+    }
+}
+
+/// Makes the configuration's webhooks trust `ca_file`, and those with a URL be reached at `endpoint`.
+pub(crate) fn redirect(
+    configuration: &mut Value,
+    ca_file: Option<&Path>,
+    endpoint: Option<&Url>,
+) -> Result<(), Failure> {
+    let bundle = match ca_file {
+        Some(path) => {
+            let pem = std::fs::read(path)
+                .map_err(|error| Failure::usage(format!("--ca-file {}: {error}", path.display())))?;
+            Some(base64::engine::general_purpose::STANDARD.encode(pem))
+        }
+        None => None,
+    };
+    let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten();
+    for client_config in webhooks.filter_map(|webhook| webhook.get_mut("clientConfig")) {
+        if let Some(bundle) = &bundle {
+            client_config["caBundle"] = bundle.clone().into();
+        }
+        if let Some(endpoint) = endpoint
+            && let Some(url) = client_config.get("url").and_then(Value::as_str)
+        {
+            let mut there = endpoint.clone();
+            if endpoint.path() == "/"
+                && let Ok(own) = Url::parse(url)
+            {
+                there.set_path(own.path());
+            }
+            client_config["url"] = there.to_string().into();
+        }
+    }
+    Ok(())
+}
+
+/// Asks before anything is called that is not on this machine.
+///
+/// # Errors
+/// Nobody can be asked, or the answer is no.
+pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> Result<(), Failure> {
+    let remote: BTreeSet<String> = subjects
+        .iter()
+        .filter_map(|subject| {
+            let (host, port) = place(subject, services)?;
+            (!is_loopback(&host)).then(|| format!("  {} at {host}:{port}", subject.name()))
+        })
+        .collect();
+    if remote.is_empty() || yes {
+        return Ok(());
+    }
+    let list = remote.into_iter().collect::<Vec<_>>().join("\n");
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::usage(format!(
+            "these webhooks are not on this machine:\n{list}\nadd --yes if they are meant to be called, hundreds of \
+             times and with wrong requests as well"
+        )));
+    }
+    anstream::eprint!(
+        "these webhooks are not on this machine:\n{list}\nThey are going to be called hundreds of times, with wrong \
+         requests as well. Go on? [y/N] "
+    );
+    let _ = std::io::stderr().flush();
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {
+        return Ok(());
+    }
+    Err(Failure::usage("nothing was called"))
+}
+
+/// Host and port that a webhook is reached at; none if nobody knows.
+fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {
+    match &subject.webhook.client_config.target {
+        WebhookTarget::Service(service) => services.resolve(service).ok(),
+        WebhookTarget::Url(url) => {
+            let url = Url::parse(url).ok()?;
+            Some((url.host_str()?.to_owned(), url.port_or_known_default().unwrap_or(443)))
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn configuration(client_config: &Value) -> Value {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "c"}, "webhooks": [{
+                "name": "w", "clientConfig": client_config, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            }],
+        })
+    }
+
+    fn services() -> Services {
+        let name = ServiceName { namespace: "a".to_owned(), name: "b".to_owned() };
+        Services { known: BTreeMap::from([(name, ("192.0.2.1".to_owned(), 1))]), endpoint: None }
+    }
+
+    #[test]
+    fn only_what_is_on_this_machine_is_called_unasked() {
+        for (client_config, allowed) in [
+            (json!({"url": "https://127.0.0.1:1/"}), true),
+            (json!({"url": "https://[::1]:1/"}), true),
+            (json!({"url": "https://localhost/"}), true),
+            (json!({"url": "https://example.com/"}), false),
+            (json!({"url": "https://localhost.example.com/"}), false),
+            (json!({"service": {"namespace": "a", "name": "b"}}), false),
+            // Nobody knows where it is: it is not called at all.
+            (json!({"service": {"namespace": "a", "name": "c"}}), true),
+        ] {
+            let subjects = Subject::of(&[configuration(&client_config)]).unwrap();
+            assert_eq!(consent(&subjects, &services(), false).is_ok(), allowed, "{client_config}");
+            assert!(consent(&subjects, &services(), true).is_ok());
+        }
+    }
+
+    #[test]
+    fn an_endpoint_keeps_the_path_unless_it_has_its_own() {
+        for (endpoint, expected) in
+            [("https://127.0.0.1:9443", "https://127.0.0.1:9443/mutate"), ("https://h/x", "https://h/x")]
+        {
+            let mut found = configuration(&json!({"url": "https://example.com/mutate"}));
+            redirect(&mut found, None, Some(&Url::parse(endpoint).unwrap())).unwrap();
+            assert_eq!(found["webhooks"][0]["clientConfig"]["url"], expected);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! V01: what a webhook made itself it leaves alone.
+
+use harness::verify::report::Tally;
+use serde_json::json;
+
+use crate::laboratory::{Suspect, finds, passes, verdict, verify};
+
+const DENIES_ITS_OWN_WORK: &str = "
+when:
+  if: {present: /metadata/labels/always-mutate}
+  then: {deny: {message: somebody was here}}
+  otherwise: always-mutate";
+
+#[tokio::test]
+async fn v01_finds_what_is_appended_on_every_call() {
+    let check = verify("V01", vec![Suspect::mutating("non-idempotent")]).await;
+    finds(&check, &["not idempotent"]);
+    let finding = &check.results[0].findings[0];
+    assert_eq!(finding.count, 3);
+    assert_eq!(finding.differences[0].path, "metadata.annotations.non-idempotent");
+    assert_eq!(
+        (&finding.differences[0].expected, &finding.differences[0].found),
+        (&Some(json!("x")), &Some(json!("xx")))
+    );
+    // The smallest object has nothing that the finding does not need.
+    let smallest = finding.object.as_ref().unwrap();
+    assert_eq!(smallest["metadata"], json!({"name": "bare"}));
+    // Both reviews are there, and the second shows what the first call made.
+    assert_eq!(finding.steps.len(), 2);
+    assert_eq!(
+        finding.steps[1].review["request"]["object"]["metadata"]["annotations"]["non-idempotent"],
+        "x"
+    );
+}
+
+#[tokio::test]
+async fn v01_finds_a_webhook_that_refuses_its_own_work() {
+    let check = verify("V01", vec![Suspect::mutating(DENIES_ITS_OWN_WORK)]).await;
+    finds(&check, &["denies its own work"]);
+    assert!(check.results[0].findings[0].message.contains("somebody was here"));
+}
+
+#[tokio::test]
+async fn v01_passes_what_looks_before_it_adds() {
+    for behaviour in ["always-mutate", "sidecar", "container-env", "allow"] {
+        passes(&verify("V01", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v01_is_not_passed_by_a_webhook_that_does_not_answer() {
+    let check = verify("V01", vec![Suspect::mutating("bad-response: not-json")]).await;
+    let (verdict, reasons) = verdict(&check);
+    assert_eq!(verdict, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.contains("failed to call webhook")), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn v01_is_not_about_what_no_rule_picks() {
+    let rules =
+        json!([{"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    let check = verify("V01", vec![Suspect::mutating("allow").with("rules", rules)]).await;
+    assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}

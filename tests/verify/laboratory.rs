@@ -1,0 +1,157 @@
+//! Verifies fakes, and says what was found.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use harness::attributes::UserInfo;
+use harness::client::ServiceResolver;
+use harness::config::ServiceReference;
+use harness::server::Surroundings;
+use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
+use harness::verify::{Laboratory, Plan, Settings, Subject, checks};
+use serde_json::{Value, json};
+
+/// A webhook on trial: how it behaves, and what its configuration says beside the defaults.
+pub(crate) struct Suspect {
+    behaviour: Behaviour,
+    kind: &'static str,
+    fields: Value,
+}
+
+impl Suspect {
+    /// A mutating webhook for pods that does what the YAML of a behaviour says.
+    pub(crate) fn mutating(behaviour: &str) -> Self {
+        let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+        Self { behaviour, kind: "MutatingWebhookConfiguration", fields: json!({}) }
+    }
+
+    /// With a field of the webhook's entry set.
+    pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
+        self.fields[field] = value;
+        self
+    }
+}
+
+/// Knows no service.
+struct Nowhere;
+
+impl ServiceResolver for Nowhere {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        Err(format!("service \"{}\" not found", service.name))
+    }
+}
+
+/// The entry of a webhook for pods, reached at `url`.
+pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
+    use base64::Engine as _;
+    let ca_bundle = base64::engine::general_purpose::STANDARD.encode(ca_bundle);
+    json!({
+        "name": format!("{name}.example.com"),
+        "clientConfig": {"url": url, "caBundle": ca_bundle},
+        "rules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+    })
+}
+
+/// A configuration with these webhooks.
+pub(crate) fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": webhooks,
+    })
+}
+
+/// Pods that show most things: bare, with a generated name, with much in them.
+pub(crate) fn pods() -> Vec<Value> {
+    let container = json!({"name": "app", "image": "example.com/app:1"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": {"containers": [container]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "named-later-"},
+            "spec": {"containers": [container]}}),
+        json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "rich", "labels": {"app": "app"}, "annotations": {"note": "kept"}},
+        "spec": {
+            "containers": [container, {"name": "other", "image": "example.com/other:1"}],
+            "initContainers": [{"name": "init", "image": "example.com/init:1"}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "securityContext": {"runAsUser": 1000},
+        }}),
+    ]
+}
+
+/// What one check says about `suspects`, whose configurations are called `a`, `b` and so on.
+pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
+    let mut fakes = Vec::new();
+    let mut configurations = Vec::new();
+    for (suspect, name) in suspects.into_iter().zip('a'..='z') {
+        let name = name.to_string();
+        let fake = FakeWebhook::start(Fake { behaviour: suspect.behaviour, ..Fake::default() });
+        let fake = fake.await.expect("the fake starts");
+        let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
+        for (field, value) in suspect.fields.as_object().into_iter().flatten() {
+            entry[field] = value.clone();
+        }
+        configurations.push(configuration(suspect.kind, &name, &[entry]));
+        fakes.push(fake);
+    }
+    let report = run(id, &configurations, pods(), Settings::default()).await;
+    only(report)
+}
+
+/// The report of one check about webhooks that run already.
+pub(crate) async fn run(
+    id: &str,
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+) -> Report {
+    let plan = Plan {
+        laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new([]), UserInfo::default()),
+        subjects: Subject::of(configurations).expect("the configurations can be read"),
+        checks: vec![(checks::find(id).expect("there is such a check"), None)],
+        settings,
+        jobs: 4,
+        progress: Box::new(|_| {}),
+    };
+    harness::verify::run(plan, objects.into_iter().map(Ok::<_, std::convert::Infallible>))
+        .await
+        .unwrap_or_else(|never| match never {})
+}
+
+pub(crate) fn only(mut report: Report) -> CheckReport {
+    assert_eq!(report.checks.len(), 1);
+    report.checks.remove(0)
+}
+
+/// The kinds of the findings about all webhooks.
+pub(crate) fn kinds(check: &CheckReport) -> Vec<&str> {
+    check.results.iter().flat_map(|result| &result.findings).map(|finding| finding.kind.as_str()).collect()
+}
+
+/// How the check ended for the first webhook, with the reasons if it could not look.
+pub(crate) fn verdict(check: &CheckReport) -> (Tally, BTreeMap<String, u64>) {
+    let result: &CheckResult = &check.results[0];
+    let mut reasons = result.not_checked.clone();
+    if result.verdict == Tally::NotApplicable {
+        reasons.extend(result.not_applicable.clone());
+    }
+    (result.verdict, reasons)
+}
+
+/// The check finds exactly these kinds, and says what the webhook was sent.
+#[track_caller]
+pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
+    assert_eq!(kinds(check), expected, "{check:#?}");
+    for finding in check.results.iter().flat_map(|result| &result.findings) {
+        assert!(!finding.message.is_empty());
+    }
+}
+
+/// The check looked, and found nothing.
+#[track_caller]
+pub(crate) fn passes(check: &CheckReport) {
+    assert!(!check.results.is_empty(), "{check:#?}");
+    for result in &check.results {
+        assert_eq!((result.verdict, &result.findings), (Tally::Passed, &Vec::new()), "{check:#?}");
+    }
+}

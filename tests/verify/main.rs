@@ -1,0 +1,7 @@
+//! Every check of `admit verify`, with a webhook that it must find and one that it must not.
+
+#![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
+
+mod configuration;
+mod idempotence;
+mod laboratory;
