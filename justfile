@@ -45,3 +45,15 @@ coverage:
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
+
+# The image of the fakes, for `admit fakes deploy`. Needs docker, or CONTAINER_TOOL=podman; no network.
+image *TAG:
+    fake-webhooks/image.sh {{TAG}}
+
+# The image under Docker.
+containers: image
+    cargo test --features containers --test containers -- --nocapture
+
+# Fakes in a cluster for tests: the kubeconfig, as of `kind get kubeconfig`. The image must be on its nodes.
+cluster KUBECONFIG:
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster -- --nocapture

@@ -1,6 +1,7 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
 mod certs;
+mod cluster_client;
 mod documents;
 pub mod exit_code;
 mod fakes;

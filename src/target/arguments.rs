@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use harness::server::ServiceName;
 
 use super::TargetKind;
+use crate::cluster_client::ClusterArguments;
 use crate::service_map::{self, ServiceMapping};
 
 /// The options that choose and describe a target.
@@ -21,13 +22,8 @@ pub struct TargetArguments {
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
 
-    /// The kubeconfig of the cluster; without it KUBECONFIG, then ~/.kube/config
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kubeconfig: Option<PathBuf>,
-
-    /// The kubeconfig's context; without it the current one
-    #[arg(long = "context", value_name = "NAME")]
-    pub(crate) kubeconfig_context: Option<String>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterArguments,
 
     /// The host or address under which the cluster reaches the fakes on this machine (--target cluster needs it)
     #[arg(long, value_name = "HOST")]
@@ -48,8 +44,7 @@ impl TargetArguments {
         Self {
             target,
             service: Vec::new(),
-            kubeconfig: None,
-            kubeconfig_context: None,
+            cluster: ClusterArguments::default(),
             fakes_host: None,
             fakes_listen: None,
             audit_log: None,

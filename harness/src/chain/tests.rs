@@ -1,3 +1,5 @@
+//! Requests through a chain whose webhooks nobody serves.
+
 use super::*;
 use crate::event::{CallResult, Mismatch};
 

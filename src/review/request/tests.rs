@@ -1,3 +1,5 @@
+//! Which objects, with which options, become which requests.
+
 use clap::Parser as _;
 use harness::chain::Chain;
 use serde_json::json;

@@ -1,0 +1,77 @@
+//! A client of the cluster that a kubeconfig names.
+
+use std::path::{Path, PathBuf};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::Failure;
+
+/// Which cluster.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ClusterArguments {
+    /// The kubeconfig of the cluster; without it KUBECONFIG, then ~/.kube/config
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// The kubeconfig's context; without it the current one
+    #[arg(long = "context", value_name = "NAME")]
+    pub(crate) kubeconfig_context: Option<String>,
+}
+
+impl ClusterArguments {
+    /// A client of the cluster, once it has answered.
+    ///
+    /// # Errors
+    /// There is no usable kubeconfig, or the cluster does not answer: the failure says what to do.
+    pub(crate) async fn connect(&self) -> Result<kube::Client, Failure> {
+        let client = self.client().await?;
+        client.apiserver_version().await.map_err(|error| {
+            let context = self.kubeconfig_context.as_ref();
+            Failure::environment(format!(
+                "the cluster does not answer: {}\n  check it with: kubectl {}version",
+                with_causes(&error),
+                context.map_or_else(String::new, |name| format!("--context {name} "))
+            ))
+        })?;
+        Ok(client)
+    }
+
+    async fn client(&self) -> Result<kube::Client, Failure> {
+        let options =
+            KubeConfigOptions { context: self.kubeconfig_context.clone(), ..KubeConfigOptions::default() };
+        let config = match &self.kubeconfig {
+            Some(path) => kube::Config::from_custom_kubeconfig(read(path)?, &options).await,
+            None => kube::Config::from_kubeconfig(&options).await,
+        };
+        let mut config = config.map_err(|error| {
+            Failure::environment(format!(
+                "no usable kubeconfig: {error}\n  set KUBECONFIG or give --kubeconfig FILE, and --context NAME if its \
+                 current context is another one"
+            ))
+        })?;
+        // The client would send a request again that a webhook refused with 429, 503 or 504.
+        config.default_retry = false;
+        kube::Client::try_from(config).map_err(|error| {
+            Failure::environment(format!("cannot make a client from the kubeconfig: {error}"))
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, Failure> {
+    Kubeconfig::read_from(path)
+        .map_err(|error| Failure::usage(format!("kubeconfig {}: {error}", path.display())))
+}
+
+/// The error with what caused it, each once: the client's own words are often only "client error".
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,100 @@
+//! The admin endpoint of deployed fakes, through the API server's proxy to their Service.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::Method;
+use serde_json::Value;
+
+use super::api::{Answer, Api, Kind};
+use super::manifests::TOKEN;
+use super::names::{FakesNamespace, NAME};
+use crate::Failure;
+
+/// The admin endpoint of deployed fakes.
+#[derive(Clone)]
+pub(crate) struct Admin {
+    api: Api,
+    proxy: String,
+    token: String,
+}
+
+impl Admin {
+    /// The endpoint in `namespace`, which asks for `token`.
+    pub(crate) fn new(api: &Api, namespace: &FakesNamespace, token: &str) -> Self {
+        let service = Kind::SERVICE.path(namespace.as_str(), &format!("https:{NAME}:admin"));
+        Self { api: api.clone(), proxy: format!("{service}/proxy"), token: token.to_owned() }
+    }
+
+    /// The endpoint of the fakes that are deployed in `namespace`.
+    ///
+    /// # Errors
+    /// No fakes are deployed there, or their Secret cannot be read.
+    pub(crate) async fn of_deployed(api: &Api, namespace: &FakesNamespace) -> Result<Self, Failure> {
+        let secret = api.get(&Kind::SECRET.path(namespace.as_str(), NAME)).await?;
+        let Some(secret) = secret else {
+            let namespace = namespace.as_str();
+            return Err(Failure::environment(format!(
+                "no fakes are deployed in the namespace `{namespace}`: `admit fakes deploy` puts them there, and \
+                 --namespace names another one"
+            )));
+        };
+        let token = secret_text(&secret, TOKEN).ok_or_else(|| {
+            Failure::environment(format!(
+                "the Secret {NAME} has no `{TOKEN}`: `admit fakes deploy` makes one"
+            ))
+        })?;
+        Ok(Self::new(api, namespace, &token))
+    }
+
+    /// Whether the fakes answer. What the API server says if they do not.
+    ///
+    /// # Errors
+    /// The API server does not answer.
+    pub(crate) async fn is_healthy(&self) -> Result<Result<(), String>, Failure> {
+        let answer = self.send(Method::GET, "/healthz").await?;
+        Ok(if answer.code.is_success() { Ok(()) } else { Err(answer.message()) })
+    }
+
+    /// The journal; `query` is one of the admin endpoint, such as `fake=NAME&wait=2`.
+    ///
+    /// # Errors
+    /// The API server does not answer, or the fakes do not.
+    pub(crate) async fn journal(&self, query: &str) -> Result<Value, Failure> {
+        self.call(Method::GET, &format!("/journal?{query}")).await
+    }
+
+    /// Lets every one of `fakes` begin anew, and forgets all calls.
+    ///
+    /// # Errors
+    /// The API server does not answer, or the fakes do not.
+    pub(crate) async fn begin_anew(&self, fakes: impl IntoIterator<Item = &str>) -> Result<(), Failure> {
+        for fake in fakes {
+            self.call(Method::POST, &format!("/fakes/{fake}/reset")).await?;
+        }
+        self.call(Method::DELETE, "/journal").await.map(|_| ())
+    }
+
+    async fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
+        let answer = self.send(method.clone(), path).await?;
+        if answer.code.is_success() {
+            return Ok(answer.body);
+        }
+        let message = answer.message();
+        Err(Failure::environment(format!(
+            "the fakes' admin endpoint, {method} {path}: {} {message}",
+            answer.code
+        )))
+    }
+
+    async fn send(&self, method: Method, path: &str) -> Result<Answer, Failure> {
+        // A proxied request loses its Authorization header.
+        let headers = [("x-admit-token", self.token.as_str())];
+        self.api.send(method, &format!("{}{path}", self.proxy), &headers, Vec::new()).await
+    }
+}
+
+/// One text of a Secret's data.
+pub(crate) fn secret_text(secret: &Value, key: &str) -> Option<String> {
+    let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
+    String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+}

@@ -1,0 +1,240 @@
+//! Objects of a cluster: read, applied, listed and deleted, as plain JSON.
+
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use serde_json::Value;
+
+use super::names::NAME;
+use crate::Failure;
+use crate::cluster_client::with_causes;
+
+/// The API of a cluster.
+#[derive(Clone)]
+pub(crate) struct Api {
+    client: kube::Client,
+}
+
+/// What the cluster answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The HTTP status.
+    pub(crate) code: StatusCode,
+    /// The object, the Status, or a text that is neither.
+    pub(crate) body: Value,
+}
+
+/// A kind of object that deployed fakes consist of, or that a cluster makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// The kind.
+    pub(crate) name: &'static str,
+    group_version: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+}
+
+const fn kind(
+    group_version: &'static str,
+    name: &'static str,
+    plural: &'static str,
+    namespaced: bool,
+) -> Kind {
+    Kind { name, group_version, plural, namespaced }
+}
+
+impl Kind {
+    pub(crate) const NAMESPACE: Self = kind("v1", "Namespace", "namespaces", false);
+    pub(crate) const SECRET: Self = kind("v1", "Secret", "secrets", true);
+    pub(crate) const CONFIG_MAP: Self = kind("v1", "ConfigMap", "configmaps", true);
+    pub(crate) const DEPLOYMENT: Self = kind("apps/v1", "Deployment", "deployments", true);
+    pub(crate) const SERVICE: Self = kind("v1", "Service", "services", true);
+    pub(crate) const POD: Self = kind("v1", "Pod", "pods", true);
+    pub(crate) const REPLICA_SET: Self = kind("apps/v1", "ReplicaSet", "replicasets", true);
+    pub(crate) const ENDPOINT_SLICE: Self =
+        kind("discovery.k8s.io/v1", "EndpointSlice", "endpointslices", true);
+    pub(crate) const EVENT: Self = kind("v1", "Event", "events", true);
+    pub(crate) const MUTATING: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        false,
+    );
+    pub(crate) const VALIDATING: Self = kind(
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        false,
+    );
+
+    /// The kind of an object that is applied.
+    ///
+    /// # Panics
+    /// Nothing of this kind is applied.
+    fn of(object: &Value) -> Self {
+        [
+            Self::NAMESPACE,
+            Self::SECRET,
+            Self::CONFIG_MAP,
+            Self::DEPLOYMENT,
+            Self::SERVICE,
+            Self::MUTATING,
+            Self::VALIDATING,
+        ]
+        .into_iter()
+        .find(|kind| object["kind"] == kind.name)
+        .unwrap_or_else(|| panic!("no manifest has the kind {}", object["kind"]))
+    }
+
+    /// The path of all objects of this kind in `namespace`, which counts only if they have one.
+    pub(crate) fn collection(self, namespace: &str) -> String {
+        let prefix = if self.group_version.contains('/') { "apis" } else { "api" };
+        let namespace = if self.namespaced { format!("namespaces/{namespace}/") } else { String::new() };
+        format!("/{prefix}/{}/{namespace}{}", self.group_version, self.plural)
+    }
+
+    /// The path of an object that is applied.
+    pub(crate) fn path_of(object: &Value) -> String {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        Self::of(object).path(text("namespace"), text("name"))
+    }
+
+    /// The path of one object.
+    pub(crate) fn path(self, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.collection(namespace))
+    }
+}
+
+impl Answer {
+    /// `message` of the Status, or all that there is.
+    pub(crate) fn message(&self) -> String {
+        let message = self.body["message"].as_str().or(self.body.as_str()).unwrap_or_default().trim();
+        if message.is_empty() { self.code.to_string() } else { message.to_owned() }
+    }
+}
+
+impl Api {
+    pub(crate) fn new(client: kube::Client) -> Self {
+        Self { client }
+    }
+
+    /// Sends a request and reads its answer, whatever the answer is.
+    ///
+    /// # Errors
+    /// The cluster did not answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Result<Answer, Failure> {
+        let mut request =
+            Request::builder().method(&method).uri(path).header(header::ACCEPT, "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let failure = |error: &dyn std::error::Error| {
+            Failure::environment(format!("{method} {path}: {}", with_causes(error)))
+        };
+        let request = request.body(Body::from(body)).map_err(|error| failure(&error))?;
+        let (parts, body) = self.client.send(request).await.map_err(|error| failure(&error))?.into_parts();
+        let bytes = body.collect().await.map_err(|error| failure(&error))?.to_bytes();
+        let body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        Ok(Answer { code: parts.status, body })
+    }
+
+    /// The object at `path`; none if it is not there.
+    ///
+    /// # Errors
+    /// The cluster did not answer, or refused.
+    pub(crate) async fn get(&self, path: &str) -> Result<Option<Value>, Failure> {
+        let answer = self.send(Method::GET, path, &[], Vec::new()).await?;
+        match answer.code {
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => succeeded(answer, || format!("cannot read {path}")).map(Some),
+        }
+    }
+
+    /// The objects of `kind` that `label_selector` picks.
+    ///
+    /// # Errors
+    /// The cluster did not answer, or refused.
+    pub(crate) async fn list(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        label_selector: &str,
+    ) -> Result<Vec<Value>, Failure> {
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .append_pair("labelSelector", label_selector)
+            .finish();
+        let path = format!("{}?{query}", kind.collection(namespace));
+        let answer = self.send(Method::GET, &path, &[], Vec::new()).await?;
+        let mut list = succeeded(answer, || format!("cannot list {}", kind.plural))?;
+        let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
+        Ok(items)
+    }
+
+    /// Server-side apply. Fields that somebody else manages are taken over: the objects are made by this command.
+    ///
+    /// # Errors
+    /// The cluster did not answer, or refused.
+    pub(crate) async fn apply(&self, object: &Value) -> Result<Value, Failure> {
+        self.apply_with(object, "").await
+    }
+
+    /// Server-side apply of which nothing is stored.
+    ///
+    /// # Errors
+    /// The cluster did not answer, or would refuse.
+    pub(crate) async fn apply_dry_run(&self, object: &Value) -> Result<Value, Failure> {
+        self.apply_with(object, "&dryRun=All").await
+    }
+
+    async fn apply_with(&self, object: &Value, options: &str) -> Result<Value, Failure> {
+        let path = Kind::path_of(object);
+        let uri = format!("{path}?fieldManager={NAME}&force=true{options}");
+        let content_type = ("content-type", "application/apply-patch+yaml");
+        let answer = self.send(Method::PATCH, &uri, &[content_type], object.to_string().into_bytes()).await?;
+        succeeded(answer, || format!("cannot apply {path}"))
+    }
+
+    /// Deletes the object at `path`; whether it was there.
+    ///
+    /// # Errors
+    /// The cluster did not answer, or refused.
+    pub(crate) async fn delete(&self, path: &str) -> Result<bool, Failure> {
+        let background = br#"{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"}"#;
+        let content_type = ("content-type", "application/json");
+        let answer = self.send(Method::DELETE, path, &[content_type], background.to_vec()).await?;
+        match answer.code {
+            StatusCode::NOT_FOUND => Ok(false),
+            _ => succeeded(answer, || format!("cannot delete {path}")).map(|_| true),
+        }
+    }
+}
+
+fn succeeded(answer: Answer, what: impl FnOnce() -> String) -> Result<Value, Failure> {
+    if answer.code.is_success() {
+        return Ok(answer.body);
+    }
+    Err(Failure::environment(format!("{}: {} {}", what(), answer.code.as_u16(), answer.message())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(Kind::NAMESPACE.path("", "demo"), "/api/v1/namespaces/demo");
+        assert_eq!(Kind::SECRET.path("demo", "one"), "/api/v1/namespaces/demo/secrets/one");
+        assert_eq!(Kind::DEPLOYMENT.collection("demo"), "/apis/apps/v1/namespaces/demo/deployments");
+        assert_eq!(
+            Kind::MUTATING.collection("demo"),
+            "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        );
+    }
+}

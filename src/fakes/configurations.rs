@@ -1,0 +1,148 @@
+//! The webhook configurations that send an API server to deployed fakes, and those that prove that they answer.
+
+use std::fmt::Display;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Kind, Plan, PlannedFake};
+use serde_json::{Value, json};
+
+use super::names::{FakesNamespace, NAME, PROBE_LABEL};
+use super::safety::Allowances;
+
+/// The label of every Namespace that holds its name. Source: KEP-2161.
+pub(crate) const NAMESPACE_NAME: &str = "kubernetes.io/metadata.name";
+/// An API server answers a probe of a webhook that hangs after this time.
+const PROBE_TIMEOUT_SECONDS: u8 = 2;
+/// The webhook of the last configuration.
+const MARKER: &str = "marker.fakes.local";
+
+/// How configurations are made of placed webhooks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Configurations<'a> {
+    /// Where the Service is.
+    pub(crate) namespace: &'a FakesNamespace,
+    /// The certificate of the authority, as PEM.
+    pub(crate) ca_certificate: &'a str,
+    /// The webhooks.
+    pub(crate) plan: &'a Plan,
+    /// What the webhooks may see.
+    pub(crate) allowances: Allowances,
+}
+
+/// The kind of a configuration with `kind` of webhooks.
+pub(crate) fn api_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Mutating => "MutatingWebhookConfiguration",
+        Kind::Validating => "ValidatingWebhookConfiguration",
+    }
+}
+
+impl Configurations<'_> {
+    /// The configurations of the files: one for the mutating and one for the validating webhooks of each file.
+    pub(crate) fn of_files(&self) -> Vec<Value> {
+        let mut configurations = self.plan.configurations(|fake| self.client_config(fake));
+        for configuration in &mut configurations {
+            configuration["metadata"]["labels"] = self.namespace.labels();
+            let webhooks = configuration["webhooks"].as_array_mut();
+            webhooks.into_iter().flatten().for_each(|webhook| self.hide_namespaces(webhook));
+        }
+        configurations
+    }
+
+    /// The configurations by which the probes of a `run` reach every webhook, whatever its rules are: the creation of a
+    /// ConfigMap with the label [`probe_label`] in the fakes' own namespace calls one webhook, and nothing else does.
+    pub(crate) fn of_probes(&self, run: &str) -> Vec<Value> {
+        let configurations = self.plan.configurations(|fake| self.client_config(fake));
+        let webhooks: Vec<&Value> =
+            configurations.iter().filter_map(|object| object["webhooks"].as_array()).flatten().collect();
+        let probe = |(index, fake): (usize, &PlannedFake)| {
+            let webhook = webhooks.iter().find(|webhook| webhook["name"] == fake.entry.name.as_str())?;
+            let seconds = fake.entry.fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS);
+            let mut probe = self.probe(&probe_label(run, index), &fake.entry.name);
+            probe["clientConfig"] = webhook["clientConfig"].clone();
+            probe["timeoutSeconds"] = json!(seconds);
+            probe["admissionReviewVersions"] = webhook["admissionReviewVersions"].clone();
+            Some(probe)
+        };
+        [Kind::Mutating, Kind::Validating]
+            .into_iter()
+            .filter_map(|kind| {
+                let fakes = self.plan.fakes().enumerate().filter(|(_, fake)| fake.entry.kind == kind);
+                let probes: Vec<_> = fakes.filter_map(probe).collect();
+                (!probes.is_empty()).then(|| self.probe_configuration(kind, &probes))
+            })
+            .collect()
+    }
+
+    /// The configurations that replace those of the probes, one of each kind. Their webhooks have no Service: the
+    /// creation of a ConfigMap with the label [`probe_label`] of `run` and the kind fails at once.
+    pub(crate) fn of_markers(&self, run: &str) -> [Value; 2] {
+        [Kind::Mutating, Kind::Validating].map(|kind| {
+            let mut entry = self.probe(&probe_label(run, api_kind(kind)), MARKER);
+            let service = json!({"namespace": self.namespace.as_str(), "name": format!("{NAME}-marker")});
+            entry["clientConfig"] = json!({"service": service});
+            entry["timeoutSeconds"] = json!(1);
+            entry["admissionReviewVersions"] = json!(["v1"]);
+            self.probe_configuration(kind, &[entry])
+        })
+    }
+
+    fn probe_configuration(&self, kind: Kind, entries: &[Value]) -> Value {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": api_kind(kind),
+            "metadata": {"name": self.namespace.probe_configuration(), "labels": self.namespace.labels()},
+            "webhooks": entries,
+        })
+    }
+
+    fn probe(&self, label: &str, name: &str) -> Value {
+        json!({
+            "name": name,
+            "rules": [{
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["configmaps"],
+                "scope": "Namespaced",
+            }],
+            "namespaceSelector": {"matchLabels": {NAMESPACE_NAME: self.namespace.as_str()}},
+            "objectSelector": {"matchLabels": {PROBE_LABEL: label}},
+            "matchPolicy": "Exact",
+            // What went wrong is told to the caller of the probe, and to nobody else.
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+        })
+    }
+
+    fn hide_namespaces(&self, webhook: &mut Value) {
+        let hidden = self.allowances.hidden(self.namespace);
+        if hidden.is_empty() {
+            return;
+        }
+        let hidden = json!({"key": NAMESPACE_NAME, "operator": "NotIn", "values": hidden});
+        let expressions = &mut webhook["namespaceSelector"]["matchExpressions"];
+        match expressions.as_array_mut() {
+            Some(expressions) => expressions.push(hidden),
+            None => *expressions = json!([hidden]),
+        }
+    }
+
+    fn client_config(&self, fake: &PlannedFake) -> Value {
+        json!({
+            "service": {
+                "namespace": self.namespace.as_str(),
+                "name": NAME,
+                "port": self.plan.listeners()[fake.listener].listen.port(),
+                "path": fake.entry.path,
+            },
+            "caBundle": STANDARD.encode(self.ca_certificate),
+        })
+    }
+}
+
+/// The label, and the name, of the probe of one webhook or marker in one run.
+pub(crate) fn probe_label(run: &str, what: impl Display) -> String {
+    format!("probe-{run}-{what}").to_lowercase()
+}

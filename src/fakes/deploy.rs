@@ -1,0 +1,189 @@
+//! `admit fakes deploy`.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::admin::Admin;
+use super::api::{Api, Kind};
+use super::configurations::Configurations;
+use super::install::{self, described};
+use super::manifests::{FIRST_PORT, Manifests, Secrets};
+use super::names::{FakesNamespace, NAME};
+use super::probe::Probes;
+use super::progress::Progress;
+use super::safety::{self, Allowances};
+use super::source::{FileArguments, Source};
+use crate::cluster_client::ClusterArguments;
+use crate::{ExitCode, Failure};
+
+/// Puts the fakes of files into a cluster.
+///
+/// Applies a Namespace, a Secret, a ConfigMap, a Deployment and a Service, and when every webhook answers through the
+/// API server, the webhook configurations. A second time it updates what is there, and keeps the authority that signs
+/// the fakes' certificates. The calls that prove that the webhooks answer are not in the journal: every fake begins
+/// anew.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+No webhook sees the namespace of the fakes or kube-system. A webhook with failurePolicy Fail that would catch requests \
+in every namespace, or objects that every cluster needs and no namespace holds, is refused.
+
+The image is built by `just image`; kind gets it by `kind load docker-image IMAGE`.")]
+pub(crate) struct Deploy {
+    #[command(flatten)]
+    files: FileArguments,
+    /// The namespace to run in. It is made, unless it is there
+    #[arg(short, long, default_value = NAME)]
+    namespace: FakesNamespace,
+    /// The image of fake-webhooks
+    #[arg(long, default_value = DEFAULT_IMAGE)]
+    image: String,
+    #[command(flatten)]
+    allowances: Allowances,
+    /// Print what would be applied, with a new authority, and do not ask a cluster
+    #[arg(long, value_enum, value_name = "WHERE")]
+    dry_run: Option<DryRun>,
+    /// How to print it
+    #[arg(short, long, value_enum, default_value_t, requires = "dry_run")]
+    output: Output,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    /// How long to wait, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+}
+
+/// What is built by `just image` from this version.
+const DEFAULT_IMAGE: &str = concat!("admit-fakes:", env!("CARGO_PKG_VERSION"));
+
+/// Where a dry run ends.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum DryRun {
+    /// Here: no cluster is asked
+    Client,
+}
+
+/// How objects are printed.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+enum Output {
+    /// YAML, one document each
+    #[default]
+    Yaml,
+    /// One JSON list
+    Json,
+}
+
+impl Deploy {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, FIRST_PORT));
+        let source = self.files.read(listen, &self.namespace.host())?;
+        let refusals = safety::refusals(&source.plan, &self.namespace, self.allowances);
+        if !refusals.is_empty() {
+            let lines: Vec<_> = refusals.iter().map(ToString::to_string).collect();
+            return Err(Failure::usage(lines.join("\n")));
+        }
+        match self.dry_run {
+            Some(DryRun::Client) => self.print(&source)?,
+            None => self.deploy(&source).await?,
+        }
+        Ok(ExitCode::Ok)
+    }
+
+    fn print(&self, source: &Source) -> Result<(), Failure> {
+        let secrets = install::new_secrets()?;
+        let (manifests, configurations) = self.objects(source, &secrets);
+        let mut objects = vec![manifests.namespace()];
+        objects.extend(manifests.workload());
+        objects.extend(configurations.of_files());
+        let text = match self.output {
+            Output::Yaml => serde_saphyr::to_string_multiple(&objects).map_err(Failure::environment)?,
+            Output::Json => format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects})),
+        };
+        std::io::stdout()
+            .write_all(text.as_bytes())
+            .map_err(|error| Failure::environment(format!("cannot write to standard output: {error}")))
+    }
+
+    async fn deploy(&self, source: &Source) -> Result<(), Failure> {
+        let api = Api::new(self.cluster.connect().await?);
+        let progress = Progress::new(Duration::from_secs(self.timeout));
+        let secrets = install::secrets(&api, &self.namespace).await?;
+        let (manifests, configurations) = self.objects(source, &secrets);
+        let wanted = configurations.of_files();
+        install::check_owners(&api, &self.namespace, &manifests.workload(), "choose another --namespace")
+            .await?;
+        install::check_owners(&api, &self.namespace, &wanted, "give the file another `name`").await?;
+        for configuration in &wanted {
+            api.apply_dry_run(configuration).await?;
+        }
+
+        self.remove_other_configurations(&api, &progress, &wanted).await?;
+        let admin = install::install(&api, &progress, &manifests).await?;
+        let probes = Probes::new(&api, &admin, configurations);
+        let proved = Self::prove(&api, &progress, &probes, &admin, source, &wanted).await;
+        // Also after a failure, which is the one to tell.
+        let removed = probes.remove().await;
+        proved.and(removed)
+    }
+
+    /// Proves that the webhooks answer, puts them in the API server's way, and waits until it heeds that.
+    async fn prove(
+        api: &Api,
+        progress: &Progress,
+        probes: &Probes<'_>,
+        admin: &Admin,
+        source: &Source,
+        wanted: &[Value],
+    ) -> Result<(), Failure> {
+        probes.wait_for_webhooks(progress).await?;
+        let names: Vec<&str> = source.plan.fakes().map(|fake| fake.entry.name.as_str()).collect();
+        progress.tell(&format!("every webhook answers through the API server: {}", names.join(", ")));
+        admin.begin_anew(names.iter().copied()).await?;
+        for configuration in wanted {
+            api.apply(configuration).await?;
+            progress.tell(&format!("applied {}", described(configuration)));
+        }
+        probes.wait_for_configurations(progress).await?;
+        progress.tell("the API server calls the webhooks");
+        Ok(())
+    }
+
+    fn objects<'a>(
+        &'a self,
+        source: &'a Source,
+        secrets: &'a Secrets,
+    ) -> (Manifests<'a>, Configurations<'a>) {
+        let namespace = &self.namespace;
+        let manifests = Manifests { namespace, image: &self.image, source, secrets };
+        let configurations = Configurations {
+            namespace,
+            ca_certificate: &secrets.ca_certificate,
+            plan: &source.plan,
+            allowances: self.allowances,
+        };
+        (manifests, configurations)
+    }
+
+    /// Configurations of an earlier deployment that no file speaks of any more.
+    async fn remove_other_configurations(
+        &self,
+        api: &Api,
+        progress: &Progress,
+        wanted: &[Value],
+    ) -> Result<(), Failure> {
+        for kind in [Kind::MUTATING, Kind::VALIDATING] {
+            for found in api.list(kind, "", &self.namespace.label_selector()).await? {
+                let is_wanted = wanted.iter().any(|object| {
+                    object["kind"] == kind.name && object["metadata"]["name"] == found["metadata"]["name"]
+                });
+                let name = found["metadata"]["name"].as_str().unwrap_or_default();
+                if !is_wanted && api.delete(&kind.path("", name)).await? {
+                    progress.tell(&format!("deleted {} {name}", kind.name));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! `admit fakes journal`.
+
+use serde_json::{Value, json};
+
+use super::admin::Admin;
+use super::api::Api;
+use super::names::{FakesNamespace, NAME};
+use crate::cluster_client::ClusterArguments;
+use crate::{ExitCode, Failure};
+
+/// Prints the calls that deployed fakes received, oldest first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Journal {
+    /// Only calls of the webhook with this name
+    name: Option<String>,
+    /// The namespace of the fakes
+    #[arg(short, long, default_value = NAME)]
+    namespace: FakesNamespace,
+    /// Wait until there are so many calls; fewer are printed after the timeout, with exit status 1
+    #[arg(long, value_name = "COUNT")]
+    wait: Option<usize>,
+    /// How long to wait, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
+    timeout: u64,
+    /// Go on with the calls that come, until SIGINT
+    #[arg(long, conflicts_with = "wait")]
+    follow: bool,
+    /// A line a call, or all that is known of it as JSON
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+}
+
+/// How calls are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// A line a call
+    #[default]
+    Text,
+    /// One JSON document; with --follow one a call
+    Json,
+}
+
+/// How long one request of --follow waits for a call, in seconds.
+const PATIENCE: u64 = 20;
+
+impl Journal {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let api = Api::new(self.cluster.connect().await?);
+        let admin = Admin::of_deployed(&api, &self.namespace).await?;
+        if self.follow {
+            return self.follow(&admin).await;
+        }
+        let journal = admin.journal(&self.query(0, self.wait, self.timeout)).await?;
+        match self.output {
+            Output::Text => self.print_lines(&journal),
+            Output::Json => anstream::println!("{journal:#}"),
+        }
+        let enough = self.wait.is_none_or(|count| entries(&journal).len() >= count);
+        Ok(if enough { ExitCode::Ok } else { ExitCode::Failed })
+    }
+
+    async fn follow(&self, admin: &Admin) -> Result<ExitCode, Failure> {
+        let mut after = 0;
+        loop {
+            let journal = admin.journal(&self.query(after, Some(1), PATIENCE)).await?;
+            match self.output {
+                Output::Text => self.print_lines(&journal),
+                Output::Json => {
+                    for entry in entries(&journal) {
+                        anstream::println!("{entry}");
+                    }
+                }
+            }
+            after = entries(&journal).last().and_then(|entry| entry["number"].as_u64()).unwrap_or(after);
+        }
+    }
+
+    fn query(&self, after: u64, wait: Option<usize>, timeout: u64) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        if let Some(name) = &self.name {
+            query.append_pair("fake", name);
+        }
+        query.append_pair("after", &after.to_string());
+        if let Some(count) = wait {
+            query.append_pair("wait", &count.to_string()).append_pair("timeout", &timeout.to_string());
+        }
+        query.finish()
+    }
+
+    fn print_lines(&self, journal: &Value) {
+        if journal["dropped"].as_u64().unwrap_or_default() > 0 && !self.follow {
+            anstream::eprintln!("{} earlier calls are forgotten", journal["dropped"]);
+        }
+        for entry in entries(journal) {
+            anstream::println!("{}", line(entry));
+        }
+    }
+}
+
+fn entries(journal: &Value) -> &[Value] {
+    journal["entries"].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// One call in one line: time, webhook, operation, kind, object, answer.
+fn line(entry: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let request = &entry["review"]["request"];
+    let what = if request["operation"].is_string() {
+        let or_empty = |field: &str, before: &str, after: &str| match request[field].as_str() {
+            Some(text) if !text.is_empty() => format!("{before}{text}{after}"),
+            _ => String::new(),
+        };
+        let name = [&request["name"], &request["object"]["metadata"]["name"]];
+        let name = name.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
+        let generated =
+            request["object"]["metadata"]["generateName"].as_str().map(|prefix| format!("{prefix}*"));
+        format!(
+            "{} {}{} {}{}{}",
+            text(&request["operation"]),
+            text(&request["kind"]["kind"]),
+            or_empty("subResource", "/", ""),
+            or_empty("namespace", "", "/"),
+            name.map(str::to_owned).or(generated).unwrap_or_else(|| "-".to_owned()),
+            if request["dryRun"] == json!(true) { " (dry run)" } else { "" }
+        )
+    } else {
+        format!("{} {} without a review", text(&entry["method"]), text(&entry["path"]))
+    };
+    let answered = &entry["answered"];
+    let answer = match answered["outcome"].as_str() {
+        Some("sent") => text(&answered["summary"]),
+        Some("abandoned") => "the caller gave up".to_owned(),
+        Some("closed") => "closed the connection".to_owned(),
+        _ => "no answer yet".to_owned(),
+    };
+    let time = text(&entry["time"]);
+    // As the fakes themselves log it.
+    let time = time.parse::<jiff::Timestamp>().map_or(time, |time| format!("{time:.3}"));
+    let line = format!("{time} {} {what}: {answer}", text(&entry["fake"]));
+    // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
+    line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(entry: &Value, expected: &str) {
+        assert_eq!(line(entry), format!("2026-11-21T00:00:00.123Z a.b.c {expected}"));
+    }
+
+    #[test]
+    fn a_call_is_one_line() {
+        let entry = |request: Value, answered: Value| {
+            json!({
+                "time": "2026-11-21T00:00:00.123456789Z", "fake": "a.b.c", "method": "POST", "path": "/a",
+                "review": {"request": request}, "answered": answered,
+            })
+        };
+        let pod = json!({"operation": "CREATE", "kind": {"kind": "Pod"}, "namespace": "demo", "name": "web"});
+        check(
+            &entry(pod, json!({"outcome": "sent", "summary": "denied: two\nlines"})),
+            "CREATE Pod demo/web: denied: two\u{fffd}lines",
+        );
+        let scale = json!({
+            "operation": "UPDATE", "kind": {"kind": "Scale"}, "subResource": "scale", "dryRun": true,
+            "object": {"metadata": {"generateName": "web-"}},
+        });
+        check(
+            &entry(scale, json!({"outcome": "abandoned"})),
+            "UPDATE Scale/scale web-* (dry run): the caller gave up",
+        );
+        check(
+            &entry(Value::Null, json!({"outcome": "closed"})),
+            "POST /a without a review: closed the connection",
+        );
+    }
+}

@@ -1,0 +1,60 @@
+//! `admit fakes`: webhooks that misbehave on demand, here or in a cluster.
+
+mod admin;
+mod api;
+mod configurations;
+mod delete;
+mod deploy;
+mod install;
+mod journal;
+mod manifests;
+mod names;
+mod probe;
+mod progress;
+mod rollout;
+mod safety;
+mod source;
+
+use std::sync::Arc;
+
+use crate::{ExitCode, Failure};
+
+/// Serves webhooks that misbehave on demand.
+///
+/// Prints the configurations that point an API server at them, ready for `kubectl apply -f -`, and then a line for each
+/// call to standard error, until SIGINT or SIGTERM.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct Fakes {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    arguments: fake_webhooks::Arguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Deploy(deploy::Deploy),
+    Journal(journal::Journal),
+    Delete(delete::Delete),
+}
+
+impl Fakes {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        match self.command {
+            None => serve(self.arguments).await,
+            Some(Command::Deploy(deploy)) => deploy.run().await,
+            Some(Command::Journal(journal)) => journal.run().await,
+            Some(Command::Delete(delete)) => delete.run().await,
+        }
+    }
+}
+
+async fn serve(arguments: fake_webhooks::Arguments) -> Result<ExitCode, Failure> {
+    let log: fake_webhooks::Log = Arc::new(|line| anstream::eprintln!("{line}"));
+    match arguments.run(&log).await {
+        Ok(()) => Ok(ExitCode::Ok),
+        Err(error) if error.is_usage() => Err(Failure::usage(error)),
+        Err(error) => Err(Failure::environment(error)),
+    }
+}

@@ -1,0 +1,156 @@
+//! Does every webhook answer through the API server?
+//!
+//! Rules may catch anything, so the webhooks are not called by their own. Probe configurations have the same
+//! `clientConfig`s and catch nothing but one ConfigMap each, which is created in a dry run in the fakes' own namespace:
+//! the API server finds the Service, shakes hands and calls, as it will for the webhook itself.
+//!
+//! An API server learns of configurations in the order in which they were stored. Once it heeds a last configuration,
+//! which points nowhere and whose failure can be seen, it heeds all that were applied before.
+
+use std::collections::BTreeSet;
+
+use fake_webhooks::{Connection, PlannedFake, Transport};
+use futures::future::try_join_all;
+use http::Method;
+use serde_json::json;
+
+use super::admin::Admin;
+use super::api::{Answer, Api, Kind};
+use super::configurations::{Configurations, probe_label};
+use super::names::{FakesNamespace, PROBE_LABEL};
+use super::progress::{Look, Progress};
+use crate::Failure;
+
+/// What an API server says that did not get as far as a connection with a fake.
+const NOT_REACHED: [&str; 6] = [
+    "dial tcp",
+    "no endpoints available",
+    "no service port",
+    "\" not found",
+    "no such host",
+    "no route to host",
+];
+
+/// The probes of one deployment.
+pub(crate) struct Probes<'a> {
+    api: &'a Api,
+    admin: &'a Admin,
+    configurations: Configurations<'a>,
+    namespace: &'a FakesNamespace,
+    /// What only the probes of this run are called.
+    run: String,
+}
+
+impl<'a> Probes<'a> {
+    pub(crate) fn new(api: &'a Api, admin: &'a Admin, configurations: Configurations<'a>) -> Self {
+        let run = uuid::Uuid::new_v4().simple().to_string();
+        Self { api, admin, configurations, namespace: configurations.namespace, run: run[..8].to_owned() }
+    }
+
+    /// Waits until every webhook was called, and failed if it has to fail.
+    ///
+    /// # Errors
+    /// One of them is not reached in time: the failure says what the API server tells of it.
+    pub(crate) async fn wait_for_webhooks(&self, progress: &Progress) -> Result<(), Failure> {
+        for configuration in self.configurations.of_probes(&self.run) {
+            self.api.apply(&configuration).await?;
+        }
+        let fakes: Vec<(usize, &PlannedFake)> = self.configurations.plan.fakes().enumerate().collect();
+        let mut answered = BTreeSet::new();
+        let waited = progress.until(async || {
+            let open: Vec<_> = fakes.iter().filter(|(index, _)| !answered.contains(index)).collect();
+            let probes = open.iter().map(|(index, _)| self.probe(probe_label(&self.run, *index)));
+            let answers = try_join_all(probes).await?;
+            let journal = self.journalled().await?;
+            let mut missing = Vec::new();
+            for ((index, fake), answer) in open.into_iter().zip(&answers) {
+                if journal.contains(&probe_label(&self.run, *index)) || fails_as_it_should(fake, answer) {
+                    answered.insert(*index);
+                } else {
+                    missing.push(format!("{} ({})", fake.entry.name, shortened(answer)));
+                }
+            }
+            Ok(match missing.as_slice() {
+                [] => Look::Done(()),
+                [first, ..] => {
+                    let of = fakes.len();
+                    Look::Missing(format!("{} of {of} webhooks to answer: {first}", missing.len()))
+                }
+            })
+        });
+        waited.await
+    }
+
+    /// Waits until the API server heeds the configurations that were applied before.
+    ///
+    /// # Errors
+    /// It does not do so in time.
+    pub(crate) async fn wait_for_configurations(&self, progress: &Progress) -> Result<(), Failure> {
+        for configuration in self.configurations.of_markers(&self.run) {
+            self.api.apply(&configuration).await?;
+            let label = probe_label(&self.run, configuration["kind"].as_str().unwrap_or_default());
+            let marker = configuration["webhooks"][0]["name"].as_str().unwrap_or_default().to_owned();
+            let waited = progress.until(async || {
+                let answer = self.probe(label.clone()).await?;
+                let heeded = answer.message().contains(&calling(&marker));
+                let missing = || Look::Missing("the API server to heed the configurations".to_owned());
+                Ok(if heeded { Look::Done(()) } else { missing() })
+            });
+            waited.await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the probes' configurations away.
+    ///
+    /// # Errors
+    /// The API server does not answer, or refuses.
+    pub(crate) async fn remove(&self) -> Result<(), Failure> {
+        for kind in [Kind::MUTATING, Kind::VALIDATING] {
+            self.api.delete(&kind.path("", &self.namespace.probe_configuration())).await?;
+        }
+        Ok(())
+    }
+
+    /// Creates a ConfigMap in a dry run. Its name is its label, by which the journal knows it.
+    async fn probe(&self, label: String) -> Result<Answer, Failure> {
+        let path = format!("{}?dryRun=All", Kind::CONFIG_MAP.collection(self.namespace.as_str()));
+        let probe = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": label, "labels": {PROBE_LABEL: label}},
+        });
+        let content_type = [("content-type", "application/json")];
+        self.api.send(Method::POST, &path, &content_type, probe.to_string().into_bytes()).await
+    }
+
+    /// The names of the probes that fakes received.
+    async fn journalled(&self) -> Result<BTreeSet<String>, Failure> {
+        let journal = self.admin.journal(&format!("namespace={}", self.namespace.as_str())).await?;
+        let entries = journal["entries"].as_array().map_or(&[][..], Vec::as_slice);
+        let names = entries.iter().filter_map(|entry| entry["review"]["request"]["name"].as_str());
+        Ok(names.map(str::to_owned).collect())
+    }
+}
+
+/// Whether the failure is the one that the fake is for: no call can be received where no request can be sent.
+fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
+    let PlannedFake { entry, .. } = fake;
+    let message = answer.message();
+    if !message.contains(&calling(&entry.name)) {
+        return false;
+    }
+    let is_out_of_reach =
+        entry.transport.connection == Connection::Refused || !entry.client_config.is_empty();
+    let is_reached = !NOT_REACHED.iter().any(|words| message.contains(words));
+    is_out_of_reach || (entry.transport != Transport::default() && is_reached)
+}
+
+/// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go and `webhook.ErrCallingWebhook`.
+fn calling(webhook: &str) -> String {
+    format!("failed calling webhook {webhook:?}")
+}
+
+fn shortened(answer: &Answer) -> String {
+    if answer.code.is_success() { "not called yet".to_owned() } else { answer.message() }
+}

@@ -1,0 +1,75 @@
+//! Files of fakes: their text, which goes into the cluster, and what it means, which says what else goes there.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use certs::Name;
+use fake_webhooks::{FakesFile, Plan, RemoteAccess};
+
+use crate::Failure;
+
+/// Files of fakes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FileArguments {
+    /// A file of fakes; `-` reads standard input. May be given several times
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+/// A file of fakes as it is written, and as it is understood.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceFile {
+    /// What is written in it.
+    pub(crate) text: String,
+    /// What that means.
+    parsed: FakesFile,
+}
+
+/// Files of fakes, and where in a pod their webhooks are.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The files.
+    pub(crate) files: Vec<SourceFile>,
+    /// Which port serves which webhook.
+    pub(crate) plan: Plan,
+}
+
+impl FileArguments {
+    /// Reads the files, and places their webhooks at `listen`, where they are called by the name `host`.
+    ///
+    /// # Errors
+    /// A file cannot be read or understood, or the files contradict each other.
+    pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
+        let host: Name = host.parse().map_err(Failure::usage)?;
+        let files = self.files.iter().map(SourceFile::read).collect::<Result<Vec<_>, _>>()?;
+        let placed: Vec<FakesFile> = files
+            .iter()
+            .map(|file| FakesFile {
+                listen,
+                host: Some(host.clone()),
+                remote_access: RemoteAccess::Allowed,
+                ..file.parsed.clone()
+            })
+            .collect();
+        let plan = Plan::new(&placed).map_err(Failure::usage)?;
+        Ok(Source { files, plan })
+    }
+}
+
+impl SourceFile {
+    fn read(path: &PathBuf) -> Result<Self, Failure> {
+        let is_stdin = path.as_os_str() == "-";
+        let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+        let read = || {
+            if !is_stdin {
+                return std::fs::read_to_string(path);
+            }
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).map(|_| text)
+        };
+        let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let parsed = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
+        Ok(Self { text, parsed })
+    }
+}

@@ -1,0 +1,244 @@
+//! Fakes in a real cluster: put there, called by its API server, and taken out without a trace.
+//!
+//! Runs on the cluster of the kubeconfig that `ADMIT_TEST_CLUSTER` names, where the image of the fakes must be on every
+//! node; needs kubectl. Without the variable it is skipped and says so: no other cluster is touched.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on must stop; it says why it skips, and how long a real cluster takes"
+)]
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// A cluster, and a namespace and file of fakes that only one test uses.
+struct Cluster {
+    kubeconfig: PathBuf,
+    namespace: &'static str,
+    folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    /// None, and a reason is printed, if there is no cluster for tests.
+    fn of_tests(namespace: &'static str) -> Option<Self> {
+        let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
+            println!("skipped: ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        Some(Self { kubeconfig: kubeconfig.into(), namespace, folder })
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        let output = command.args(arguments).env("KUBECONFIG", &self.kubeconfig).output().unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+
+    fn admit(&self, arguments: &[&str]) -> Output {
+        let started = Instant::now();
+        let mut all = vec!["fakes"];
+        all.extend(arguments);
+        all.extend(["--namespace", self.namespace]);
+        let output = self.command(env!("CARGO_BIN_EXE_admit"), &all);
+        println!("{:.1} s: admit fakes {}", started.elapsed().as_secs_f64(), arguments.join(" "));
+        output
+    }
+
+    /// `admit fakes deploy` of a file that holds `fakes`.
+    fn deploy(&self, fakes: &str, arguments: &[&str]) -> Output {
+        let file = self.folder.path().join("fakes.yaml");
+        fs::write(&file, fakes).unwrap();
+        let mut all = vec!["deploy", "-f", file.to_str().unwrap()];
+        all.extend(arguments);
+        self.admit(&all)
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Output {
+        self.command("kubectl", arguments)
+    }
+
+    fn get(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["get", "-o", "json"];
+        all.extend(arguments);
+        let output = self.kubectl(&all);
+        assert!(output.status.success(), "kubectl {}", all.join(" "));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Every object of the deployment in any namespace and in none, whatever its kind.
+    fn left(&self) -> String {
+        let kinds = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
+        let kinds = String::from_utf8(kinds.stdout).unwrap();
+        let kinds: Vec<_> = kinds.lines().filter(|kind| !kind.starts_with("componentstatuses")).collect();
+        assert!(kinds.len() > 30, "{kinds:?}");
+        let labels = format!("app.kubernetes.io/instance={}", self.namespace);
+        let all = ["get", &kinds.join(","), "--all-namespaces", "-l", &labels, "-o", "name"];
+        let found = self.kubectl(&all);
+        assert!(found.status.success());
+        String::from_utf8(found.stdout).unwrap()
+    }
+
+    /// Takes the fakes out, and looks for what may be left of them.
+    fn delete(&self) -> String {
+        let deleted = self.admit(&["delete"]);
+        assert!(deleted.status.success());
+        assert_eq!(self.left(), "");
+        String::from_utf8(deleted.stderr).unwrap()
+    }
+}
+
+/// Also after a failure: the next run begins with a clean cluster.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let target = format!("{}-target", self.namespace);
+            self.command(env!("CARGO_BIN_EXE_admit"), &["fakes", "delete", "-n", self.namespace]);
+            self.kubectl(&["delete", "namespace", "--ignore-not-found", self.namespace, &target]);
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A configuration's name is the cluster's, and every fake sees only the namespace of its test.
+fn fakes(name: &str, webhooks: &[&str]) -> String {
+    let selector =
+        format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}-target}}}}");
+    let webhooks: String = webhooks.iter().map(|fields| format!("- {{{fields}, {selector}}}\n")).collect();
+    format!("version: 1\nname: {name}\nwebhooks:\n{webhooks}")
+}
+
+#[test]
+fn webhooks_in_pods_are_called_through_the_api_server_and_leave_nothing() {
+    const NAME: &str = "admit-test-calls";
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    let target = format!("{NAME}-target");
+    let labels = "name: labels, type: mutating, behaviour: always-mutate";
+    let no = "name: no, type: validating, behaviour: {deny: {message: not today}}, \
+              objectSelector: {matchLabels: {refuse: me}}";
+    let slow = "name: slow, type: validating, behaviour: {timeout: {hang: 20s}}, timeoutSeconds: 1, failurePolicy: Ignore";
+    let stale =
+        "name: stale, type: validating, behaviour: allow, certificate: expired, failurePolicy: Ignore";
+
+    let closed =
+        "name: closed, type: validating, behaviour: allow, connection: refused, failurePolicy: Ignore";
+
+    let deployed = cluster.deploy(&fakes(NAME, &[labels, no, slow, stale, closed]), &[]);
+    assert!(deployed.status.success());
+    assert!(
+        text(&deployed.stderr).contains("every webhook answers through the API server: labels.fakes.local, ")
+    );
+    assert_eq!(
+        cluster.admit(&["journal"]).stdout,
+        b"",
+        "the calls that prove that they answer are forgotten"
+    );
+
+    assert!(cluster.kubectl(&["create", "namespace", &target]).status.success());
+    assert!(cluster.kubectl(&["create", "configmap", "one", "-n", &target]).status.success());
+    let one = cluster.get(&["configmap", "one", "-n", &target]);
+    assert_eq!(one["metadata"]["labels"]["always-mutate"], "yes");
+    let two = cluster.folder.path().join("two.yaml");
+    fs::write(&two, "{apiVersion: v1, kind: ConfigMap, metadata: {name: two, labels: {refuse: me}}}")
+        .unwrap();
+    let refused = cluster.kubectl(&["create", "-n", &target, "-f", two.to_str().unwrap()]);
+    assert!(
+        text(&refused.stderr).contains("admission webhook \"no.fakes.local\" denied the request: not today")
+    );
+
+    let journal = text(&cluster.admit(&["journal", "--wait", "5"]).stdout);
+    let told = |line: &str| journal.lines().any(|told| told.contains(&line.replace("TARGET", &target)));
+    assert!(
+        told("labels.fakes.local CREATE ConfigMap TARGET/one: allowed, patched with 2 operations"),
+        "{journal}"
+    );
+    assert!(told("slow.fakes.local CREATE ConfigMap TARGET/one: the caller gave up"), "{journal}");
+    assert!(told("no.fakes.local CREATE ConfigMap TARGET/two: denied: "), "{journal}");
+    assert!(!journal.contains("stale.fakes.local"), "nobody trusts it enough to call it: {journal}");
+    let of_one: Value =
+        serde_json::from_slice(&cluster.admit(&["journal", "no", "-o", "json"]).stdout).unwrap();
+    assert_eq!(of_one["entries"].as_array().unwrap().len(), 1);
+
+    let secret = |key: &str| cluster.get(&["secret", "admit-fakes", "-n", NAME])["data"][key].clone();
+    let (authority, token) = (secret("ca.crt"), secret("token"));
+    let allowing = "name: yes, type: validating, behaviour: allow";
+    assert!(cluster.deploy(&fakes(NAME, &[allowing]), &[]).status.success());
+    assert_eq!((secret("ca.crt"), secret("token")), (authority, token), "they are kept");
+    assert!(cluster.kubectl(&["create", "-n", &target, "-f", two.to_str().unwrap()]).status.success());
+    let journal = text(&cluster.admit(&["journal", "--wait", "1"]).stdout);
+    assert!(
+        journal.contains(&format!("yes.fakes.local CREATE ConfigMap {target}/two: allowed")),
+        "{journal}"
+    );
+
+    let told = cluster.delete();
+    let (configuration, namespace) = (told.find("deleted Validating"), told.find("deleted Namespace"));
+    assert!(configuration.is_some() && configuration < namespace, "{told}");
+    assert!(cluster.delete().contains("nothing to delete"));
+    assert!(cluster.kubectl(&["delete", "namespace", &target]).status.success());
+}
+
+#[test]
+fn a_pod_that_does_not_come_up_is_explained_and_puts_no_webhook_in_the_way() {
+    const NAME: &str = "admit-test-fails";
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    let file = fakes(NAME, &["name: yes, type: validating, behaviour: allow"]);
+    let failed = cluster.deploy(&file, &["--image", "127.0.0.1:1/none:1"]);
+    let told = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(3), "{told}");
+    for part in ["ErrImagePull", "Event of admit-fakes-", "kind load docker-image 127.0.0.1:1/none:1"] {
+        assert!(told.contains(part), "`{part}` is not in: {told}");
+    }
+    let left = cluster.left();
+    assert!(left.contains("deployment.apps/admit-fakes") && !left.contains("webhookconfiguration"), "{left}");
+    cluster.delete();
+}
+
+#[test]
+fn the_readme_leads_to_a_webhook_that_never_answers() {
+    const NAME: &str = "admit-test-readme";
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/timeout.yaml");
+    assert!(cluster.admit(&["deploy", "-f", example]).status.success());
+    let refused = cluster.kubectl(&["create", "configmap", "one", "-n", "default"]);
+    let told = text(&refused.stderr);
+    assert!(
+        told.contains("failed calling webhook \"never.fakes.local\": failed to call webhook: Post"),
+        "{told}"
+    );
+    assert!(told.contains("context deadline exceeded"), "{told}");
+    cluster.delete();
+}
+
+#[test]
+fn what_somebody_else_made_stays() {
+    const NAME: &str = "admit-test-theirs";
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    assert!(cluster.kubectl(&["create", "namespace", NAME]).status.success());
+    assert!(cluster.kubectl(&["create", "configmap", "theirs", "-n", NAME]).status.success());
+    let file = fakes(NAME, &["name: yes, type: validating, behaviour: allow"]);
+    let deployed = cluster.deploy(&file, &[]);
+    assert!(text(&deployed.stderr).contains("Namespace admit-test-theirs is there and stays as it is"));
+    assert!(deployed.status.success());
+
+    let other = Cluster::of_tests("admit-test-other").unwrap();
+    let refused = other.deploy(&file, &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("belongs to somebody else: give the file another `name`"));
+    assert_eq!(other.left(), "");
+
+    cluster.delete();
+    let configmap = cluster.get(&["configmap", "theirs", "-n", NAME]);
+    assert_eq!(configmap["metadata"]["name"], "theirs");
+    assert!(cluster.kubectl(&["delete", "namespace", NAME]).status.success());
+}

@@ -1,0 +1,109 @@
+//! The image of the fakes under Docker, called over TLS at a published port.
+//!
+//! `cargo test --features containers --test containers`, after `just image`. Skipped, and says so, where no Docker daemon
+//! answers or the image is not built.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on must stop, and it says why it skips"
+)]
+
+use std::process::Command;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use testcontainers::core::{ContainerPort, Mount, WaitFor};
+use testcontainers::runners::AsyncRunner as _;
+use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
+
+const NAME: &str = "admit-fakes";
+const TAG: &str = env!("CARGO_PKG_VERSION");
+const MOST_BYTES: u64 = 15_000_000;
+
+const FAKES: &str = "\
+version: 1
+webhooks:
+- {name: labels, type: mutating, behaviour: always-mutate}
+- {name: no, type: validating, behaviour: {deny: {message: not today}}}
+- {name: stale, type: validating, behaviour: allow, certificate: expired}
+";
+
+/// The size of the image; none, and a reason is printed, if there is nothing to test.
+fn image_bytes() -> Option<u64> {
+    let image = format!("{NAME}:{TAG}");
+    let inspect = ["image", "inspect", "--format", "{{.Size}}", &image];
+    match Command::new("docker").args(inspect).output() {
+        Err(error) => println!("skipped: docker cannot be run: {error}"),
+        Ok(output) if output.status.success() => {
+            return Some(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap());
+        }
+        Ok(output) => {
+            println!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
+            println!("  `just image` builds it where a Docker daemon runs");
+        }
+    }
+    None
+}
+
+/// With no more rights than `admit fakes deploy` gives it.
+async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
+    GenericImage::new(NAME, TAG)
+        .with_exposed_port(ContainerPort::Tcp(8443))
+        .with_exposed_port(ContainerPort::Tcp(8444))
+        .with_wait_for(WaitFor::message_on_stderr("listening on 0.0.0.0:8444"))
+        .with_mount(Mount::bind_mount(fakes.display().to_string(), "/fakes.yaml"))
+        .with_cmd(["-f", "/fakes.yaml", "--listen=0.0.0.0:8443", "--host=localhost", "--allow-remote"])
+        .with_readonly_rootfs(true)
+        .with_cap_drop("ALL")
+        .start()
+        .await
+        .unwrap()
+}
+
+/// The webhooks of the configurations that the container printed.
+async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
+    let text = String::from_utf8(container.stdout_to_vec().await.unwrap()).unwrap();
+    let configurations: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    configurations.iter().flat_map(|object| object["webhooks"].as_array().unwrap()).cloned().collect()
+}
+
+/// What a webhook answers, by the port that Docker published for it.
+async fn call(container: &ContainerAsync<GenericImage>, webhook: &Value) -> reqwest::Result<Value> {
+    let config = &webhook["clientConfig"];
+    let bundle = STANDARD.decode(config["caBundle"].as_str().unwrap()).unwrap();
+    let authority = reqwest::Certificate::from_pem(&bundle).unwrap();
+    let client = reqwest::Client::builder().tls_certs_only([authority]).no_proxy().build().unwrap();
+    let url = url::Url::parse(config["url"].as_str().unwrap()).unwrap();
+    let port = ContainerPort::Tcp(url.port().unwrap());
+    let published = container.get_host_port_ipv4(port).await.unwrap();
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "7", "operation": "CREATE", "kind": {"kind": "ConfigMap"}, "object": {"metadata": {}}},
+    });
+    let address = format!("https://localhost:{published}{}", url.path());
+    let body = client.post(address).body(review.to_string()).send().await?.bytes().await?;
+    Ok(serde_json::from_slice(&body).unwrap())
+}
+
+#[tokio::test]
+async fn the_image_serves_the_fakes_of_a_file() {
+    let Some(bytes) = image_bytes() else { return };
+    assert!(bytes < MOST_BYTES, "the image has {bytes} bytes");
+    // The result only says whether another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fakes.yaml");
+    std::fs::write(&file, FAKES).unwrap();
+    let container = start(&file).await;
+    let webhooks = webhooks(&container).await;
+    let [labels, no, stale] = webhooks.as_slice() else { panic!("{webhooks:?}") };
+    assert_eq!(call(&container, labels).await.unwrap()["response"]["patchType"], "JSONPatch");
+    let denied = call(&container, no).await.unwrap();
+    assert_eq!(denied["response"]["status"]["message"], "not today");
+    assert!(call(&container, stale).await.unwrap_err().is_connect());
+    container.stop().await.unwrap();
+    println!("the image has {bytes} bytes and serves {} webhooks", webhooks.len());
+}
