@@ -1,3 +1,5 @@
+//! A chain of fakes that answer in memory.
+
 use super::*;
 use crate::event::{CallResult, Mismatch};
 

@@ -1,3 +1,5 @@
+//! The request that the arguments describe, as a table.
+
 use clap::Parser as _;
 use harness::chain::Chain;
 use serde_json::json;
