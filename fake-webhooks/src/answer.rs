@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::bytes_of::{Script, script};
 use crate::misanswer::misanswer;
 use crate::raw::raw;
 use crate::{Behaviour, Hang, Timeout, mutation};
@@ -25,6 +26,13 @@ pub enum Answer {
     },
     /// An HTTP response.
     Reply(Reply),
+    /// Bytes instead of one.
+    Bytes {
+        /// How long nothing is sent before.
+        after: Duration,
+        /// What is sent.
+        script: Script,
+    },
 }
 
 /// An HTTP response.
@@ -51,6 +59,7 @@ pub fn answer(behaviour: &Behaviour, nth: u64, review: &Value) -> Answer {
         Behaviour::Timeout(timeout) => hang(timeout, nth, review),
         Behaviour::BadResponse(bad) => misanswer(*bad, review),
         Behaviour::Raw(response) => Answer::Reply(raw(response, review)),
+        Behaviour::Bytes(bytes) => Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) },
         Behaviour::When(when) if mutation::holds(&when.condition, object(review)) => {
             answer(&when.then, nth, review)
         }
@@ -137,6 +146,7 @@ fn hang(timeout: &Timeout, nth: u64, review: &Value) -> Answer {
     match answer(&timeout.then, nth, review) {
         Answer::Never => Answer::Never,
         Answer::Closed { after } => Answer::Closed { after: after.saturating_add(time) },
+        Answer::Bytes { after, script } => Answer::Bytes { after: after.saturating_add(time), script },
         Answer::Reply(reply) => {
             let summary = format!("{} after {time:?}", reply.summary);
             Answer::Reply(Reply { after: reply.after.saturating_add(time), summary, ..reply })
@@ -161,6 +171,10 @@ fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value)
         }
         Behaviour::Patch(patch) => {
             summary = mutate(&mut response, &patch.operations);
+            if patch.padding > 0 {
+                let text = Value::from(patch.operations.as_slice()).to_string() + &" ".repeat(patch.padding);
+                response["patch"] = json!(STANDARD.encode(text));
+            }
             remark(&mut response, &patch.warnings, &patch.audit_annotations);
         }
         Behaviour::AlwaysMutate(parameters) => {
@@ -179,6 +193,7 @@ fn review_answer(behaviour: &Behaviour, question: &Question<'_>, review: &Value)
         | Behaviour::Timeout(_)
         | Behaviour::BadResponse(_)
         | Behaviour::Raw(_)
+        | Behaviour::Bytes(_)
         | Behaviour::Sequence(_) => {
             unreachable!("answer() does not ask for a review here")
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::bytes_of::RawBytes;
 use crate::catalogue::Fault;
 use crate::parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sequence, Sidecar, Timeout,
@@ -42,6 +43,8 @@ pub enum Behaviour {
     BadResponse(BadResponse),
     /// `raw`: answers with exactly this HTTP response.
     Raw(Raw),
+    /// `bytes`: writes exactly these bytes instead of an HTTP response.
+    Bytes(RawBytes),
     /// `sequence`: one behaviour after another, call by call; the last one repeats.
     Sequence(Sequence),
 }
@@ -50,6 +53,27 @@ pub enum Behaviour {
 impl Default for Behaviour {
     fn default() -> Self {
         Self::Allow(Allow::default())
+    }
+}
+
+impl Behaviour {
+    /// Whether it may write bytes that are no HTTP response, which HTTP/2 has no place for.
+    pub(crate) fn writes_bytes(&self) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::When(when) => when.then.writes_bytes() || when.otherwise.writes_bytes(),
+            Self::Timeout(timeout) => timeout.then.writes_bytes(),
+            Self::Sequence(sequence) => sequence.all().any(Self::writes_bytes),
+            Self::Allow(_)
+            | Self::Deny(_)
+            | Self::Patch(_)
+            | Self::AlwaysMutate(_)
+            | Self::NonIdempotent(_)
+            | Self::Sidecar(_)
+            | Self::ContainerEnv(_)
+            | Self::BadResponse(_)
+            | Self::Raw(_) => false,
+        }
     }
 }
 
@@ -65,6 +89,7 @@ const NAMES: &[&str] = &[
     "timeout",
     "bad-response",
     "raw",
+    "bytes",
     "sequence",
     "fault",
 ];
@@ -92,6 +117,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "container-env" => Behaviour::ContainerEnv(ContainerEnv::default()),
                     "timeout" => Behaviour::Timeout(Timeout::default()),
                     "raw" => return Err(E::custom("`raw` needs `json` or `text`")),
+                    "bytes" => return Err(E::custom("`bytes` needs `text`")),
                     "patch" => return Err(E::custom("`patch` needs `operations`")),
                     "when" => return Err(E::custom("`when` needs `if` and `then`")),
                     "bad-response" => {
@@ -123,6 +149,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "timeout" => Behaviour::Timeout(map.next_value()?),
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
                     "raw" => Behaviour::Raw(map.next_value()?),
+                    "bytes" => Behaviour::Bytes(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
                     "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),

@@ -9,10 +9,12 @@
 mod admin;
 mod answer;
 mod behaviour;
+mod bytes_of;
 mod catalogue;
 mod certificate;
 mod command;
 mod configurations;
+mod connection;
 mod door;
 mod endpoint;
 mod fakes_file;
@@ -37,6 +39,7 @@ mod transport;
 pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Answer, Reply, answer};
 pub use behaviour::Behaviour;
+pub use bytes_of::{End, RawBytes, Script};
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use command::{Arguments, CommandError};
@@ -49,8 +52,8 @@ pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Patch, Raw, Repeat, Sequence,
-    Sidecar, StatusCode, Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, Condition, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat,
+    Sequence, Sidecar, StatusCode, Timeout, When,
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use refusing_port::RefusingPort;

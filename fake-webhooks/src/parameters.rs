@@ -46,6 +46,9 @@ pub struct Deny {
 pub struct Patch {
     /// The JSON Patch operations. They are sent as they are, also when they make no sense.
     pub operations: Vec<Value>,
+    /// How many blanks stand behind the operations.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub padding: usize,
     /// `response.warnings`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -206,7 +209,8 @@ pub enum BadResponse {
     Status(StatusCode),
 }
 
-/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review.
+/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review, `{host}` in its
+/// headers for the host that the request was sent to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Raw {
@@ -220,9 +224,38 @@ pub struct Raw {
     /// The body as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json: Option<Value>,
-    /// The body as text, instead of `json`.
+    /// The body as text, instead of `json`. `{review}` stands for a review that allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// How many blanks stand before the body.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub padding: usize,
+    /// How the body is sent.
+    #[serde(skip_serializing_if = "Encoding::is_identity")]
+    pub encoding: Encoding,
+}
+
+/// How a body is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// `identity`: as it is.
+    #[default]
+    Identity,
+    /// `gzip`: compressed, and the header `Content-Encoding` says so.
+    Gzip,
+}
+
+impl Encoding {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_identity(&self) -> bool {
+        *self == Self::Identity
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_nothing(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A final HTTP status: 200 to 999.
@@ -266,6 +299,11 @@ impl Sequence {
     /// What is done on the `nth` call (counted from 0).
     pub fn behaviour(&self, nth: u64) -> &Behaviour {
         usize::try_from(nth).ok().and_then(|nth| self.before.get(nth)).unwrap_or(&self.last)
+    }
+
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
+        self.before.iter().chain([&*self.last])
     }
 
     /// The call number as the behaviour that is chosen on the `nth` call sees it.

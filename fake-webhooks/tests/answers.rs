@@ -23,7 +23,7 @@ fn review(object: &Value) -> Value {
 fn reply(yaml: &str, nth: u64, review: &Value) -> Reply {
     match answer(&behaviour(yaml), nth, review) {
         Answer::Reply(reply) => reply,
-        other @ (Answer::Never | Answer::Closed { .. }) => panic!("{other:?}"),
+        other @ (Answer::Never | Answer::Closed { .. } | Answer::Bytes { .. }) => panic!("{other:?}"),
     }
 }
 

@@ -63,6 +63,11 @@ impl Group {
         }
     }
 
+    /// What goes into the caBundle of its callers; none if nobody can call.
+    pub(super) fn ca_bundle(&self) -> Option<&str> {
+        self.door.ca_bundle()
+    }
+
     /// The fake that is served under a path.
     pub(super) fn at(&self, path: &str) -> Option<Arc<Endpoint>> {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
