@@ -41,3 +41,7 @@ record GLOB="*":
 # Which statements of tests/behaviours.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage
+
+# What a fake bears: reviews a second on one core, memory, connections that hang.
+load COUNT="1000000":
+    cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}
