@@ -152,9 +152,22 @@ impl Server {
     /// A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
     async fn shake_hands(self, stream: TcpStream) {
         let acceptor = TlsAcceptor::from(self.tls.next());
-        let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await else {
-            self.metrics.handshake_failed();
-            return;
+        let shaken = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream).into_fallible()).await;
+        let stream = match shaken {
+            Ok(Ok(stream)) => stream,
+            Ok(Err((_, mut stream))) => {
+                self.metrics.handshake_failed();
+                // What was not read would turn the end into a reset, which may overtake the alert that says why.
+                let _: io::Result<()> = stream.shutdown().await;
+                let mut rest = [0; 1024];
+                let drained = async { while stream.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {} };
+                let _ = tokio::time::timeout(LAST_CALLS, drained).await;
+                return;
+            }
+            Err(_) => {
+                self.metrics.handshake_failed();
+                return;
+            }
         };
         match stream.get_ref().1.alpn_protocol() {
             Some(b"h2") => self.http.http2(stream).await,

@@ -41,7 +41,7 @@ pub struct Deny {
 }
 
 /// Parameters of `patch`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
     /// The JSON Patch operations. They are sent as they are, also when they make no sense.

@@ -27,7 +27,7 @@ pub struct PlannedListener {
     pub remote_access: RemoteAccess,
     /// Under which name or address its callers reach it.
     pub host: Name,
-    /// What is decided before a request is read.
+    /// What a connection meets before a request is read.
     pub transport: Transport,
 }
 
@@ -63,7 +63,7 @@ pub enum PlanError {
     /// A running fake is steered by its name.
     #[error("two files have a webhook named `{0}`: give one of them another `name`")]
     SameWebhook(String),
-    /// There are more transports than ports.
+    /// There are more listeners than ports.
     #[error("there is no port after 65535 for a further certificate or connection")]
     NoPort,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::event::{CallResult, Called, Event, Phase, Record};
+use crate::event::{CallResult, Called, Phase, Record};
 use crate::names;
 
 /// The annotations that an audit event of level Request carries. Of several values for one key the first stays.
@@ -13,7 +13,7 @@ use crate::names;
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go.
 pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
-    for called in calls(record) {
+    for called in record.calls() {
         for (key, value) in of_call(called) {
             if is_qualified_name(&key) {
                 annotations.entry(key).or_insert(value);
@@ -30,7 +30,7 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
     if total <= Duration::from_millis(500) {
         return BTreeMap::new();
     }
-    let of = |phase| calls(record).filter(move |called| called.phase == phase).map(|called| called.took);
+    let of = |phase| record.calls().filter(move |called| called.phase == phase).map(|called| called.took);
     let mutating: Duration = of(Phase::Mutating).sum();
     let validating = of(Phase::Validating).max().unwrap_or_default();
     [("mutating-webhook", mutating), ("total", total), ("validating-webhook", validating)]
@@ -38,16 +38,6 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .filter(|(_, duration)| !duration.is_zero())
         .map(|(what, duration)| (format!("apiserver.latency.k8s.io/{what}"), go_duration(duration)))
         .collect()
-}
-
-fn calls(record: &Record) -> impl Iterator<Item = &Called> {
-    record.events.iter().filter_map(|event| match event {
-        Event::Called(called) => Some(called.as_ref()),
-        Event::Skipped { .. }
-        | Event::PluginChanged { .. }
-        | Event::PluginRefused { .. }
-        | Event::MatchFailed { .. } => None,
-    })
 }
 
 fn of_call(called: &Called) -> Vec<(String, String)> {
@@ -156,7 +146,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::{CallFailure, Round};
+    use crate::event::{CallFailure, Event, Round};
     use crate::testing::called;
 
     #[track_caller]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::caller::Reply;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::status::Status;
 
@@ -19,6 +20,19 @@ pub struct Record {
     pub events: Vec<Event>,
     /// What ran, oldest first: what metrics time beside the calls.
     pub passes: Vec<Pass>,
+}
+
+impl Record {
+    /// The calls of webhooks, in the order in which they ended.
+    pub fn calls(&self) -> impl Iterator<Item = &Called> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Called(called) => Some(called.as_ref()),
+            Event::Skipped { .. }
+            | Event::PluginChanged { .. }
+            | Event::PluginRefused { .. }
+            | Event::MatchFailed { .. } => None,
+        })
+    }
 }
 
 /// One run of an admission plugin, or of a whole phase.
@@ -155,6 +169,8 @@ pub struct Called {
     pub uid: String,
     /// The review as it was sent; empty if none was sent.
     pub review: Bytes,
+    /// What came back; none if no whole reply did.
+    pub reply: Option<Reply>,
     /// When the call began, from the beginning of the request.
     pub started: Duration,
     /// How long it took.

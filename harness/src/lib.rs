@@ -14,6 +14,7 @@
 pub mod attributes;
 pub mod audit;
 pub mod caller;
+pub mod chain;
 pub mod client;
 pub mod cluster_state;
 pub mod config;

@@ -53,6 +53,7 @@ pub(crate) fn called(name: &str, result: CallResult) -> Called {
         failure_policy: FailurePolicy::Fail,
         uid: "u".to_owned(),
         review: Bytes::new(),
+        reply: None,
         started: Duration::ZERO,
         took: Duration::from_millis(20),
         warnings: Vec::new(),

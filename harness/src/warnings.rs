@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Event, Record};
+use crate::event::Record;
 
 /// What all warnings of a response may hold together, in characters, before they are cut.
 const TOTAL: usize = 4096;
@@ -16,13 +16,7 @@ pub fn headers(record: &Record) -> Vec<String> {
 
 /// The texts of the webhooks' warnings, as they were returned.
 pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
-    record.events.iter().flat_map(|event| match event {
-        Event::Called(called) => called.warnings.as_slice(),
-        Event::Skipped { .. }
-        | Event::PluginChanged { .. }
-        | Event::PluginRefused { .. }
-        | Event::MatchFailed { .. } => &[],
-    })
+    record.calls().flat_map(|called| &called.warnings)
 }
 
 /// The values of the `Warning` headers for `texts`: each text once, control characters drop a text, and beyond 4096
@@ -59,6 +53,21 @@ pub fn encode<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
         }
     }
     headers
+}
+
+/// The text of a `Warning` header: that of `299 - "text"`, unescaped; none if it is no such header.
+pub fn decode(header: &str) -> Option<String> {
+    let quoted = header.split_once('"')?.1;
+    let mut text = String::new();
+    let mut characters = quoted.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' => return Some(text),
+            '\\' => text.extend(characters.next()),
+            other => text.push(other),
+        }
+    }
+    None
 }
 
 fn cut(text: &str) -> &str {
@@ -100,5 +109,15 @@ mod tests {
         assert_eq!(lengths(&[warning("a", 4000), warning("b", 97), warning("c", 300)]), [256, 97, 256]);
         let many: Vec<String> = (0..40).map(|number| format!("{number:>300}")).collect();
         assert_eq!(lengths(&many), [256; 16]);
+    }
+
+    #[test]
+    fn a_header_is_read_back() {
+        let check =
+            |header: &str, text: Option<&str>| assert_eq!(decode(header).as_deref(), text, "{header}");
+        check(r#"299 - "say \"please\"""#, Some(r#"say "please""#));
+        check(r#"299 - "a \\ b" "Sat, 21 Nov 2026""#, Some(r"a \ b"));
+        check("299 - nothing", None);
+        check(r#"299 - "open"#, None);
     }
 }

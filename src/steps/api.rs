@@ -157,40 +157,7 @@ pub(crate) async fn send_as(
         code: parts.status,
         body: serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
-        warnings: warnings.filter_map(warning_text).collect(),
+        warnings: warnings.filter_map(harness::warnings::decode).collect(),
         audit_id,
     })
-}
-
-/// The text of `299 - "text"`, unescaped.
-fn warning_text(header: &str) -> Option<String> {
-    let quoted = header.split_once('"')?.1;
-    let mut text = String::new();
-    let mut characters = quoted.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' => return Some(text),
-            '\\' => text.extend(characters.next()),
-            other => text.push(other),
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(header: &str, text: Option<&str>) {
-        assert_eq!(warning_text(header).as_deref(), text);
-    }
-
-    #[test]
-    fn the_text_of_a_warning_is_unquoted() {
-        check(r#"299 - "say \"please\"""#, Some(r#"say "please""#));
-        check(r#"299 - "a \\ b" "Sat, 21 Nov 2026""#, Some(r"a \ b"));
-        check("299 - nothing", None);
-        check(r#"299 - "open"#, None);
-    }
 }

@@ -10,7 +10,7 @@ use crate::metrics;
 use crate::names::Names;
 use crate::objects;
 use crate::server::{Server, ServerError, configurations};
-use crate::transport::{Answer, send};
+use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks};
 
 /// How a case is run.
@@ -56,8 +56,8 @@ impl From<fake_webhooks::StartError> for RunError {
     }
 }
 
-impl From<kube::Error> for RunError {
-    fn from(error: kube::Error) -> Self {
+impl From<SendError> for RunError {
+    fn from(error: SendError) -> Self {
         Self::Server(error.into())
     }
 }
@@ -139,7 +139,7 @@ async fn catch_up(
     names: &Names,
     request: &Request,
     answer: &Answer,
-) -> Result<(), kube::Error> {
+) -> Result<(), SendError> {
     let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (name, version) = (text("/metadata/name"), text("/metadata/resourceVersion"));
     if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {

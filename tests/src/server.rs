@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::case::Kind;
 use crate::names::Names;
-use crate::transport::{Message, send};
+use crate::transport::{Message, SendError, send};
 
 /// A server on which cases run.
 #[derive(Debug)]
@@ -49,6 +49,9 @@ pub enum ServerError {
     /// A request could not be sent.
     #[error("the server cannot be asked: {0}")]
     Unreachable(#[from] kube::Error),
+    /// A request has no answer.
+    #[error(transparent)]
+    NotSent(#[from] SendError),
     /// What the judge itself asked for was refused.
     #[error("{what}: {answer}")]
     Refused {

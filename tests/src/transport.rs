@@ -1,10 +1,16 @@
 //! One request to a server and its answer, with nothing of either hidden by a client library.
 
+use std::time::Duration;
+
 use http::{Method, Request, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 use uuid::Uuid;
+
+/// The longest that an answer may take: more than the 34 s after which kube-apiserver gives up.
+const LONGEST_ANSWER: Duration = Duration::from_secs(45);
 
 /// A request as it is sent.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +42,21 @@ pub struct Answer {
     pub audit_id: String,
 }
 
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The request cannot be sent at all.
+    #[error(transparent)]
+    Client(#[from] kube::Error),
+    /// The server keeps the connection open and says nothing.
+    #[error("no answer to {request} within {} s", LONGEST_ANSWER.as_secs())]
+    NoAnswer {
+        /// Method and path.
+        request: String,
+    },
+}
+
 impl Message {
     /// A request with a JSON body.
     pub fn new(method: Method, uri: impl Into<String>, body: Option<Value>) -> Self {
@@ -65,8 +86,16 @@ impl Answer {
 /// Sends a request and waits for the whole answer.
 ///
 /// # Errors
-/// The request cannot be sent at all. A connection that the server closes is an answer.
-pub async fn send(client: &kube::Client, message: Message) -> Result<Answer, kube::Error> {
+/// The request cannot be sent at all, or the server hangs. A connection that the server closes is an answer.
+pub async fn send(client: &kube::Client, message: Message) -> Result<Answer, SendError> {
+    let request = format!("{} {}", message.method, message.uri);
+    match timeout(LONGEST_ANSWER, exchange(client, message)).await {
+        Ok(answer) => Ok(answer?),
+        Err(_elapsed) => Err(SendError::NoAnswer { request }),
+    }
+}
+
+async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kube::Error> {
     let audit_id = Uuid::new_v4().to_string();
     let content_type =
         if message.content_type.is_empty() { "application/json" } else { message.content_type };

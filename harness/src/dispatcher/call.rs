@@ -36,6 +36,7 @@ impl<C: Caller> Dispatcher<C> {
             failure_policy: webhook.failure_policy,
             uid: String::new(),
             review: Bytes::new(),
+            reply: None,
             started: chain.started.elapsed(),
             took: Duration::ZERO,
             warnings: Vec::new(),
@@ -84,7 +85,7 @@ impl<C: Caller> Dispatcher<C> {
             return Err(failure::no_reply(CallError::Transport("context deadline exceeded".to_owned())));
         }
         let call = Call { client_config: &webhook.client_config, body: called.review.clone(), timeout };
-        let reply = self.caller.call(call).await.map_err(failure::no_reply)?;
-        response::read(&reply, version, &called.uid, called.phase)
+        let reply = called.reply.insert(self.caller.call(call).await.map_err(failure::no_reply)?);
+        response::read(reply, version, &called.uid, called.phase)
     }
 }

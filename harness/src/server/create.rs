@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{body, connect, custom_resources, metadata, options, strategy};
-use crate::attributes::{Attributes, GroupVersionKind, Operation};
+use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::{ClusterState as _, ConversionError};
 use crate::status::{Status, Unsupported};
 
@@ -132,7 +132,7 @@ fn store(
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }
-    let mut object = to_storage(request, object)?;
+    let mut object = state.to_storage(object, resource).map_err(conversion_failed)?;
     if resource.gvr.group == custom_resources::GROUP {
         custom_resources::establish(&mut object);
     }
@@ -142,15 +142,6 @@ fn store(
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).map_err(conversion_failed)?;
     Ok(Answer::Object(StatusCode::CREATED, answer))
-}
-
-/// An object in the version in which it is stored.
-pub(super) fn to_storage(request: &ObjectRequest<'_>, object: Value) -> Result<Value, Box<Status>> {
-    let kind = request.resources.storage_kind(&request.target.resource);
-    if GroupVersionKind::of(&object) == kind {
-        return Ok(object);
-    }
-    request.server.state.convert(&object, &kind).map_err(conversion_failed)
 }
 
 /// Where the object of the request's resource and namespace with this name is stored.

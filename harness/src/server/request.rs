@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
@@ -20,19 +19,16 @@ use super::answer::{Answer, refusal};
 use super::audit_log::{self, Answered, ObjectReference, Stage};
 use super::authentication::{Identity, Refused};
 use super::discovery::Resources;
+use super::in_process::Happened;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
+use super::time_limit::time_limit;
 use super::{Server, body, connect, create, delete, metadata, read, update};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::event::Record;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
-
-/// How long a request may take.
-///
-/// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
-const TIME_LIMIT: Duration = Duration::from_secs(34);
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -67,13 +63,13 @@ impl Query {
 #[derive(Debug)]
 pub(super) struct ObjectRequest<'a> {
     pub(super) server: &'a Server,
-    pub(super) resources: Arc<Resources>,
     pub(super) target: Target,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) user: UserInfo,
-    /// The body as it was read, for the audit log.
+    pub(super) keep: Keep,
+    /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
     /// What the server itself warns of.
     pub(super) warnings: Vec<String>,
@@ -81,10 +77,11 @@ pub(super) struct ObjectRequest<'a> {
 }
 
 impl ObjectRequest<'_> {
-    /// Keeps the body, as it was read, for the audit log, if there is one.
+    /// Keeps the body, as it was read, if somebody wants it.
     pub(super) fn note_decoded(&mut self, body: &Value) {
-        if self.server.options.audit.is_some() {
-            self.decoded = Some(body.clone());
+        match self.keep {
+            Keep::Body => self.decoded = Some(body.clone()),
+            Keep::Nothing => {}
         }
     }
 
@@ -104,6 +101,15 @@ impl ObjectRequest<'_> {
             user: self.user.clone(),
         }
     }
+}
+
+/// What of a request is kept for whoever is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keep {
+    /// The body, as it was read.
+    Body,
+    /// No more than the answer needs.
+    Nothing,
 }
 
 /// What a request came to, and what is told of it.
@@ -138,18 +144,29 @@ impl Outcome {
     }
 }
 
-/// Answers one request, and tells the audit log of it.
+/// Answers one request that came over a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
-    let received = Timestamp::now();
     let (parts, incoming) = request.into_parts();
+    // A connection on which a body is left unread cannot be used again, and few clients expect that.
+    let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
+    let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
+    respond(&server, parts, body, keep).await.0
+}
+
+/// Answers one request, and tells the audit log of it. `body` is none if it is too large.
+pub(super) async fn respond(
+    server: &Server,
+    parts: Parts,
+    body: Option<Bytes>,
+    keep: Keep,
+) -> (Response, Happened) {
+    let received = Timestamp::now();
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-    // A connection on which a body is left unread cannot be used again, and few clients expect that.
-    let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
     let outcome = match parts.extensions.get::<Refused>() {
         Some(refused) => Outcome::before_admission(refused.status.clone(), refused.user.as_ref()),
-        None => outcome(&server, &parts, query, body).await,
+        None => outcome(server, &parts, query, body, keep).await,
     };
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
@@ -208,11 +225,11 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
             annotations: outcome.authorized.then(|| audit::annotations(&outcome.record)),
         }));
     }
-    response
+    (response, Happened { record: outcome.record, body: outcome.decoded })
 }
 
 /// `body` is none if it is too large.
-async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Bytes>) -> Outcome {
+async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Bytes>, keep: Keep) -> Outcome {
     let started = Instant::now();
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
@@ -248,12 +265,12 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
     };
     let mut request = ObjectRequest {
         server,
-        resources,
         target,
         query,
         headers: parts.headers.clone(),
         body,
         user: user.unwrap_or_default(),
+        keep,
         decoded: None,
         warnings: Vec::new(),
         passage: Passage {
@@ -292,54 +309,6 @@ fn operation(verb: Verb) -> Option<Operation> {
         Verb::Delete | Verb::DeleteCollection => Some(Operation::Delete),
         Verb::Connect => Some(Operation::Connect),
     }
-}
-
-/// `?timeout=`, as far as it is shorter than the server's own limit.
-///
-/// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
-fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
-    let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
-    let Some(seconds) = duration(text) else {
-        return Err(Box::new(Status::bad_request(format!(
-            "invalid timeout specified in the request URL - time: invalid duration {}",
-            Value::from(text)
-        ))));
-    };
-    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(TIME_LIMIT);
-    Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
-}
-
-/// A duration such as `1m10s`, in seconds.
-///
-/// Source: Go's time, `ParseDuration`.
-fn duration(text: &str) -> Option<f64> {
-    let (sign, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1.0, rest),
-        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0.0);
-    }
-    let mut seconds = None;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(digits);
-        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let (unit, after) = after.split_at(unit_end);
-        let unit = match unit {
-            "ns" => 1e-9,
-            "us" | "µs" | "μs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        let number: f64 = number.parse().ok()?;
-        seconds = Some(seconds.unwrap_or(0.0) + number * unit);
-        rest = after;
-    }
-    seconds.map(|seconds| sign * seconds)
 }
 
 /// Whether the client takes what the server answers: JSON of the objects themselves.
@@ -434,23 +403,6 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<f64>) {
-        assert_eq!(duration(text), expected, "{text}");
-    }
-
-    #[test]
-    fn a_duration_is_read_as_go_reads_it() {
-        check("5s", Some(5.0));
-        check("1m10s", Some(70.0));
-        check("1.5h", Some(5400.0));
-        check("-5s", Some(-5.0));
-        check("0", Some(0.0));
-        for text in ["", "x", "5", "5x", "s", "5s5", ".s", "-", "--5s"] {
-            check(text, None);
-        }
-    }
-
-    #[track_caller]
     fn check_accepted(accept: &str, code: Option<i32>) {
         let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
         let found = check_accept(&headers).err().map(|status| i64::from(status.code));
@@ -472,15 +424,5 @@ mod tests {
         check_accepted("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", Some(501));
         check_accepted("application/yaml", Some(501));
         check_accepted("text/html", Some(406));
-    }
-
-    #[test]
-    fn a_timeout_shortens_the_servers_limit_and_never_lengthens_it() {
-        let limit = |text: &str| time_limit(&Query::parse(&format!("timeout={text}"))).unwrap();
-        assert_eq!(limit("5s"), Duration::from_secs(5));
-        for text in ["", "0", "0s", "-5s", "1m10s"] {
-            assert_eq!(limit(text), TIME_LIMIT, "{text}");
-        }
-        assert_eq!(time_limit(&Query::parse("timeout=x")).unwrap_err().code, 400);
     }
 }

@@ -41,6 +41,18 @@ impl State {
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
     }
 
+    /// An object of `resource` in the version in which it is stored.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when the versions differ and cannot be converted.
+    pub(super) fn to_storage(&self, object: Value, resource: &Resource) -> Result<Value, ConversionError> {
+        let kind = self.resources().storage_kind(resource);
+        if GroupVersionKind::of(&object) == kind {
+            return Ok(object);
+        }
+        self.convert(&object, &kind)
+    }
+
     /// A stored object in the version of `resource`.
     ///
     /// # Errors

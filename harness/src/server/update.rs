@@ -245,7 +245,7 @@ fn store(
         request.server.finish_namespace(&key);
         return Ok(shown(Arc::new(new)));
     }
-    let new = create::to_storage(request, new)?;
+    let new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
     match state.storage.replace(&key, Some(stored), new) {
         Ok(stored) => {
             request.server.has_changed(resource)?;

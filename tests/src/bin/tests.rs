@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tests::cases;
+use tests::catalogue::{self, Page};
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::record::record;
 use tests::server::Server;
+use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
 #[command(about)]
@@ -25,6 +27,8 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
+    /// Write a case for every fault of the catalogue, or the page that tells of their recordings
+    Faults(Faults),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
 }
@@ -46,6 +50,13 @@ struct Record {
 }
 
 #[derive(Debug, clap::Args)]
+struct Faults {
+    /// Write docs/faults.md, from the recordings of the cases
+    #[arg(long)]
+    page: bool,
+}
+
+#[derive(Debug, clap::Args)]
 struct Differential {
     /// From which all situations follow; a fresh one, which is printed, if there is none
     #[arg(long)]
@@ -57,7 +68,7 @@ struct Differential {
     #[arg(long, default_value_t = 0)]
     first: u64,
     /// Situations at a time
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 24)]
     jobs: usize,
     /// Where cases are written that show a difference
     #[arg(long)]
@@ -66,10 +77,18 @@ struct Differential {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let done = match Tools::parse().tool {
-        Tool::Record(arguments) => recorded(arguments).await,
-        Tool::Differential(arguments) => searched(arguments).await,
-        Tool::Coverage => coverage(),
+    let tool = async {
+        match Tools::parse().tool {
+            Tool::Record(arguments) => recorded(arguments).await,
+            Tool::Differential(arguments) => searched(arguments).await,
+            Tool::Faults(arguments) => faults(&arguments),
+            Tool::Coverage => coverage(),
+        }
+    };
+    // What a tool started ends with it, also when it is told to end.
+    let done = tokio::select! {
+        done = tool => done,
+        stopped = signalled() => stopped.map(|()| ExitCode::from(130)).map_err(Into::into),
     };
     match done {
         Ok(code) => code,
@@ -78,6 +97,30 @@ async fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// SIGINT or SIGTERM.
+async fn signalled() -> std::io::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn faults(arguments: &Faults) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if arguments.page {
+        let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+        Page::make(&today)?.write()?;
+        anstream::println!("{}", Page::path().display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    for case in catalogue::write_cases()? {
+        anstream::println!("{case}: written");
+    }
+    anstream::println!("record them with: just record '{}/*'", catalogue::CONCEPT);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -1,8 +1,11 @@
 //! One situation on both servers, and whether they did the same.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::difference::differences;
 use crate::recording::Recording;
@@ -16,6 +19,14 @@ pub(crate) struct Pair {
     actual: Result<Value, RunError>,
 }
 
+/// One comparison of both servers.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) judgement: Judgement,
+    /// What admit did.
+    actual: Value,
+}
+
 /// Whether both did the same.
 #[derive(Debug)]
 pub(crate) enum Judgement {
@@ -24,6 +35,10 @@ pub(crate) enum Judgement {
     /// The real server could not be asked.
     NotRun(String),
 }
+
+/// The longest that one situation may take on one server: its requests, which have bounds of their own, and all that
+/// stands around them.
+const LONGEST_RUN: Duration = Duration::from_secs(120);
 
 /// What both servers did.
 #[derive(Debug)]
@@ -34,39 +49,65 @@ pub(crate) struct Documents {
     pub(crate) signature: Vec<String>,
 }
 
-/// Runs the case that `text` is on both servers.
+/// Runs the case that `text` is on both servers. A server that hangs makes a [`RunError`].
 pub(crate) async fn run_both(text: String, server: Arc<Server>) -> Pair {
     let authority = Arc::clone(&server.authority);
     let copy = text.clone();
     // Tasks of their own, so that both cores work.
-    let expected = tokio::spawn(async move { run(&text, &server, Manner::default()).await });
-    let actual = tokio::spawn(async move { run_in_process(&copy, authority, Manner::default()).await });
+    let expected = bounded(async move { run(&text, &server, Manner::default()).await });
+    let actual = bounded(async move { run_in_process(&copy, authority, Manner::default()).await });
     let (expected, actual) = tokio::join!(expected, actual);
-    Pair {
-        expected: expected.unwrap_or_else(|error| panicked(&error)),
-        actual: actual.unwrap_or_else(|error| panicked(&error)),
+    Pair { expected, actual }
+}
+
+async fn bounded<T: Send + 'static>(
+    run: impl Future<Output = Result<T, RunError>> + Send + 'static,
+) -> Result<T, RunError> {
+    match tokio::spawn(timeout(LONGEST_RUN, run)).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(_elapsed)) => {
+            Err(RunError::Ended(format!("it was not done after {} s", LONGEST_RUN.as_secs())))
+        }
+        Err(panicked) => Err(RunError::Ended(panicked.to_string())),
     }
 }
 
-fn panicked<T>(error: &tokio::task::JoinError) -> Result<T, RunError> {
-    Err(RunError::Ended(error.to_string()))
+impl Look {
+    /// Whether both servers did the same.
+    pub(crate) fn agrees(&self) -> bool {
+        matches!(self.judgement, Judgement::Agrees)
+    }
+
+    /// Whether admit did the same in both looks.
+    pub(crate) fn does_the_same_here(&self, other: &Self) -> bool {
+        differences(&self.actual, &other.actual).is_empty()
+    }
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agrees => f.write_str("it agreed"),
+            Self::Differs(documents) => write!(f, "it differed at {}", documents.signature.join(", ")),
+            Self::NotRun(why) => write!(f, "it was not run: {why}"),
+        }
+    }
 }
 
 /// Compares, with what the real server's `exposition` of its metrics says.
-pub(crate) fn judged(pair: &Pair, exposition: &str) -> Judgement {
-    let expected = match &pair.expected {
-        Ok(seen) => seen.masked(exposition),
-        Err(error) => return Judgement::NotRun(error.to_string()),
-    };
-    let actual = match &pair.actual {
-        Ok(actual) => actual.clone(),
+pub(crate) fn judged(pair: Pair, exposition: &str) -> Look {
+    let actual = without_no_ops(match pair.actual {
+        Ok(actual) => actual,
         // What admit cannot even prepare is a difference: the real server could.
-        Err(error) => serde_json::json!({"requests": [], "metrics": {}, "not run": error.to_string()}),
+        Err(error) => json!({"requests": [], "metrics": {}, "not run": error.to_string()}),
+    });
+    let expected = match &pair.expected {
+        Ok(seen) => without_no_ops(seen.masked(exposition)),
+        Err(error) => return Look { judgement: Judgement::NotRun(error.to_string()), actual },
     };
-    let (expected, actual) = (without_no_ops(expected), without_no_ops(actual));
     let found = differences(&expected, &actual);
     if found.is_empty() {
-        return Judgement::Agrees;
+        return Look { judgement: Judgement::Agrees, actual };
     }
     let mut signature: Vec<String> = Vec::new();
     let (metrics, others): (Vec<_>, Vec<_>) = found.iter().partition(|it| it.path.starts_with("metrics"));
@@ -77,7 +118,8 @@ pub(crate) fn judged(pair: &Pair, exposition: &str) -> Judgement {
         }
     }
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
-    Judgement::Differs(Box::new(Documents { recording, actual, signature }))
+    let documents = Documents { recording, actual: actual.clone(), signature };
+    Look { judgement: Judgement::Differs(Box::new(documents)), actual }
 }
 
 /// A request whose object comes out as it was gets a new version upstream if `managedFields`, of which admit has none,

@@ -17,12 +17,13 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::known_differences::KnownDifferences;
 use crate::replay::{Verdict, compare};
 use crate::server::{Server, ServerError};
 use crate::yaml;
-use judgement::{Judgement, Pair, judged, run_both};
+use judgement::{Documents, Judgement, Look, Pair, judged, run_both};
 pub use situation::Situation;
 
 /// What to search, and how.
@@ -47,7 +48,8 @@ pub struct Found {
     pub passed: u64,
     /// Situations in which they did not, twice.
     pub failed: u64,
-    /// Situations in which they did not, but did when asked again: the real server does one thing or another.
+    /// Situations in which they did not, but did when asked again, while admit did the same both times: the real server
+    /// does one thing or another, such as a second round of admission when its cache was late. No failure of admit.
     pub wavering: u64,
     /// Situations that could not be run on the real server.
     pub not_run: u64,
@@ -69,8 +71,8 @@ pub enum SearchError {
     File(#[from] std::io::Error),
 }
 
-/// One look at the metrics serves this many situations.
-const BATCH: usize = 50;
+/// One look at the metrics serves this many situations, and so often progress is told.
+const BATCH: usize = 100;
 /// Of several situations that differ in one place, these are shrunk and shown.
 const SHOWN: u64 = 2;
 
@@ -86,99 +88,110 @@ impl Search {
     ) -> Result<Found, SearchError> {
         let server = Arc::new(Server::apiserver().await?);
         let excluded = known.left_out();
+        let started = Instant::now();
         let mut found = Found::default();
-        let mut running = futures::stream::iter(self.first..self.first + self.cases)
-            .map(|number| {
-                let (situation, server) = (Situation::new(self.seed, number, &excluded), Arc::clone(&server));
-                async move {
-                    let text = yaml::write(&situation.case);
-                    let pair = run_both(text, server).await;
-                    (number, situation, pair)
-                }
-            })
-            .buffer_unordered(self.jobs);
-        let mut pending = Vec::new();
-        loop {
-            let next = running.next().await;
-            let is_last = next.is_none();
-            pending.extend(next);
-            if pending.len() >= BATCH || (is_last && !pending.is_empty()) {
-                let exposition = server.metrics().await?;
-                for (number, situation, pair) in pending.drain(..) {
-                    for (feature, count) in &situation.left_out {
-                        *found.left_out.entry(feature.clone()).or_default() += count;
-                    }
-                    self.look_at(number, &situation.case, &pair, &exposition, &server, &mut found, tell)
-                        .await?;
-                }
-                let done = found.passed + found.failed + found.wavering + found.not_run;
-                tell(&format!("{done} of {} situations, {} differ", self.cases, found.failed));
+        let mut differing = Vec::new();
+        let numbers: Vec<u64> = (self.first..self.first + self.cases).collect();
+        for batch in numbers.chunks(BATCH) {
+            let situations: Vec<Situation> =
+                batch.iter().map(|number| Situation::new(self.seed, *number, &excluded)).collect();
+            for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {
+                *found.left_out.entry(feature.clone()).or_default() += count;
             }
-            if is_last {
-                return Ok(found);
+            let named = batch.iter().map(|number| format!("seed-{}-{number}", self.seed));
+            let suspects = self.suspects(named.zip(situations).collect(), &server).await?;
+            found.passed += (batch.len() - suspects.len()) as u64;
+            for (name, case, looks) in suspects {
+                if let Some(documents) = found.note(&name, looks, tell) {
+                    self.write(&name, &case)?;
+                    differing.push((name, case, documents));
+                }
+            }
+            let done = found.passed + found.failed + found.wavering + found.not_run;
+            let seconds = started.elapsed().as_secs();
+            tell(&format!("{done} of {} situations in {seconds} s, {} differ", self.cases, found.failed));
+        }
+        for (name, case, documents) in differing {
+            tell(&format!("{name}: looking for the smallest case"));
+            let (case, documents) = shrink::shrink(&case, documents, &server, self.jobs).await?;
+            let (path, text) = self.write(&name, &case)?;
+            if let Verdict::Differs(shown) = compare(&path, &text, &documents.recording, &documents.actual) {
+                tell(&format!("{name}:\n{shown}"));
             }
         }
+        Ok(found)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step of `run`, which has all of them")]
-    async fn look_at(
+    /// Runs situations; those that are not equal on both servers once more, since once may be chance.
+    async fn suspects(
         &self,
-        number: u64,
-        case: &Value,
-        pair: &Pair,
-        exposition: &str,
+        situations: Vec<(String, Situation)>,
         server: &Arc<Server>,
-        found: &mut Found,
-        tell: &(dyn Fn(&str) + Sync),
-    ) -> Result<(), SearchError> {
-        if matches!(judged(pair, exposition), Judgement::Agrees) {
-            found.passed += 1;
-            return Ok(());
+    ) -> Result<Vec<(String, Value, [Look; 2])>, ServerError> {
+        let all: Vec<&Value> = situations.iter().map(|(_, situation)| &situation.case).collect();
+        let looks = self.looks(&all, server).await?;
+        let unequal: Vec<_> = situations.into_iter().zip(looks).filter(|(_, look)| !look.agrees()).collect();
+        let cases: Vec<&Value> = unequal.iter().map(|((_, situation), _)| &situation.case).collect();
+        let again = self.looks(&cases, server).await?;
+        let suspects = unequal.into_iter().zip(again);
+        Ok(suspects.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
+    }
+
+    async fn looks(&self, cases: &[&Value], server: &Arc<Server>) -> Result<Vec<Look>, ServerError> {
+        let runs = cases.iter().map(|case| run_both(yaml::write(case), Arc::clone(server)));
+        let pairs: Vec<Pair> = futures::stream::iter(runs).buffered(self.jobs).collect().await;
+        if pairs.is_empty() {
+            return Ok(Vec::new());
         }
-        // Once may be chance: a server that was slow, or one that does one thing or another.
-        let again = run_both(yaml::write(case), Arc::clone(server)).await;
-        let name = format!("seed-{}-{number}", self.seed);
-        match judged(&again, &server.metrics().await?) {
-            Judgement::Agrees => {
-                found.wavering += 1;
-                if let Judgement::Differs(document) = judged(pair, exposition) {
-                    tell(&format!("{name}: differed once, not twice, at {}", document.signature.join(", ")));
-                }
-            }
-            Judgement::NotRun(why) => {
-                found.not_run += 1;
-                tell(&format!("{name}: not run: {why}"));
-            }
-            Judgement::Differs(difference) => {
-                found.failed += 1;
-                let place = difference.signature.first().cloned().unwrap_or_default();
-                let count = found.places.entry(place).or_default();
-                *count += 1;
-                if *count > SHOWN {
-                    return Ok(());
-                }
-                let (case, difference) = shrink::shrink(case, difference, server, self.jobs).await?;
-                let path = self.out.join(&name).join("case.yaml");
-                let text = format!(
-                    "# Found by `differential --seed {} --first {number} --cases 1`.\n{}",
-                    self.seed,
-                    yaml::write(&case)
-                );
-                std::fs::create_dir_all(self.out.join(&name))?;
-                std::fs::write(&path, &text)?;
-                let place = path.display().to_string();
-                if let Verdict::Differs(shown) =
-                    compare(&place, &text, &difference.recording, &difference.actual)
-                {
-                    tell(&format!("{name}:\n{shown}"));
-                }
-            }
-        }
-        Ok(())
+        let exposition = server.metrics().await?;
+        Ok(pairs.into_iter().map(|pair| judged(pair, &exposition)).collect())
+    }
+
+    /// Writes a case; its path and its text.
+    fn write(&self, name: &str, case: &Value) -> Result<(String, String), SearchError> {
+        let number = name.rsplit('-').next().unwrap_or_default();
+        let seed = self.seed;
+        let text = format!(
+            "# Found by `differential --seed {seed} --first {number} --cases 1`.\n{}",
+            yaml::write(case)
+        );
+        let path = self.out.join(name).join("case.yaml");
+        std::fs::create_dir_all(self.out.join(name))?;
+        std::fs::write(&path, &text)?;
+        Ok((path.display().to_string(), text))
     }
 }
 
 impl Found {
+    /// Counts what two looks at a situation came to. The documents, if the situation is one to be shown.
+    fn note(&mut self, name: &str, looks: [Look; 2], tell: &(dyn Fn(&str) + Sync)) -> Option<Box<Documents>> {
+        let [first, again] = looks;
+        let is_steady = first.does_the_same_here(&again);
+        let documents = match (first.judgement, again.judgement) {
+            (_, Judgement::Differs(documents)) => documents,
+            (Judgement::Differs(documents), Judgement::Agrees) if !is_steady => {
+                tell(&format!("{name}: admit itself does one thing or another"));
+                documents
+            }
+            (_, Judgement::NotRun(why)) => {
+                self.not_run += 1;
+                tell(&format!("{name}: not run: {why}"));
+                return None;
+            }
+            (first, Judgement::Agrees) => {
+                self.wavering += 1;
+                tell(&format!("{name}: wavers: {first}"));
+                return None;
+            }
+        };
+        self.failed += 1;
+        let place = documents.signature.first().cloned().unwrap_or_default();
+        tell(&format!("{name}: differs first at {place}"));
+        let count = self.places.entry(place).or_default();
+        *count += 1;
+        (*count <= SHOWN).then_some(documents)
+    }
+
     /// Whether every situation ran and both servers did the same.
     pub fn agrees(&self) -> bool {
         self.failed == 0 && self.not_run == 0

@@ -1,29 +1,41 @@
 //! From a situation in which the servers differ to a smaller one in which they differ in the same place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::judgement::{Documents, Judgement, judged, run_both};
 use crate::server::{Server, ServerError};
 use crate::yaml;
 
-/// The most rounds of tries.
-const ROUNDS: usize = 40;
+/// The longest search for one smallest case.
+const LONGEST_SEARCH: Duration = Duration::from_secs(90);
 
-/// The smallest case that a bounded number of tries finds, with what the servers do in it.
+/// One thing less.
+#[derive(Clone, Debug, PartialEq)]
+enum Edit {
+    /// Without the member or item at this place.
+    Without(String),
+    /// With something simpler at this place.
+    With(String, Value),
+}
+
+/// The smallest case that is found in bounded time, with what the servers do in it.
 pub(crate) async fn shrink(
     case: &Value,
-    difference: Box<Documents>,
+    documents: Box<Documents>,
     server: &Arc<Server>,
     jobs: usize,
 ) -> Result<(Value, Box<Documents>), ServerError> {
-    let (mut smallest, mut difference) = (case.clone(), difference);
-    let place = difference.signature.first().cloned().unwrap_or_default();
+    let (mut smallest, mut documents) = (case.clone(), documents);
+    let place = documents.signature.first().cloned().unwrap_or_default();
+    let started = Instant::now();
     let (mut next, mut has_shrunk) = (0, false);
-    for _ in 0..ROUNDS {
-        let candidates = candidates(&smallest);
-        let tried: Vec<Value> = candidates.iter().skip(next).take(jobs).cloned().collect();
+    while started.elapsed() < LONGEST_SEARCH {
+        let made = edits(&smallest).into_iter().filter_map(|edit| Some((edited(&smallest, &[&edit])?, edit)));
+        let (cases, tried): (Vec<Value>, Vec<Edit>) = made.skip(next).take(jobs).unzip();
         if tried.is_empty() {
             // What could not be left out at first may be without need now.
             if !has_shrunk {
@@ -32,49 +44,94 @@ pub(crate) async fn shrink(
             (next, has_shrunk) = (0, false);
             continue;
         }
-        let runs = tried.iter().map(|candidate| run_both(yaml::write(candidate), Arc::clone(server)));
-        let pairs = futures::future::join_all(runs).await;
-        let exposition = server.metrics().await?;
-        let persisting = pairs.iter().enumerate().find_map(|(index, pair)| match judged(pair, &exposition) {
-            Judgement::Differs(documents) if documents.signature.contains(&place) => Some((index, documents)),
-            Judgement::Differs(_) | Judgement::Agrees | Judgement::NotRun(_) => None,
-        });
-        match persisting {
-            Some((index, documents)) => {
-                smallest = tried.into_iter().nth(index).unwrap_or(smallest);
-                difference = documents;
-                next += index;
-                has_shrunk = true;
-            }
-            None => next += tried.len(),
+        let mut persisting = persisting(&cases, &place, server).await?;
+        let able: Vec<&Edit> = persisting.iter().map(|(index, _)| &tried[*index]).collect();
+        let Some(last) = persisting.pop() else {
+            next += tried.len();
+            continue;
+        };
+        has_shrunk = true;
+        let together: Vec<Value> = edited(&smallest, &able).into_iter().collect();
+        let (case, found) = match self::persisting(&together, &place, server).await?.pop() {
+            Some((_, found)) => (together.into_iter().next(), found),
+            None => (cases.into_iter().nth(last.0), last.1),
+        };
+        if let Some(case) = case {
+            (smallest, documents) = (case, found);
         }
+        // Edits of what is gone are gone with it: the next are found where these were.
+        next += tried.len() - able.len();
     }
-    Ok((smallest, difference))
+    Ok((smallest, documents))
 }
 
-/// The case with one thing less, the largest things first.
-fn candidates(case: &Value) -> Vec<Value> {
+/// Those of the cases, by their place, in which the servers still differ where they did.
+async fn persisting(
+    cases: &[Value],
+    place: &String,
+    server: &Arc<Server>,
+) -> Result<Vec<(usize, Box<Documents>)>, ServerError> {
+    let runs = cases.iter().map(|case| run_both(yaml::write(case), Arc::clone(server)));
+    let pairs = futures::future::join_all(runs).await;
+    let exposition = server.metrics().await?;
+    let looks = pairs.into_iter().map(|pair| judged(pair, &exposition).judgement).enumerate();
+    let persisting = looks.filter_map(|(index, judgement)| match judgement {
+        Judgement::Differs(documents) if documents.signature.contains(place) => Some((index, documents)),
+        Judgement::Differs(_) | Judgement::Agrees | Judgement::NotRun(_) => None,
+    });
+    Ok(persisting.collect())
+}
+
+/// What a case may be without, the largest things first.
+fn edits(case: &Value) -> Vec<Edit> {
     let mut places = Vec::new();
     for part in ["requests", "webhooks", "cluster"] {
         collect(&case[part], &format!("/{part}"), &mut places);
     }
     places.sort_by_key(|place| place.matches('/').count());
-    let mut candidates: Vec<Value> = places.iter().filter_map(|place| without(case, place)).collect();
+    places.retain(|place| !is_needed(case, place));
+    let mut edits: Vec<Edit> = places.into_iter().map(Edit::Without).collect();
     for (place, webhook) in case["webhooks"].as_array().into_iter().flatten().enumerate() {
+        let place = format!("/webhooks/{place}/behaviour");
         if webhook.get("behaviour").is_some_and(|behaviour| *behaviour != json!("allow")) {
-            let mut candidate = case.clone();
-            candidate["webhooks"][place]["behaviour"] = json!("allow");
-            candidates.insert(0, candidate);
+            edits.insert(0, Edit::With(place.clone(), json!("allow")));
         }
-        if let Some(parts) = webhook.pointer("/behaviour/sequence").and_then(Value::as_array) {
-            for part in parts {
-                let mut candidate = case.clone();
-                candidate["webhooks"][place]["behaviour"] = part.clone();
-                candidates.push(candidate);
+        for part in webhook.pointer("/behaviour/sequence").and_then(Value::as_array).into_iter().flatten() {
+            edits.push(Edit::With(place.clone(), part.clone()));
+        }
+    }
+    edits
+}
+
+/// The case with all the edits; none if an edit's place is gone with another's.
+fn edited(case: &Value, edits: &[&Edit]) -> Option<Value> {
+    let mut edits = edits.to_vec();
+    // The deepest first, and of the items of a list the last first: so the others' places stay what they were.
+    edits.sort_by_key(|edit| std::cmp::Reverse(edit.place().matches('/').count()));
+    let mut case = case.clone();
+    for edit in edits {
+        match edit {
+            Edit::With(place, value) => *case.pointer_mut(place)? = value.clone(),
+            Edit::Without(place) => {
+                let (parent, last) = place.rsplit_once('/')?;
+                let key = last.replace("~1", "/").replace("~0", "~");
+                match case.pointer_mut(parent)? {
+                    Value::Object(members) => drop(members.remove(&key)?),
+                    Value::Array(items) => drop(items.remove(key.parse().ok()?)),
+                    Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+                }
             }
         }
     }
-    candidates
+    (case["requests"] != json!([])).then_some(case)
+}
+
+impl Edit {
+    fn place(&self) -> &str {
+        match self {
+            Self::Without(place) | Self::With(place, _) => place,
+        }
+    }
 }
 
 /// Every member and item below `value`, the last items first: what comes later depends on what was before.
@@ -98,8 +155,8 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
     }
 }
 
-/// The document without what is at `place`; none if a case cannot be without it.
-fn without(case: &Value, place: &str) -> Option<Value> {
+/// Whether a case cannot be without what is at `place`.
+fn is_needed(case: &Value, place: &str) -> bool {
     const NEEDED: [&str; 12] = [
         "name",
         "type",
@@ -114,28 +171,21 @@ fn without(case: &Value, place: &str) -> Option<Value> {
         "key",
         "operator",
     ];
-    let (parent, last) = place.rsplit_once('/')?;
-    let mut smaller = case.clone();
-    let key = last.replace("~1", "/").replace("~0", "~");
-    match smaller.pointer_mut(parent)? {
-        Value::Object(members) if !NEEDED.contains(&key.as_str()) => {
-            members.remove(&key)?;
-        }
-        Value::Array(items) => {
-            let index: usize = key.parse().ok()?;
-            if parent == "/requests" && items.len() == 1 {
-                return None;
-            }
-            items.remove(index);
-        }
-        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+    let (parent, last) = place.rsplit_once('/').unwrap_or_default();
+    match case.pointer(parent) {
+        Some(Value::Object(_)) => NEEDED.contains(&last),
+        Some(Value::Array(items)) => parent == "/requests" && items.len() == 1,
+        _ => true,
     }
-    Some(smaller)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn candidates(case: &Value) -> Vec<Value> {
+        edits(case).iter().filter_map(|edit| edited(case, &[edit])).collect()
+    }
 
     #[test]
     fn large_things_are_left_out_first() {
@@ -154,5 +204,16 @@ mod tests {
     fn the_last_request_stays() {
         let candidates = candidates(&json!({"requests": [{"verb": "create"}]}));
         assert!(candidates.is_empty(), "{candidates:?}");
+    }
+
+    #[test]
+    fn several_edits_are_those_of_the_case_that_they_were_made_for() {
+        let case = json!({"requests": [{"a": 1}, {"a": 2, "b": 2}, {"a": 3}], "cluster": [1, 2, 3]});
+        let without = |place: &str| Edit::Without(place.to_owned());
+        let edits = [without("/requests/2"), without("/requests/0"), without("/requests/1/b")];
+        let all: Vec<&Edit> = edits.iter().collect();
+        assert_eq!(edited(&case, &all).unwrap()["requests"], json!([{"a": 2}]));
+        let nothing_left = [without("/requests/2"), without("/requests/1"), without("/requests/0")];
+        assert_eq!(edited(&case, &nothing_left.iter().collect::<Vec<_>>()), None);
     }
 }

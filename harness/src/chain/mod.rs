@@ -1,0 +1,201 @@
+//! One request through the whole chain: an API server with its webhooks, asked in process.
+//!
+//! ```no_run
+//! # async fn example(configuration: serde_json::Value, pod: serde_json::Value) {
+//! use harness::chain::{Chain, Request, Verdict};
+//!
+//! let chain = Chain::new(Default::default());
+//! chain.put(configuration).expect("the configuration is valid");
+//! let sent = chain.send(&Request::create(pod)).await.expect("the server knows pods");
+//! assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+//! for call in sent.calls() {
+//!     println!("{}: {:?}", call.webhook, call.result);
+//! }
+//! # }
+//! ```
+
+mod path;
+mod sent;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, header};
+use serde_json::{Value, json};
+
+pub use self::sent::{Sent, Verdict};
+use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use crate::server::{ApiServer, Options, ResourceName, ServiceName};
+use crate::status::Status;
+use crate::{audit, warnings};
+
+/// An API server and its webhooks. Clones are the same server; connections to webhooks are kept.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    server: ApiServer,
+}
+
+/// What is asked of the server.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::exhaustive_structs, reason = "a request has these parts")]
+pub struct Request {
+    /// What is done.
+    pub operation: Operation,
+    /// To what. With a subresource, the resource that it belongs to.
+    pub resource: ResourceName,
+    /// The namespace; empty means `default`. Not looked at for a cluster-scoped resource.
+    pub namespace: String,
+    /// The object's name; may be empty for a CREATE that leaves it to the server.
+    pub name: String,
+    /// The subresource, such as `status` or `exec`; empty for the object itself.
+    pub subresource: String,
+    /// The body: the new object of a CREATE or an UPDATE, the `DeleteOptions` of a DELETE.
+    pub body: Option<Value>,
+    /// Options of the query, such as `command=sh` of a CONNECT or `fieldManager=me`.
+    pub query: Vec<(String, String)>,
+    /// Whether nothing is to be stored: `dryRun=All`.
+    pub dry_run: bool,
+    /// Who asks.
+    pub user: UserInfo,
+}
+
+/// Why a request cannot even be written down.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// The server serves no such kind. The words are those of kubectl.
+    #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
+    UnknownKind(GroupVersionKind),
+    /// The server serves no such resource.
+    #[error("the server has no resource {} in version \"{}\"", .0.group_resource(), .0.version)]
+    UnknownResource(GroupVersionResource),
+    /// The request is about one object, and nobody says which.
+    #[error("the object needs a `metadata.name`")]
+    NoName,
+}
+
+impl Request {
+    /// Creates `object`, as an administrator.
+    pub fn create(object: Value) -> Self {
+        Self::write(Operation::Create, object)
+    }
+
+    /// Replaces the object of this name by `object`, as an administrator.
+    pub fn update(object: Value) -> Self {
+        Self::write(Operation::Update, object)
+    }
+
+    /// Deletes the object of this kind, namespace and name, as an administrator.
+    pub fn delete(object: &Value) -> Self {
+        Self { body: None, ..Self::write(Operation::Delete, object.clone()) }
+    }
+
+    fn write(operation: Operation, object: Value) -> Self {
+        let text = |field: &str| {
+            let field = object.pointer(&format!("/metadata/{field}"));
+            field.and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        Self {
+            operation,
+            resource: ResourceName::OfKind(GroupVersionKind::of(&object)),
+            namespace: text("namespace"),
+            name: text("name"),
+            subresource: String::new(),
+            query: Vec::new(),
+            dry_run: false,
+            user: administrator(),
+            body: Some(object),
+        }
+    }
+}
+
+/// The user of `kubectl` on a new cluster.
+pub fn administrator() -> UserInfo {
+    UserInfo {
+        username: "kubernetes-admin".to_owned(),
+        groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+        ..UserInfo::default()
+    }
+}
+
+impl Chain {
+    /// A server with the namespaces of a new cluster and without webhooks. `services` says where a service listens that
+    /// a `clientConfig` names: host and port.
+    pub fn new(services: BTreeMap<ServiceName, (String, u16)>) -> Self {
+        Self { server: ApiServer::new(Options { services, audit: None }) }
+    }
+
+    /// The server.
+    pub fn server(&self) -> &ApiServer {
+        &self.server
+    }
+
+    /// Puts an object there without admission, in place of the one that is there: a webhook configuration, a definition
+    /// of custom resources, a namespace, or anything else that a request meets. A configuration takes effect at once.
+    ///
+    /// # Errors
+    /// The Status of an object that the server would not take.
+    pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        self.server.put(object)
+    }
+
+    /// Makes a namespace if it is not there; whether it was made.
+    ///
+    /// # Errors
+    /// The Status if `name` is no name of a namespace.
+    pub fn ensure_namespace(&self, name: &str) -> Result<bool, Box<Status>> {
+        let namespaces = GroupVersionResource::new("", "v1", "namespaces");
+        if self.server.stored(&namespaces, "", name).is_some() {
+            return Ok(false);
+        }
+        self.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))?;
+        Ok(true)
+    }
+
+    /// Sends one request through the chain.
+    ///
+    /// # Errors
+    /// [`RequestError`] if there is no such resource. Whatever the server answers is in [`Sent`].
+    pub async fn send(&self, request: &Request) -> Result<Sent, RequestError> {
+        let uri = path::uri(request, &self.server)?;
+        let method = match request.operation {
+            Operation::Create | Operation::Connect => Method::POST,
+            Operation::Update => Method::PUT,
+            Operation::Delete => Method::DELETE,
+        };
+        let body = request.body.as_ref().map_or_else(Bytes::new, |body| body.to_string().into());
+        let mut message = http::Request::new(body);
+        *message.method_mut() = method;
+        *message.uri_mut() = uri;
+        let json = http::HeaderValue::from_static("application/json");
+        message.headers_mut().insert(header::CONTENT_TYPE, json);
+        let (response, happened) = self.server.exchange(message, request.user.clone()).await;
+        let (parts, body) = response.into_parts();
+        // It is in memory.
+        let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+        let body = serde_json::from_slice(&body).unwrap_or_else(|_| {
+            json!(Status::failure(parts.status.as_u16(), "", String::from_utf8_lossy(&body)))
+        });
+        Ok(Sent {
+            verdict: Verdict::new(request.operation, parts.status, &body, &happened.record),
+            code: parts.status.as_u16(),
+            body,
+            warnings: warning_texts(&parts.headers),
+            audit_annotations: audit::annotations(&happened.record),
+            read: happened.body,
+            record: happened.record,
+        })
+    }
+}
+
+fn warning_texts(headers: &HeaderMap) -> Vec<String> {
+    let headers = headers.get_all(header::WARNING).iter();
+    headers
+        .filter_map(|value| std::str::from_utf8(value.as_bytes()).ok())
+        .filter_map(warnings::decode)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

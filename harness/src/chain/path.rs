@@ -1,0 +1,82 @@
+//! The path and the query of a request.
+
+use std::fmt::Write as _;
+
+use http::Uri;
+use url::form_urlencoded::Serializer;
+
+use super::{Request, RequestError};
+use crate::attributes::Operation;
+use crate::server::{ApiServer, ResourceName, ServedResource};
+
+/// Where `request` goes, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
+///
+/// # Errors
+/// There is no such resource, or a name is missing.
+pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestError> {
+    let resource = server.resource(&request.resource).ok_or_else(|| match &request.resource {
+        ResourceName::OfKind(kind) => RequestError::UnknownKind(kind.clone()),
+        ResourceName::Named(name) => RequestError::UnknownResource(name.clone()),
+    })?;
+    let mut path = collection(&resource, &request.namespace);
+    let is_new = request.operation == Operation::Create && request.subresource.is_empty();
+    if !is_new {
+        if request.name.is_empty() {
+            return Err(RequestError::NoName);
+        }
+        path.push('/');
+        push_encoded(&mut path, &request.name);
+    }
+    if !request.subresource.is_empty() {
+        path.push('/');
+        push_encoded(&mut path, &request.subresource);
+    }
+    let query = query(request);
+    if !query.is_empty() {
+        path.push('?');
+        path.push_str(&query);
+    }
+    match path.parse() {
+        Ok(uri) => Ok(uri),
+        Err(error) => unreachable!("every part of {path} is encoded: {error}"),
+    }
+}
+
+fn collection(resource: &ServedResource, namespace: &str) -> String {
+    let name = &resource.name;
+    let mut path = if name.group.is_empty() {
+        format!("/api/{}", name.version)
+    } else {
+        format!("/apis/{}/{}", name.group, name.version)
+    };
+    if resource.namespaced {
+        path.push_str("/namespaces/");
+        push_encoded(&mut path, if namespace.is_empty() { "default" } else { namespace });
+    }
+    path.push('/');
+    path.push_str(&name.resource);
+    path
+}
+
+fn query(request: &Request) -> String {
+    let mut query = Serializer::new(String::new());
+    if request.dry_run {
+        query.append_pair("dryRun", "All");
+    }
+    query.extend_pairs(&request.query);
+    query.finish()
+}
+
+/// Names of the API need no encoding; what is no name must not become another path.
+fn push_encoded(path: &mut String, segment: &str) {
+    for byte in segment.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                path.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(path, "%{byte:02X}");
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+use super::*;
+use crate::event::{CallResult, Mismatch};
+
+fn pod(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+    })
+}
+
+/// Nobody listens on port 1.
+fn configuration(failure_policy: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "nobody"},
+        "webhooks": [{
+            "name": "nobody.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},
+            "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}],
+            "failurePolicy": failure_policy, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+fn chain() -> Chain {
+    Chain::new(BTreeMap::new())
+}
+
+#[tokio::test]
+async fn a_request_that_no_webhook_sees_is_admitted_with_its_defaults() {
+    let sent = chain().send(&Request::create(pod("web"))).await.unwrap();
+    assert_eq!((sent.verdict, sent.code), (Verdict::Admitted, 201));
+    assert_eq!(sent.calls().count(), 0);
+    let read = sent.read.unwrap();
+    assert_eq!(read["spec"]["restartPolicy"], "Always");
+    assert_eq!(sent.body["spec"], read["spec"]);
+}
+
+#[tokio::test]
+async fn what_a_webhook_could_not_say_is_undecided_or_ignored() {
+    for (policy, verdict) in [("Fail", Verdict::Undecided), ("Ignore", Verdict::Admitted)] {
+        let chain = chain();
+        chain.put(configuration(policy)).unwrap();
+        let sent = chain.send(&Request { dry_run: true, ..Request::create(pod("web")) }).await.unwrap();
+        assert_eq!(sent.verdict, verdict, "{}", sent.body);
+        let call = sent.calls().next().unwrap();
+        assert!(matches!(call.result, CallResult::Failed { .. }), "{call:?}");
+        assert!(call.reply.is_none());
+        let review: Value = serde_json::from_slice(&call.review).unwrap();
+        assert_eq!(review["request"]["dryRun"], true);
+        assert_eq!(review["request"]["userInfo"]["username"], "kubernetes-admin");
+    }
+}
+
+#[tokio::test]
+async fn what_was_put_there_is_met_by_requests() {
+    let chain = chain();
+    let sent = chain.send(&Request::update(pod("web"))).await.unwrap();
+    assert_eq!((sent.verdict, sent.code), (Verdict::Denied, 404));
+    let put = chain.put(pod("web")).unwrap();
+    assert_eq!(put["metadata"]["namespace"], "default");
+    assert_eq!(put["status"]["phase"], "Pending");
+    let sent = chain.send(&Request::update(pod("web"))).await.unwrap();
+    assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+    assert_eq!(sent.body["metadata"]["uid"], put["metadata"]["uid"]);
+    let sent = chain.send(&Request::delete(&pod("web"))).await.unwrap();
+    assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+    let kind = GroupVersionKind::new("", "v1", "Pod");
+    assert_eq!(chain.server().take(&kind, "default", "web"), Ok(false));
+}
+
+#[tokio::test]
+async fn what_is_put_there_keeps_its_past() {
+    let chain = chain();
+    let mut old = pod("web");
+    old["metadata"]["uid"] = "u".into();
+    old["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
+    old["status"] = json!({"phase": "Running"});
+    for _ in 0..2 {
+        let put = chain.put(old.clone()).unwrap();
+        assert_eq!(put["metadata"]["uid"], "u");
+        assert_eq!(put["metadata"]["creationTimestamp"], "2020-01-01T00:00:00Z");
+        assert_eq!(put["status"]["phase"], "Running");
+    }
+}
+
+#[tokio::test]
+async fn a_namespace_is_made_once() {
+    let chain = chain();
+    let request = Request { namespace: "shop".to_owned(), ..Request::create(pod("web")) };
+    assert_eq!(chain.send(&request).await.unwrap().code, 404);
+    assert_eq!(chain.ensure_namespace("shop"), Ok(true));
+    assert_eq!(chain.ensure_namespace("shop"), Ok(false));
+    assert_eq!(chain.send(&request).await.unwrap().code, 201);
+    assert!(chain.ensure_namespace("No Name").is_err());
+}
+
+#[tokio::test]
+async fn custom_resources_are_served_as_soon_as_their_definition_is_there() {
+    let chain = chain();
+    let widget = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1},
+    });
+    let kind = GroupVersionKind::of(&widget);
+    let error = chain.send(&Request::create(widget.clone())).await.unwrap_err();
+    assert_eq!(error, RequestError::UnknownKind(kind));
+    assert_eq!(error.to_string(), r#"no matches for kind "Widget" in version "example.com/v1""#);
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    chain
+        .put(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {
+                "group": "example.com", "scope": "Cluster", "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+            },
+        }))
+        .unwrap();
+    let sent = chain.send(&Request::create(widget)).await.unwrap();
+    assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+}
+
+#[tokio::test]
+async fn a_connection_is_admitted_though_nobody_connects() {
+    let chain = chain();
+    chain.put(pod("web")).unwrap();
+    chain.put(configuration("Ignore")).unwrap();
+    let request = Request {
+        operation: Operation::Connect,
+        subresource: "exec".to_owned(),
+        body: None,
+        query: vec![("command".to_owned(), "sh -c &".to_owned())],
+        ..Request::create(pod("web"))
+    };
+    let sent = chain.send(&request).await.unwrap();
+    assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+    let review: Value = serde_json::from_slice(&sent.calls().next().unwrap().review).unwrap();
+    assert_eq!(review["request"]["object"]["command"], json!(["sh -c &"]));
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_stays_one_segment_of_the_path() {
+    let chain = chain();
+    let mut request = Request::delete(&pod("a/b?c é"));
+    let sent = chain.send(&request).await.unwrap();
+    assert_eq!(sent.body["message"], r#"pods "a/b?c é" not found"#);
+    request.name.clear();
+    assert_eq!(chain.send(&request).await.unwrap_err(), RequestError::NoName);
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_not_called_stands_in_the_record() {
+    let chain = chain();
+    let mut configuration = configuration("Fail");
+    configuration["webhooks"][0]["objectSelector"] = json!({"matchLabels": {"a": "b"}});
+    chain.put(configuration).unwrap();
+    let sent = chain.send(&Request::create(pod("web"))).await.unwrap();
+    let [crate::event::Event::Skipped { mismatch, .. }] = sent.record.events.as_slice() else {
+        panic!("{:?}", sent.record.events);
+    };
+    assert_eq!(*mismatch, Mismatch::ObjectSelector);
+}
+
+#[test]
+fn a_configuration_that_is_not_valid_is_refused_with_the_field() {
+    let status = chain().put(configuration("Maybe")).unwrap_err();
+    assert!(status.message.contains("webhooks[0].failurePolicy"), "{}", status.message);
+}

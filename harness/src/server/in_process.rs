@@ -1,0 +1,170 @@
+//! The server for whoever holds it: without a socket, with what happened to each request.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::authentication::Identity;
+use super::discovery::{Resource, Resources};
+use super::request::{self, Keep};
+use super::storage::{Key, Raced};
+use super::{ApiServer, Server, body, create, custom_resources, metadata, strategy};
+use crate::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
+use crate::cluster_state::ClusterState as _;
+use crate::event::Record;
+use crate::status::Status;
+
+/// What happened to a request, beside its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Happened {
+    /// What happened in admission.
+    pub record: Record,
+    /// The body as the server read it, with the defaults of its version: what admission began with. None if there was
+    /// no body or it could not be read.
+    pub body: Option<Value>,
+}
+
+/// Which resource is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "an object names its kind, a path its resource")]
+pub enum ResourceName {
+    /// The one whose objects are of this kind.
+    OfKind(GroupVersionKind),
+    /// The one with this name.
+    Named(GroupVersionResource),
+}
+
+/// A resource that the server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServedResource {
+    /// Its name.
+    pub name: GroupVersionResource,
+    /// The kind of its objects.
+    pub kind: GroupVersionKind,
+    /// Whether its objects are in a namespace.
+    pub namespaced: bool,
+}
+
+impl ApiServer {
+    /// Answers one request of `user`.
+    pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, Happened) {
+        let (mut parts, body) = request.into_parts();
+        parts.extensions.insert(Identity { user, impersonated: None });
+        let body = (body.len() <= body::LIMIT).then_some(body);
+        request::respond(&self.server, parts, body, Keep::Body).await
+    }
+
+    /// Puts an object where the request that made it would have put it, in place of the one that is there: without
+    /// admission, and with the `uid`, the times and the status that it has. What it has not, it gets as a new object.
+    ///
+    /// # Errors
+    /// The Status of an object that the server would not take; 404 for a kind that it does not serve.
+    pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        self.server.put(object)
+    }
+
+    /// Takes an object away, without admission and without regard to its finalizers; whether there was one.
+    ///
+    /// # Errors
+    /// 404 for a kind that the server does not serve.
+    pub fn take(&self, kind: &GroupVersionKind, namespace: &str, name: &str) -> Result<bool, Box<Status>> {
+        let resources = self.server.state.resources();
+        let resource = known(&resources, kind)?;
+        let key = key(resource, namespace, name);
+        let Some(stored) = self.server.state.storage.at(&key) else { return Ok(false) };
+        let taken = self.server.state.storage.remove(&key, &stored).is_ok();
+        self.server.has_changed(resource)?;
+        Ok(taken)
+    }
+
+    /// A stored object in its storage version; `namespace` is empty for a cluster-scoped one.
+    pub fn stored(&self, resource: &GroupVersionResource, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let resources = self.server.state.resources();
+        self.server.state.storage.at(&key(resources.get(resource)?, namespace, name))
+    }
+
+    /// What the server serves under this name.
+    pub fn resource(&self, name: &ResourceName) -> Option<ServedResource> {
+        let resources = self.server.state.resources();
+        let resource = match name {
+            ResourceName::OfKind(kind) => resources.of_kind(kind),
+            ResourceName::Named(name) => resources.get(name),
+        }?;
+        Some(ServedResource {
+            name: resource.gvr.clone(),
+            kind: resource.kind.clone(),
+            namespaced: resource.namespaced,
+        })
+    }
+
+    /// Fills in the defaults that an object of this kind and version gets when it is read.
+    pub fn set_defaults(&self, object: &mut Value) {
+        self.server.state.set_defaults(object);
+    }
+}
+
+impl Server {
+    fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        let kind = GroupVersionKind::of(&object);
+        let resources = self.state.resources();
+        let resource = known(&resources, &kind)?;
+        let mut object = body::typed(object, &kind, resource.custom.is_some())?;
+        self.state.set_defaults(&mut object);
+        if !resource.namespaced {
+            metadata::remove(&mut object, "namespace");
+        } else if metadata::text(&object, "namespace").is_empty() {
+            metadata::set(&mut object, "namespace", json!("default"));
+        }
+        let given = object.clone();
+        strategy::prepare_for_create(&mut object, resource);
+        keep_what_was_given(&mut object, &given);
+        strategy::validate(&object, None, resource)?;
+        metadata::without_empty_members(&mut object);
+        if resource.gvr.group_resource() == "customresourcedefinitions.apiextensions.k8s.io" {
+            custom_resources::establish(&mut object);
+        }
+        let mut object = self.state.to_storage(object, resource).map_err(create::conversion_failed)?;
+        self.state.set_defaults(&mut object);
+        let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
+        let before = self.state.storage.at(&key);
+        let stored = self.state.storage.replace(&key, before.as_ref(), object).map_err(|Raced| {
+            let why = "somebody else wrote it at the same time";
+            Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
+        })?;
+        self.has_changed(resource)?;
+        Ok(stored)
+    }
+}
+
+/// An object that was there before has a past, which a new one has not.
+fn keep_what_was_given(object: &mut Value, given: &Value) {
+    for field in ["uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds"]
+    {
+        if let Some(value) = given.pointer(&format!("/metadata/{field}")).filter(|value| !value.is_null()) {
+            metadata::set(object, field, value.clone());
+        }
+    }
+    let status = given.get("status").filter(|status| status.as_object().is_some_and(|s| !s.is_empty()));
+    if let (Some(members), Some(status)) = (object.as_object_mut(), status) {
+        members.insert("status".to_owned(), status.clone());
+    }
+}
+
+fn known<'a>(resources: &'a Resources, kind: &GroupVersionKind) -> Result<&'a Arc<Resource>, Box<Status>> {
+    resources.of_kind(kind).ok_or_else(|| {
+        let message = format!("no matches for kind \"{}\" in version \"{}\"", kind.kind, kind.api_version());
+        Box::new(Status::failure(404, "NotFound", message))
+    })
+}
+
+fn key(resource: &Resource, namespace: &str, name: &str) -> Key {
+    Key {
+        group: resource.storage_group().to_owned(),
+        resource: resource.gvr.resource.clone(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    }
+}
