@@ -219,7 +219,18 @@ async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
 
 #[tokio::test]
 async fn a_defective_certificate_is_refused_by_the_caller() {
-    for defect in Defect::ALL {
+    for defect in [
+        Defect::Expired,
+        Defect::NotYetValid,
+        Defect::WrongName,
+        Defect::NoAddress,
+        Defect::CommonNameOnly,
+        Defect::UnknownIssuer,
+        Defect::RekeyedIssuer,
+        Defect::MissingIntermediate,
+        Defect::Sha1,
+        Defect::NoServerAuth,
+    ] {
         let certificate = Certificate::Defective(defect);
         let fake = FakeWebhook::start(Fake { certificate, ..Fake::default() }).await.unwrap();
         let error = post(&fake, "").await.unwrap_err();

@@ -83,14 +83,13 @@ impl Fleet {
         };
         let home = files.first().cloned().unwrap_or_default();
         let running = Arc::new(Running::new(&home, authority, options.limits, Arc::clone(log))?);
-        let urls = running.start(&plan).await?;
+        let client_configs = running.start(&plan).await?;
         let admin = match options.admin {
             None => None,
             Some(options) => Some(Admin::start(options, &running).await.map_err(FleetError::Admin)?),
         };
-        let mut urls = urls.iter();
-        let configurations =
-            plan.configurations(|_| urls.next().map(|url| running.client_config(url)).unwrap_or_default());
+        let mut client_configs = client_configs.into_iter();
+        let configurations = plan.configurations(|_| client_configs.next().unwrap_or_default());
         Ok(Self { running, configurations, admin })
     }
 
