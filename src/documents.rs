@@ -85,7 +85,8 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let path = entry.path();
         let is_object =
             path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
-        if is_object || path.is_dir() {
+        // A link to a folder is not followed: it may lead back here.
+        if is_object || entry.file_type()?.is_dir() {
             find(&path, files)?;
         }
     }

@@ -4,6 +4,7 @@ mod address;
 mod certificate;
 mod connection;
 mod failure;
+mod inspection;
 mod tls;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use http::{Method, StatusCode, header};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
+pub use self::inspection::{CertificateFacts, Inspection};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::ServiceReference;
 use address::Address;
@@ -59,6 +61,8 @@ impl HttpsCaller {
     ) -> Result<reqwest::Response, CallError> {
         let mut url = address.url.clone();
         let mut method = Method::POST;
+        let mut referer = None;
+        let mut last_location = String::new();
         for _ in 0..MAX_REDIRECTS {
             let sending = async {
                 let client = self.connections.client(call.client_config, &url).await?;
@@ -66,6 +70,9 @@ impl HttpsCaller {
                 if method == Method::POST {
                     request =
                         request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                }
+                if let Some(referer) = &referer {
+                    request = request.header(header::REFERER, referer);
                 }
                 match request.send().await {
                     Ok(response) => Ok(response),
@@ -85,7 +92,7 @@ impl HttpsCaller {
             };
             let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-            url = Url::parse(&url)
+            let next: String = Url::parse(&url)
                 .and_then(|base| base.join(&location))
                 .map_err(|error| {
                     let text = format!(
@@ -95,8 +102,11 @@ impl HttpsCaller {
                     post_failed(&url, &text)
                 })?
                 .into();
+            referer = (!next.starts_with("http:")).then(|| url.clone());
+            url = next;
+            last_location = location;
         }
-        Err(post_failed(&url, "stopped after 10 redirects"))
+        Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
 }
 

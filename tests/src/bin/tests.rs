@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tests::cases;
+use tests::catalogue::{self, Page};
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
@@ -26,6 +27,8 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
+    /// Write a case for every fault of the catalogue, or the page that tells of their recordings
+    Faults(Faults),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
 }
@@ -44,6 +47,13 @@ struct Record {
     /// The folder of the cases
     #[arg(long)]
     cases: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Faults {
+    /// Write docs/faults.md, from the recordings of the cases
+    #[arg(long)]
+    page: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -71,6 +81,7 @@ async fn main() -> ExitCode {
         match Tools::parse().tool {
             Tool::Record(arguments) => recorded(arguments).await,
             Tool::Differential(arguments) => searched(arguments).await,
+            Tool::Faults(arguments) => faults(&arguments),
             Tool::Coverage => coverage(),
         }
     };
@@ -96,6 +107,20 @@ async fn signalled() -> std::io::Result<()> {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
+}
+
+fn faults(arguments: &Faults) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if arguments.page {
+        let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
+        Page::make(&today)?.write()?;
+        anstream::println!("{}", Page::path().display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    for case in catalogue::write_cases()? {
+        anstream::println!("{case}: written");
+    }
+    anstream::println!("record them with: just record '{}/*'", catalogue::CONCEPT);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {

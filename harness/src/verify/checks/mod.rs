@@ -15,6 +15,9 @@ mod v15_absent_parents;
 mod v22_envelope;
 mod v29_delete;
 mod v32_names;
+mod v38_dry_run;
+mod v41_latency;
+mod v45_certificate;
 mod v48_self_lockout;
 mod v50_system;
 
@@ -36,6 +39,9 @@ pub const ALL: &[&Check] = &[
     &v22_envelope::CHECK,
     &v29_delete::CHECK,
     &v32_names::CHECK,
+    &v38_dry_run::CHECK,
+    &v41_latency::CHECK,
+    &v45_certificate::CHECK,
     &v48_self_lockout::CHECK,
     &v50_system::CHECK,
 ];
