@@ -163,6 +163,7 @@ impl WorkingCopy {
             return Err(internal_error("the patched document is not an object"));
         };
         if !built_in {
+            schema::settle_numbers(&mut patched);
             return Ok(patched);
         }
         let mut meant = found.clone();

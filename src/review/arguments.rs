@@ -115,9 +115,9 @@ pub(crate) enum DryRun {
 pub(crate) enum Output {
     /// For people
     Text,
-    /// One AdmissionReport; of several objects one AdmissionReportList
+    /// One report; of several objects one list of them
     Json,
-    /// AdmissionReports, one document each
+    /// One document a report
     Yaml,
 }
 

@@ -24,13 +24,13 @@ pub(super) struct Facts {
 impl Facts {
     pub(super) fn new(
         request: &Request,
-        served: &ServedResource,
+        resource: &ServedResource,
         sent: &Sent,
         server: &ApiServer,
         old: Option<Arc<Value>>,
     ) -> Self {
-        let is_namespace = served.name.group_resource() == "namespaces";
-        let namespace = match (served.namespaced, is_namespace) {
+        let is_namespace = resource.name.group_resource() == "namespaces";
+        let namespace = match (resource.namespaced, is_namespace) {
             (true, _) => request.namespace.clone(),
             (false, true) => request.name.clone(),
             (false, false) => String::new(),
@@ -40,9 +40,9 @@ impl Facts {
             namespace: server.stored(&namespaces, "", &namespace),
             attributes: Attributes {
                 operation: request.operation,
-                resource: served.name.clone(),
+                resource: resource.name.clone(),
                 subresource: request.subresource.clone(),
-                kind: served.kind.clone(),
+                kind: resource.kind.clone(),
                 namespace,
                 name: request.name.clone(),
                 object: None,

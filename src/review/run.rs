@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use fake_webhooks::{FakesFile, Fleet};
 use harness::attributes::{GroupVersionKind, Operation};
-use harness::chain::{Chain, Verdict};
+use harness::chain::{Chain, RequestError, Verdict};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -103,12 +103,8 @@ impl Review {
         });
         let started = Instant::now();
         let sent = chain.send(&request).await.map_err(|error| {
-            let hint = match error {
-                harness::chain::RequestError::UnknownKind(_) => {
-                    ": give its CustomResourceDefinition with --with FILE"
-                }
-                _ => "",
-            };
+            let is_unknown = matches!(error, RequestError::UnknownKind(_));
+            let hint = if is_unknown { ": give its CustomResourceDefinition with --with FILE" } else { "" };
             place.failure(format!("{error}{hint}"))
         })?;
         let circumstances = Circumstances {

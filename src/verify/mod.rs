@@ -193,6 +193,7 @@ impl Verify {
             settings: Settings {
                 concurrency: self.concurrency.into(),
                 horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
+                recorder: None,
             },
             jobs: self.jobs.into(),
             progress: Box::new(|_| {}),

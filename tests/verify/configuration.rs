@@ -1,4 +1,4 @@
-//! Checks that need no call: V48.
+//! Checks that need no call: V48 and V50.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -10,7 +10,7 @@ use crate::laboratory::{configuration, entry, finds, only, passes, run, verdict}
 async fn check(id: &str, fields: &Value) -> CheckReport {
     let mut webhook = entry("w", "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
-    for (field, value) in fields.as_object().unwrap() {
+    for (field, value) in fields.as_object().into_iter().flatten() {
         webhook[field] = value.clone();
     }
     let configurations = [configuration("MutatingWebhookConfiguration", "c", &[webhook])];
@@ -50,4 +50,35 @@ async fn v48_passes_a_webhook_that_leaves_its_namespace_out() {
 async fn v48_is_not_about_webhooks_that_fail_open() {
     let check = check("V48", &json!({"failurePolicy": "Ignore"})).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}
+
+fn rules(groups: &[&str], resources: &[&str]) -> Value {
+    json!([{"operations": ["*"], "apiGroups": groups, "apiVersions": ["*"], "resources": resources}])
+}
+
+#[tokio::test]
+async fn v50_finds_a_webhook_for_everything() {
+    let check = check("V50", &json!({"rules": rules(&["*"], &["*/*"]), "timeoutSeconds": 10})).await;
+    finds(&check, &["may outlast a lease", "matches system resources"]);
+    let message = &check.results[0].findings[1].message;
+    for resource in
+        ["leases in kube-system", "leases in kube-node-lease", "nodes/status", "pods in kube-system"]
+    {
+        assert!(message.contains(resource), "{resource}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn v50_only_warns_of_webhooks_that_fail_open() {
+    let fields = json!({"rules": rules(&[""], &["pods"]), "failurePolicy": "Ignore"});
+    let check = check("V50", &fields).await;
+    finds(&check, &["matches system resources"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+}
+
+#[tokio::test]
+async fn v50_passes_a_webhook_that_leaves_the_system_out() {
+    let fields = json!({"rules": rules(&[""], &["pods"]), "namespaceSelector": elsewhere()});
+    passes(&check("V50", &fields).await);
+    passes(&check("V50", &json!({"rules": rules(&["example.com"], &["*"])})).await);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook};
 use harness::attributes::UserInfo;
 use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 /// A webhook on trial: how it behaves, and what its configuration says beside the defaults.
 pub(crate) struct Suspect {
     behaviour: Behaviour,
+    certificate: Certificate,
     kind: &'static str,
     fields: Value,
 }
@@ -23,7 +24,28 @@ impl Suspect {
     /// A mutating webhook for pods that does what the YAML of a behaviour says.
     pub(crate) fn mutating(behaviour: &str) -> Self {
         let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
-        Self { behaviour, kind: "MutatingWebhookConfiguration", fields: json!({}) }
+        Self {
+            behaviour,
+            certificate: Certificate::Valid,
+            kind: "MutatingWebhookConfiguration",
+            fields: json!({}),
+        }
+    }
+
+    /// As [`Self::mutating`], but validating.
+    pub(crate) fn validating(behaviour: &str) -> Self {
+        Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behaviour) }
+    }
+
+    /// With another certificate.
+    pub(crate) fn showing(self, certificate: Certificate) -> Self {
+        Self { certificate, ..self }
+    }
+
+    /// With rules for these operations on pods.
+    pub(crate) fn on(self, operations: &[&str]) -> Self {
+        let rule = json!({"operations": operations, "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+        self.with("rules", json!([rule]))
     }
 
     /// With a field of the webhook's entry set.
@@ -81,11 +103,17 @@ pub(crate) fn pods() -> Vec<Value> {
 
 /// What one check says about `suspects`, whose configurations are called `a`, `b` and so on.
 pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
+    verify_with(id, suspects, Settings::default()).await
+}
+
+/// As [`verify`], with what a user decides.
+pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Settings) -> CheckReport {
     let mut fakes = Vec::new();
     let mut configurations = Vec::new();
     for (suspect, name) in suspects.into_iter().zip('a'..='z') {
         let name = name.to_string();
-        let fake = FakeWebhook::start(Fake { behaviour: suspect.behaviour, ..Fake::default() });
+        let Suspect { behaviour, certificate, .. } = suspect;
+        let fake = FakeWebhook::start(Fake { behaviour, certificate, ..Fake::default() });
         let fake = fake.await.expect("the fake starts");
         let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
         for (field, value) in suspect.fields.as_object().into_iter().flatten() {
@@ -94,7 +122,7 @@ pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
         configurations.push(configuration(suspect.kind, &name, &[entry]));
         fakes.push(fake);
     }
-    let report = run(id, &configurations, pods(), Settings::default()).await;
+    let report = run(id, &configurations, pods(), settings).await;
     only(report)
 }
 

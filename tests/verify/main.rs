@@ -3,5 +3,11 @@
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
 mod configuration;
+mod determinism;
 mod idempotence;
 mod laboratory;
+mod patches;
+mod reinvocation;
+mod requests;
+mod surroundings;
+mod together;

@@ -1,4 +1,4 @@
-//! A chain of fakes that answer in memory.
+//! Requests through a chain whose webhooks nobody serves.
 
 use super::*;
 use crate::event::{CallResult, Mismatch};

@@ -111,8 +111,13 @@ impl Connections {
         Ok(Client { client, service })
     }
 
+    /// Where a service listens: host and port.
+    pub(super) fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        self.services.resolve(service)
+    }
+
     async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, String> {
-        let (host, port) = self.services.resolve(service)?;
+        let (host, port) = self.resolve(service)?;
         let mut addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), port))
             .await
             .map_err(|error| format!("dial tcp: lookup {host}: {error}"))?

@@ -4,6 +4,7 @@ mod address;
 mod certificate;
 mod connection;
 mod failure;
+mod inspection;
 mod tls;
 
 use std::fmt;
@@ -15,6 +16,7 @@ use http::{Method, StatusCode, header};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
+pub use self::inspection::{CertificateFacts, Inspection};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::ServiceReference;
 use address::Address;

@@ -20,19 +20,34 @@ use super::certificate;
 ///
 /// Source: client-go transport/transport.go, `rootCertPool`.
 pub(super) fn client_config(ca_bundle: &[u8], protocols: &[&str]) -> Result<ClientConfig, String> {
-    let trusted = if ca_bundle.is_empty() { system_roots() } else { bundle(ca_bundle)? };
-    let provider = Arc::new(ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(trusted.iter().cloned());
-    let verifier = Verifier { roots, trusted, provider: Arc::clone(&provider) };
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let verifier = verifier(ca_bundle)?;
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     Ok(config)
+}
+
+/// Says no where Go says no.
+///
+/// # Errors
+/// As [`client_config`].
+pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let trusted = trusted(ca_bundle)?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    Ok(Arc::new(Verifier { roots, trusted, provider: Arc::new(ring::default_provider()) }))
+}
+
+/// The certificates that are trusted.
+///
+/// # Errors
+/// As [`client_config`].
+pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
 fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {

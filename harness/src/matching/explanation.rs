@@ -118,7 +118,7 @@ mod tests {
         webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
         let expected = r#"namespaceSelector demands tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
         check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
-        let expected = r#"objectSelector demands app in (web); the object has the labels {}"#;
+        let expected = "objectSelector demands app in (web); the object has the labels {}";
         check(&webhook, &Mismatch::ObjectSelector, &[expected]);
     }
 

@@ -34,6 +34,26 @@ pub(crate) fn settle_metadata(object: &mut Value) -> Vec<String> {
     settler.unknown
 }
 
+/// Makes of the numbers of a custom resource what Go makes of them: an integer has 64 bits and a sign, everything else
+/// is a float, which is written without a fraction that is zero.
+///
+/// Source: sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`; Go encoding/json/encode.go, `floatEncoder`.
+pub(crate) fn settle_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(settle_numbers),
+        Value::Array(items) => items.iter_mut().for_each(settle_numbers),
+        Value::Number(number) if !number.is_i64() => {
+            // The shortest digits that mean this float, with zeros behind them as far as they reach.
+            let text = number.as_f64().map(|float| float.to_string()).unwrap_or_default();
+            let integer = text.parse::<i64>().ok().map(Value::from);
+            if let Some(integer) = integer.or_else(|| text.parse::<u64>().ok().map(Value::from)) {
+                *value = integer;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 const METADATA: &str = "meta/v1.ObjectMeta";
 
 #[derive(Debug, Default)]

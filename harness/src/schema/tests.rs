@@ -73,6 +73,16 @@ fn what_is_always_written_is_there() {
 }
 
 #[test]
+fn numbers_of_custom_resources_are_written_as_go_writes_them() {
+    let mut numbers: Value =
+        serde_json::from_str("[1, 1.0, 1e2, -0.5, 9007199254740993, 12345678901234567890, -2.0, 1e300]")
+            .unwrap();
+    settle_numbers(&mut numbers);
+    let text = "[1,1,100,-0.5,9007199254740993,12345678901234567000,-2,1e+300]";
+    assert_eq!(numbers, serde_json::from_str::<Value>(text).unwrap());
+}
+
+#[test]
 fn other_kinds_and_wrong_types_are_left_alone() {
     let custom = json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": null});
     check(custom.clone(), &custom, &[]);

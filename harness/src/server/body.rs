@@ -269,8 +269,12 @@ pub(super) fn typed(
     if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
         config::check_types(&object)?;
     }
-    let unknown =
-        if custom { schema::settle_metadata(&mut object) } else { schema::settle(&mut object, kind) };
+    let unknown = if custom {
+        schema::settle_numbers(&mut object);
+        schema::settle_metadata(&mut object)
+    } else {
+        schema::settle(&mut object, kind)
+    };
     metadata::without_empty_members(&mut object);
     Ok((object, unknown))
 }

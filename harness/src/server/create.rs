@@ -137,8 +137,13 @@ fn store(
     let state = &request.server.state;
     let key = key(request, name);
     let taken = || Box::new(Status::already_exists(&resource.gvr.group, &resource.gvr.resource, name));
-    if state.storage.at(&key).is_some() {
-        return Err(taken());
+    if let Some(other) = state.storage.at(&key) {
+        let mut status = taken();
+        // Source: apiserver pkg/registry/generic/registry/store.go, `create`.
+        if metadata::is_deleting(&other) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
     }
     metadata::without_empty_members(&mut object);
     if dry_run {

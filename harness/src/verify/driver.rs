@@ -1,6 +1,6 @@
 //! Runs the checks: configurations first, then the corpus, then each webhook alone, and makes the proofs small.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
@@ -218,9 +218,13 @@ impl Run<'_> {
                     subject: found,
                     samples: &self.samples.of[subject],
                     settings: &self.plan.settings,
+                    notes: Mutex::default(),
                 };
                 let observed = probe(&station).await;
-                self.ledger.note((position, Some(subject)), None, observed);
+                let place = (position, Some(subject));
+                let notes = station.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+                self.ledger.remark(place, notes);
+                self.ledger.note(place, None, observed);
                 self.tell(Stage::Webhooks);
             }
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::line::{Exchange, Exchangery, Exchanges, Line};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::Call;
-use crate::client::{HttpsCaller, ServiceResolver};
+use crate::client::{HttpsCaller, Inspection, ServiceResolver};
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -129,6 +129,14 @@ impl Laboratory {
             Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
         let reply = self.exchangery.call(call).await;
         Exchange { review: body, reply, took: started.elapsed(), is_foreign: false }
+    }
+
+    /// What the webhook's server shows in the TLS handshake.
+    ///
+    /// # Errors
+    /// Why no connection came to be.
+    pub async fn inspect(&self, webhook: &Webhook) -> Result<Inspection, String> {
+        self.exchangery.https().inspect(&webhook.client_config, webhook.timeout).await
     }
 
     /// Whether the kind of the request's object is the server's own: only then an absent and an empty map are the same.

@@ -32,6 +32,7 @@ struct Entry {
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
     found: Vec<Found>,
+    notes: Vec<String>,
 }
 
 /// One kind of violation.
@@ -59,6 +60,11 @@ impl Ledger {
                 }
             }
         }
+    }
+
+    /// Writes down what a probe measured.
+    pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
+        self.tallies.entry(place).or_default().notes.extend(notes);
     }
 
     /// An object that nothing can be done with.
@@ -138,6 +144,7 @@ impl Entry {
             held: self.held,
             not_checked: self.not_checked,
             not_applicable: self.not_applicable,
+            notes: self.notes,
             findings,
         }
     }

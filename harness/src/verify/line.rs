@@ -43,6 +43,10 @@ impl Exchangery {
         Self { https, silent: Mutex::default(), calls: AtomicU64::new(0) }
     }
 
+    pub(super) fn https(&self) -> &HttpsCaller {
+        &self.https
+    }
+
     /// How many calls were made to webhooks.
     pub(super) fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)

@@ -30,6 +30,7 @@ pub mod foreign;
 pub mod laboratory;
 mod ledger;
 pub mod line;
+pub mod recorder;
 pub mod report;
 pub mod shape;
 mod shrink;
@@ -42,6 +43,7 @@ pub use self::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Viol
 pub use self::comparison::{Difference, Order};
 pub use self::driver::{Plan, Progress, Stage, run};
 pub use self::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::station::{Settings, Station};
 pub use self::subject::Subject;

@@ -62,6 +62,9 @@ pub struct CheckResult {
     pub not_checked: BTreeMap<String, u64>,
     /// Why there was nothing to look at, and how often.
     pub not_applicable: BTreeMap<String, u64>,
+    /// What was measured, such as latencies and days left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What is wrong.
     pub findings: Vec<Finding>,
 }

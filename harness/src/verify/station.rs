@@ -1,8 +1,10 @@
 //! One webhook on trial alone, while nothing else runs.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::laboratory::Laboratory;
+use super::laboratory::{Laboratory, Lineup};
+use super::recorder::Recorder;
 use super::subject::Subject;
 use crate::attributes::Attributes;
 
@@ -17,6 +19,20 @@ pub struct Station<'a> {
     pub samples: &'a [Attributes],
     /// What the user decides.
     pub settings: &'a Settings,
+    /// What was measured, for the report.
+    pub notes: Mutex<Vec<String>>,
+}
+
+impl Station<'_> {
+    /// The webhook alone.
+    pub fn alone(&self) -> Lineup {
+        self.subject.alone()
+    }
+
+    /// Puts a sentence into the report, also where nothing is wrong: what was measured.
+    pub fn note(&self, sentence: impl Into<String>) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
+    }
 }
 
 /// What the user decides about the checks.
@@ -26,10 +42,12 @@ pub struct Settings {
     pub concurrency: usize,
     /// How long a certificate must still be valid.
     pub horizon: Duration,
+    /// The API server that stands behind the webhooks and writes down what they do; none if there is none.
+    pub recorder: Option<Recorder>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 8, horizon: Duration::from_secs(30 * 24 * 3600) }
+        Self { concurrency: 8, horizon: Duration::from_secs(30 * 24 * 3600), recorder: None }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::laboratory::Lineup;
 use crate::attributes::GroupVersionKind;
 use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
 use crate::event::Phase;
@@ -67,6 +68,15 @@ impl Subject {
     /// The entry of `webhooks` as it was written.
     pub fn declaration(&self) -> &Value {
         &self.configuration["webhooks"][self.index]
+    }
+
+    /// The webhook alone, called as its phase asks for.
+    pub fn alone(&self) -> Lineup {
+        let webhook = vec![Arc::clone(&self.called)];
+        match self.phase {
+            Phase::Mutating => Lineup { mutating: webhook, validating: Vec::new() },
+            Phase::Validating => Lineup { mutating: Vec::new(), validating: webhook },
+        }
     }
 
     /// The webhook with another reinvocation policy.

@@ -10,7 +10,7 @@ use super::laboratory::{Laboratory, Lineup, Outcome, Verdict};
 use super::subject::Subject;
 use crate::attributes::Attributes;
 use crate::config::Webhook;
-use crate::event::{Mismatch, Phase};
+use crate::event::Mismatch;
 
 /// Everything that a probe of an object needs.
 #[derive(Debug)]
@@ -50,11 +50,7 @@ impl Trial<'_> {
 
     /// The webhook alone, called as its phase asks for.
     pub fn alone(&self) -> Lineup {
-        let webhook = vec![Arc::clone(&self.subject.called)];
-        match self.subject.phase {
-            Phase::Mutating => Lineup { mutating: webhook, validating: Vec::new() },
-            Phase::Validating => Lineup { mutating: Vec::new(), validating: webhook },
-        }
+        self.subject.alone()
     }
 
     /// Mutating webhooks in this order.

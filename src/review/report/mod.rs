@@ -178,7 +178,7 @@ impl Report {
             warnings: sent.warnings.clone(),
             audit_annotations: sent.audit_annotations.clone(),
             webhooks: webhooks.reports(&sent.record, explained.as_ref()),
-            calls: webhooks::calls(&sent.record, server),
+            calls: webhooks.calls(&sent.record, server),
             object: steps.last,
             steps: steps.taken,
             notes,

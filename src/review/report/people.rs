@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Report;
 use super::difference::Change;
 use super::steps::{By, Step};
-use super::webhooks::{CallReport, Outcome};
+use super::webhooks::{CallReport, Outcome, Skipped};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// The report of one request: the decision, the calls, what they changed.
@@ -84,7 +84,11 @@ fn webhooks(text: &mut String, report: &Report) {
                     && call.webhook == webhook.name
                     && call.configuration == webhook.configuration
             });
-            let skipped = webhook.skipped.iter().filter(|skipped| skipped.round == round);
+            // Who was not called in the first round is not asked for in the second.
+            let is_asked_for =
+                |skipped: &&Skipped| round == 1 || webhook.called || !skipped.compared.is_empty();
+            let skipped =
+                webhook.skipped.iter().filter(|skipped| skipped.round == round).filter(is_asked_for);
             if let Some(call) = calls.next() {
                 self::call(&mut lines, call, width);
             }
@@ -121,6 +125,9 @@ fn call(text: &mut String, call: &CallReport, width: usize) {
         call.webhook,
         what.replace('\n', " ")
     );
+    if !call.hint.is_empty() {
+        let _ = writeln!(text, "        {}", call.hint);
+    }
     for warning in &call.warnings {
         let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {warning}");
     }

@@ -69,20 +69,18 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     }
     let mut plugins = Vec::new();
     for event in &sent.record.events {
-        match event {
-            Event::PluginChanged { plugin, .. } => plugins.push(*plugin),
-            Event::Called(called) if called.phase == Phase::Mutating => {
-                let Some(before) = shown(called) else { continue };
-                // In another version of the same object everything may stand elsewhere.
-                if before.get("apiVersion") == now.get("apiVersion") {
-                    steps.plugins(&mut plugins, called.round, &now, &before);
-                }
-                let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
-                steps.add(By::Webhook, Some(called), called.round, &before, &after);
-                now = after;
-            }
-            _ => {}
+        if let Event::PluginChanged { plugin, .. } = event {
+            plugins.push(*plugin);
         }
+        let Event::Called(called) = event else { continue };
+        let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
+        // In another version of the same object everything may stand elsewhere.
+        if before.get("apiVersion") == now.get("apiVersion") {
+            steps.plugins(&mut plugins, called.round, &now, &before);
+        }
+        let after = patched(called, &before, server).unwrap_or_else(|| before.clone());
+        steps.add(By::Webhook, Some(called), called.round, &before, &after);
+        now = after;
     }
     if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
         if sent.body.get("apiVersion") == now.get("apiVersion") {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use harness::config::{self, ConfigError, FailurePolicy, Webhook};
+use harness::config::{
+    self, ConfigError, FailurePolicy, ServiceReference, Webhook, WebhookId, WebhookTarget,
+};
 use harness::event::{CallResult, Called, Event, Mismatch, Phase, Record, Round};
 use harness::server::ApiServer;
 use harness::status::Status;
@@ -83,6 +85,9 @@ pub(super) struct CallReport {
     /// Why, where it did not allow the request; left out where it did.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) message: String,
+    /// What to do about it, where that is known; left out where it is not.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) hint: String,
     /// The operations of the patch; left out without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<Vec<Value>>,
@@ -135,6 +140,17 @@ impl Webhooks {
         Ok(Self { all })
     }
 
+    /// Every call of a record.
+    pub(super) fn calls(&self, record: &Record, server: &ApiServer) -> Vec<CallReport> {
+        let report = |called: &Called| {
+            let of =
+                |(phase, webhook): &&(Phase, Webhook)| *phase == called.phase && webhook.id == called.webhook;
+            let hint = self.all.iter().find(of).and_then(|(_, webhook)| hint(called, webhook));
+            CallReport { hint: hint.unwrap_or_default(), ..call(called, server) }
+        };
+        record.calls().map(report).collect()
+    }
+
     pub(super) fn reports(&self, record: &Record, explained: Option<&Facts>) -> Vec<WebhookReport> {
         self.all.iter().map(|(phase, webhook)| report(*phase, webhook, record, explained)).collect()
     }
@@ -160,25 +176,22 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
     let mut called = false;
     let mut skipped = Vec::new();
     for (index, event) in record.events.iter().enumerate() {
-        match event {
-            Event::Called(call) if call.phase == phase && call.webhook == webhook.id => called = true,
-            Event::Skipped { webhook: id, phase: of, round, mismatch }
-                if *of == phase && *id == webhook.id =>
-            {
-                skipped.push(Skipped {
-                    round: round.number() + 1,
-                    test: test(mismatch),
-                    reason: reason(mismatch, webhook),
-                    compared: explained
-                        .map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
-                });
-            }
-            Event::MatchFailed { webhook: id, phase: of, round, status }
-                if *of == phase && *id == webhook.id =>
-            {
-                skipped.push(cannot_tell(*round, status));
-            }
-            _ => {}
+        let is_meant = |id: &Arc<WebhookId>, of: Phase| of == phase && *id == webhook.id;
+        if let Event::Called(call) = event {
+            called |= is_meant(&call.webhook, call.phase);
+        } else if let Event::Skipped { webhook: id, phase, round, mismatch } = event
+            && is_meant(id, *phase)
+        {
+            skipped.push(Skipped {
+                round: round.number() + 1,
+                test: test(mismatch),
+                reason: reason(mismatch, webhook),
+                compared: explained.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
+            });
+        } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
+            && is_meant(id, *phase)
+        {
+            skipped.push(cannot_tell(*round, status));
         }
     }
     WebhookReport {
@@ -226,19 +239,25 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook) -> String {
     text.to_owned()
 }
 
-/// Every call of a record.
-pub(super) fn calls(record: &Record, server: &ApiServer) -> Vec<CallReport> {
-    record.calls().map(|called| call(called, server)).collect()
+/// A service of a cluster is nowhere on this machine.
+fn hint(called: &Called, webhook: &Webhook) -> Option<String> {
+    let WebhookTarget::Service(service) = &webhook.client_config.target else { return None };
+    let CallResult::Failed { failure, .. } = &called.result else { return None };
+    let is_unknown = failure.reason.contains(&format!("service \"{}\" not found", service.name));
+    let ServiceReference { namespace, name, .. } = service;
+    is_unknown.then(|| format!("say where it listens with --service {namespace}/{name}=HOST:PORT"))
 }
 
 fn call(called: &Called, server: &ApiServer) -> CallReport {
     let (outcome, message) = outcome(&called.result);
-    let (patch, changed) = match &called.result {
-        CallResult::Allowed { patch, changed } => (patch.clone(), *changed),
-        CallResult::ServerError { patch, .. } => (patch.clone(), false),
-        _ => (None, false),
+    let (patch, changed) = if let CallResult::Allowed { patch, changed } = &called.result {
+        (patch.clone(), *changed)
+    } else if let CallResult::ServerError { patch, .. } = &called.result {
+        (patch.clone(), false)
+    } else {
+        (None, false)
     };
-    let changes = patch.is_some().then(|| {
+    let made = patch.is_some().then(|| {
         let before = shown(called)?;
         Some(changes(&before, &patched(called, &before, server)?))
     });
@@ -253,9 +272,10 @@ fn call(called: &Called, server: &ApiServer) -> CallReport {
         outcome,
         http_status: called.reply.as_ref().map(|reply| reply.status),
         message,
+        hint: String::new(),
         patch,
         changed,
-        changes: changes.flatten().unwrap_or_default(),
+        changes: made.flatten().unwrap_or_default(),
         warnings: called.warnings.clone(),
         audit_annotations: called.audit_annotations.clone(),
         uid: called.uid.clone(),
@@ -267,9 +287,9 @@ fn outcome(result: &CallResult) -> (Outcome, String) {
         CallResult::Allowed { .. } => (Outcome::Allowed, String::new()),
         CallResult::Denied(status) => (Outcome::Denied, status.message.clone()),
         CallResult::Failed { failure, failed_open: true } => (Outcome::FailedOpen, failure.reason.clone()),
-        CallResult::Failed { failure, failed_open: false } => (Outcome::FailedClosed, failure.reason.clone()),
+        CallResult::Failed { failure, .. } => (Outcome::FailedClosed, failure.reason.clone()),
         CallResult::ServerError { status, .. } => (Outcome::Refused, status.message.clone()),
-        _ => (Outcome::Refused, String::new()),
+        other => unreachable!("a call ended in a way that this report does not know: {other:?}"),
     }
 }
 

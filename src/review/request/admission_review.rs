@@ -66,18 +66,16 @@ pub(super) fn plan(
     let request = AdmissionRequest::deserialize(request)
         .map_err(|error| place.failure(format!("the AdmissionReview's `request`: {error}")))?;
     let resource = ResourceName::Named(request.request_resource.unwrap_or(request.resource));
-    let served = server.resource(&resource).ok_or_else(|| {
+    let known = server.resource(&resource).ok_or_else(|| {
         place.failure(format!("the server has no {resource:?}: give its definition with --with FILE"))
     })?;
-    let is_own_kind = |object: &&Value| object.get("kind").is_some_and(|kind| *kind == served.kind.kind);
-    let existing = match request.old_object.as_ref().filter(is_own_kind) {
-        Some(old) => Some(old.clone()),
+    let is_own_kind = |object: &Value| object.get("kind").is_some_and(|kind| *kind == known.kind.kind);
+    let mut existing = request.old_object.clone().filter(is_own_kind);
+    if existing.is_none() {
         // Of a Scale that was sent, nobody knows what it belongs to.
-        None => {
-            let object = request.object.as_ref().or(request.old_object.as_ref()).unwrap_or(&Value::Null);
-            before(old, object, &request.name).map(|old| old.object.clone())
-        }
-    };
+        let object = request.object.as_ref().or(request.old_object.as_ref()).unwrap_or(&Value::Null);
+        existing = before(old, object, &request.name).map(|old| old.object.clone());
+    }
     let options = request.options.unwrap_or_default();
     let (body, query) = match (request.operation, request.object) {
         (Operation::Create | Operation::Update, object) => (object, pairs(&options)),
@@ -107,7 +105,9 @@ fn pairs(options: &Map<String, Value>) -> Vec<(String, String)> {
         let values = match value {
             _ if ["apiVersion", "kind", "dryRun"].contains(&key.as_str()) => continue,
             Value::Array(items) => items.as_slice(),
-            value => std::slice::from_ref(value),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                std::slice::from_ref(value)
+            }
         };
         for value in values {
             match value {

@@ -1,4 +1,4 @@
-//! The request that the arguments describe, as a table.
+//! Which objects, with which options, become which requests.
 
 use clap::Parser as _;
 use harness::chain::Chain;

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(classes: Vec<Value>, spec: Value, expected: &Result<Value, &str>) {
+    fn check(classes: Vec<Value>, spec: &Value, expected: &Result<Value, &str>) {
         let object = json!({"metadata": {"name": "p"}, "spec": spec});
         let mut attributes = request(Operation::Create, "pods", "Pod", object);
         let outcome = plugin(classes).admit(&mut attributes).map_err(|status| status.message);
@@ -186,19 +186,19 @@ mod tests {
     fn a_pod_has_the_priority_of_its_class() {
         let class = |name: &str, value: i64, default: bool| json!({"metadata": {"name": name}, "value": value, "globalDefault": default, "preemptionPolicy": "Never"});
         let lower = json!({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"});
-        check(vec![], json!({}), &Ok(lower));
+        check(vec![], &json!({}), &Ok(lower));
         let named = json!({"priorityClassName": "a", "priority": 7, "preemptionPolicy": "Never"});
-        check(vec![class("a", 7, false)], json!({"priorityClassName": "a"}), &Ok(named.clone()));
-        check(vec![class("b", 9, true), class("a", 7, true)], json!({}), &Ok(named));
-        check(vec![], json!({"priorityClassName": "a"}), &Err("no PriorityClass with name a was found"));
+        check(vec![class("a", 7, false)], &json!({"priorityClassName": "a"}), &Ok(named.clone()));
+        check(vec![class("b", 9, true), class("a", 7, true)], &json!({}), &Ok(named));
+        check(vec![], &json!({"priorityClassName": "a"}), &Err("no PriorityClass with name a was found"));
         let why = "the integer value of priority (3) must not be provided in pod spec; priority admission controller \
                    computed 0 from the given PriorityClass name";
-        check(vec![], json!({"priority": 3}), &Err(why));
+        check(vec![], &json!({"priority": 3}), &Err(why));
         let system = json!({
             "priorityClassName": "system-node-critical", "priority": 2_000_001_000,
             "preemptionPolicy": "PreemptLowerPriority",
         });
-        check(vec![], json!({"priorityClassName": "system-node-critical"}), &Ok(system));
+        check(vec![], &json!({"priorityClassName": "system-node-critical"}), &Ok(system));
     }
 
     #[test]

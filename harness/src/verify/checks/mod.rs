@@ -28,6 +28,9 @@ mod v21_mirror_pods;
 mod v22_envelope;
 mod v29_delete;
 mod v32_names;
+mod v38_dry_run;
+mod v41_latency;
+mod v45_certificate;
 mod v48_self_lockout;
 mod v50_system;
 
@@ -59,6 +62,9 @@ pub const ALL: &[&Check] = &[
     &v22_envelope::CHECK,
     &v29_delete::CHECK,
     &v32_names::CHECK,
+    &v38_dry_run::CHECK,
+    &v41_latency::CHECK,
+    &v45_certificate::CHECK,
     &v48_self_lockout::CHECK,
     &v50_system::CHECK,
 ];

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::config::ReinvocationPolicy;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
-use crate::verify::foreign::{Foreign, LIBRARY};
-use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::foreign::LIBRARY;
+use crate::verify::laboratory::Verdict;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -31,13 +31,17 @@ async fn run(trial: &Trial<'_>) -> Observed {
         // What the other webhook sees: the object itself, or what this webhook has made of it.
         let seen = [Some(trial.object()), first.object.as_ref()];
         for (outcome, seen) in [before, after].into_iter().zip(seen) {
-            let Some(seen) = seen else { continue };
-            if let Some(violation) = judge(foreign, seen, &outcome) {
-                looked = true;
-                violations.extend(violation);
-                if !violations.is_empty() {
-                    break;
-                }
+            let (Some(seen), Verdict::Admitted, Some(found)) = (seen, outcome.verdict(), &outcome.object)
+            else {
+                continue;
+            };
+            looked = true;
+            if !foreign.survives(seen, found) {
+                let does = foreign.does;
+                let kind = format!("takes away what another webhook added, which {does}");
+                let message = format!("another webhook {does}; afterwards it is gone or changed");
+                violations.push(Violation::new(kind, message).with_steps([outcome]));
+                break;
             }
         }
     }
@@ -46,15 +50,4 @@ async fn run(trial: &Trial<'_>) -> Observed {
     } else {
         Err(Obstacle::not_applicable("it denies whatever another webhook has changed"))
     }
-}
-
-/// Whether the addition is gone; none if nothing was admitted.
-fn judge(foreign: &Foreign, seen: &serde_json::Value, outcome: &Arc<Outcome>) -> Option<Option<Violation>> {
-    let (Verdict::Admitted, Some(found)) = (outcome.verdict(), &outcome.object) else { return None };
-    if foreign.survives(seen, found) {
-        return Some(None);
-    }
-    let kind = format!("takes away what another webhook added, which {}", foreign.does);
-    let message = format!("another webhook {}; afterwards it is gone or changed", foreign.does);
-    Some(Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)])))
 }

@@ -7,7 +7,7 @@ use super::matched::{self, Place};
 use crate::attributes::Operation;
 use crate::config::FailurePolicy;
 use crate::server::Surroundings;
-use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -84,6 +84,9 @@ const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 26] = [
 
 fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let webhook = &subject.webhook;
+    if webhook.rules.is_empty() {
+        return Err(Obstacle::not_applicable("it has no rules and is never called"));
+    }
     let mut caught = BTreeSet::new();
     let mut catches_leases = false;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {

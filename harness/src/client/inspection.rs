@@ -1,0 +1,169 @@
+//! What a webhook's server shows in the TLS handshake, for people who ask before it is too late.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use url::Url;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
+
+use super::{HttpsCaller, tls};
+use crate::config::{ClientConfig, WebhookTarget};
+
+/// A certificate in a chain or in a `caBundle`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFacts {
+    /// Its subject, such as `CN=webhook`.
+    pub subject: String,
+    /// When it ends.
+    pub not_after: Timestamp,
+}
+
+/// What a server shows in the handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspection {
+    /// The name that the API server asks for: `NAME.NAMESPACE.svc`, or the host of the URL.
+    pub server_name: String,
+    /// Why the API server would not go on, in its words; none if all is well.
+    pub complaint: Option<String>,
+    /// The certificates that the server sent, its own first; empty if it sent none.
+    pub chain: Vec<CertificateFacts>,
+    /// The certificates of the `caBundle`; empty for the system's roots.
+    pub trusted: Vec<CertificateFacts>,
+    /// The version of TLS, such as `TLSv1_3`; none without a handshake.
+    pub tls_version: Option<String>,
+}
+
+impl HttpsCaller {
+    /// Shakes hands with the server of `config` and says what it shows. Sends no request.
+    ///
+    /// # Errors
+    /// Why no connection came to be, in kube-apiserver's words where it has some.
+    pub async fn inspect(&self, config: &ClientConfig, timeout: Duration) -> Result<Inspection, String> {
+        let looking = self.look(config);
+        tokio::time::timeout(timeout, looking)
+            .await
+            .map_err(|_elapsed| "context deadline exceeded".to_owned())?
+    }
+
+    async fn look(&self, config: &ClientConfig) -> Result<Inspection, String> {
+        let (server_name, host, port) = match &config.target {
+            WebhookTarget::Service(service) => {
+                let (host, port) = self.connections.resolve(service)?;
+                (format!("{}.{}.svc", service.name, service.namespace), host, port)
+            }
+            WebhookTarget::Url(url) => {
+                let url = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
+                let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+                (host.clone(), host, url.port_or_known_default().unwrap_or(443))
+            }
+        };
+        let name = ServerName::try_from(server_name.clone()).map_err(|error| error.to_string())?;
+        let mut client = tls::client_config(&config.ca_bundle, &["http/1.1"])?;
+        let seen = Arc::new(Seen::default());
+        let judge = tls::verifier(&config.ca_bundle)?;
+        client.dangerous().set_certificate_verifier(Arc::new(Witness { judge, seen: Arc::clone(&seen) }));
+        let tcp = TcpStream::connect((host.as_str(), port))
+            .await
+            .map_err(|error| format!("dial tcp {host}:{port}: {error}"))?;
+        let connected = TlsConnector::from(Arc::new(client)).connect(name, tcp).await;
+        let (complaint, tls_version) = match connected {
+            Ok(stream) => {
+                let version = stream.get_ref().1.protocol_version();
+                (None, version.and_then(|version| version.as_str()).map(str::to_owned))
+            }
+            Err(error) => (Some(error.to_string()), None),
+        };
+        let complaint = seen.complaint().or(complaint);
+        let trusted = tls::trusted(&config.ca_bundle)?;
+        let trusted = if config.ca_bundle.is_empty() { Vec::new() } else { facts(&trusted) };
+        Ok(Inspection { server_name, complaint, chain: facts(&seen.chain()), trusted, tls_version })
+    }
+}
+
+fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
+    let parsed = certificates.iter().filter_map(|der| X509Certificate::from_der(der).ok());
+    let facts = parsed.filter_map(|(_, certificate)| {
+        let not_after = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
+        Some(CertificateFacts { subject: certificate.subject().to_string(), not_after })
+    });
+    facts.collect()
+}
+
+/// What the verifier was shown.
+#[derive(Debug, Default)]
+struct Seen {
+    chain: Mutex<Vec<CertificateDer<'static>>>,
+    complaint: Mutex<Option<String>>,
+}
+
+impl Seen {
+    fn chain(&self) -> Vec<CertificateDer<'static>> {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn complaint(&self) -> Option<String> {
+        self.complaint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Decides as the judge does, and remembers what was shown.
+#[derive(Debug)]
+struct Witness {
+    judge: Arc<dyn ServerCertVerifier>,
+    seen: Arc<Seen>,
+}
+
+impl ServerCertVerifier for Witness {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let chain = std::iter::once(leaf).chain(intermediates);
+        *self.seen.chain.lock().unwrap_or_else(PoisonError::into_inner) =
+            chain.map(|certificate| certificate.clone().into_owned()).collect();
+        let verdict = self.judge.verify_server_cert(leaf, intermediates, server_name, ocsp_response, now);
+        if let Err(error) = &verdict {
+            let text =
+                if let rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) = error {
+                    other.0.to_string()
+                } else {
+                    error.to_string()
+                };
+            *self.seen.complaint.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
+        verdict
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.judge.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.judge.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.judge.supported_verify_schemes()
+    }
+}

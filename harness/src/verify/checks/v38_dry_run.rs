@@ -1,0 +1,109 @@
+//! V38: a dry run writes nothing, and says what the real run says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::attributes::Attributes;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::{self, Order};
+use crate::verify::laboratory::Verdict;
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V38",
+    title: "honest about dry runs: it writes nothing, and answers as it does in a real run",
+    severity: Severity::Error,
+    why: "sideEffects None or NoneOnDryRun is a promise: the API server calls the webhook on dry runs because of it. \
+          kubectl diff, GitOps tools and autoscalers make dry runs all the time; a webhook that writes then leaves \
+          objects that nobody wanted, and one that answers otherwise makes their previews wrong.",
+    source: "Dynamic Admission Control, Side effects",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// How many requests are tried.
+const SAMPLES: usize = 8;
+/// How long a write may come after the answer.
+const SETTLING: Duration = Duration::from_millis(300);
+
+async fn run(station: &Station<'_>) -> Observed {
+    if station.samples.is_empty() {
+        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    }
+    if !station.subject.webhook.side_effects.allow_dry_run() {
+        return Err(Obstacle::not_applicable("it is not called on dry runs: sideEffects is Some or Unknown"));
+    }
+    let samples = &station.samples[..station.samples.len().min(SAMPLES)];
+    let alone = station.alone();
+    let mut violations = Vec::new();
+    let mut dry_outcomes = Vec::new();
+    // All dry runs first, so that no write of a real run is taken for one of theirs.
+    let mark = match &station.settings.recorder {
+        Some(recorder) => {
+            settle().await;
+            recorder.mark()
+        }
+        None => 0,
+    };
+    for sample in samples {
+        let dry = Attributes {
+            dry_run: true,
+            options: Some(json!({
+                "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"],
+            })),
+            ..sample.clone()
+        };
+        dry_outcomes.push(Arc::new(station.laboratory.admit(&alone, &dry).await));
+    }
+    if let Some(recorder) = &station.settings.recorder {
+        settle().await;
+        let writes = recorder.since(mark);
+        if let Some(first) = writes.first() {
+            let count = writes.len();
+            let message = format!("in {} dry runs it wrote {count} times, first {first}", samples.len());
+            let violation = Violation::new("writes on dry runs", message);
+            violations.push(violation.with_steps(dry_outcomes.first().cloned()));
+        }
+    }
+    for (sample, dry) in samples.iter().zip(&dry_outcomes) {
+        if let Verdict::Failed(reason) = dry.verdict() {
+            return Err(Obstacle::not_checked(reason));
+        }
+        let real = Arc::new(station.laboratory.admit(&alone, sample).await);
+        let steps = [Arc::clone(&real), Arc::clone(dry)];
+        if real.refusal.is_some() != dry.refusal.is_some() {
+            let message = format!("the real run says `{}`, the dry run `{}`", real.verdict(), dry.verdict());
+            violations.push(Violation::new("another verdict on dry runs", message).with_steps(steps));
+            break;
+        }
+        let (Some(expected), Some(found)) = (&real.object, &dry.object) else { continue };
+        let built_in = station.laboratory.is_built_in(sample);
+        let differences = comparison::differences(expected, found, built_in, Order::Counts);
+        if !differences.is_empty() {
+            let message =
+                format!("on a dry run it changes the object otherwise: {}", super::fields(&differences));
+            let violation = Violation::new("another result on dry runs", message);
+            violations.push(violation.with_differences(differences).with_steps(steps));
+            break;
+        }
+    }
+    if !violations.is_empty() {
+        return Ok(violations);
+    }
+    match &station.settings.recorder {
+        None => Err(Obstacle::not_checked(
+            "its answers are the same, but nobody watches what it writes: give it the kubeconfig of --api-server-out",
+        )),
+        Some(recorder) if !recorder.was_contacted() => Err(Obstacle::not_checked(
+            "its answers are the same, but it has never asked the API server of --api-server-out anything: is it \
+             started with that kubeconfig?",
+        )),
+        Some(_) => Ok(violations),
+    }
+}
+
+async fn settle() {
+    tokio::time::sleep(SETTLING).await;
+}

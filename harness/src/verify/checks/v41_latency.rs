@@ -1,0 +1,108 @@
+//! V41: quick enough for its own timeout.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt as _};
+use tokio::time::Instant;
+
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::Verdict;
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V41",
+    title: "quick: 99 of 100 answers at the expected concurrency come within half of timeoutSeconds",
+    severity: Severity::Warning,
+    why: "Every request that matches waits for the webhook, and all mutating webhooks wait for each other. One that \
+          needs most of its timeout on a quiet day exceeds it on a busy one: then requests fail, or the webhook is \
+          passed over, and which of the two depends on the failurePolicy.",
+    source: "Admission Webhook Good Practices, Set a small timeout value; Dynamic Admission Control, Availability",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// How many requests are measured.
+const REQUESTS: usize = 100;
+/// No more is asked after so many timeouts of the webhook.
+const PATIENCE: u32 = 2;
+
+async fn run(station: &Station<'_>) -> Observed {
+    if station.samples.is_empty() {
+        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    }
+    let timeout = station.subject.webhook.timeout;
+    let alone = station.alone();
+    let until = Instant::now() + timeout * PATIENCE;
+    let concurrency = station.settings.concurrency.max(1);
+    let calls = station.samples.iter().cloned().cycle().take(REQUESTS).map(|sample| {
+        let alone = &alone;
+        async move {
+            if Instant::now() >= until {
+                return None;
+            }
+            Some(Arc::new(station.laboratory.admit(alone, &sample).await))
+        }
+    });
+    let outcomes: Vec<_> =
+        stream::iter(calls).buffer_unordered(concurrency).filter_map(std::future::ready).collect().await;
+    let mut times: Vec<Duration> =
+        outcomes.iter().flat_map(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took)).collect();
+    times.sort_unstable();
+    let late = outcomes.iter().find(|outcome| {
+        matches!(outcome.verdict(), Verdict::Failed(reason) if reason.contains("deadline exceeded"))
+    });
+    if late.is_none()
+        && let Some(Verdict::Failed(reason)) = outcomes
+            .iter()
+            .map(|outcome| outcome.verdict())
+            .find(|verdict| matches!(verdict, Verdict::Failed(_)))
+    {
+        return Err(Obstacle::not_checked(reason));
+    }
+    let Some(p99) = percentile(&times, 99) else { return Err(Obstacle::not_checked("it was not called")) };
+    let figures = format!(
+        "p50 {}, p90 {}, p99 {} of {} answers, {concurrency} at a time",
+        written(percentile(&times, 50).unwrap_or_default()),
+        written(percentile(&times, 90).unwrap_or_default()),
+        written(p99),
+        times.len(),
+    );
+    station.note(figures.clone());
+    if p99 < timeout / 2 {
+        return Ok(Vec::new());
+    }
+    let slowest =
+        outcomes.iter().max_by_key(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took).max());
+    let message = format!("with a timeout of {} s: {figures}", timeout.as_secs());
+    Ok(vec![Violation::new("slow", message).with_steps(slowest.cloned())])
+}
+
+/// The time within which so many of a hundred answers came: the nearest rank of sorted `times`.
+fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
+    let rank = (times.len() * percent).div_ceil(100);
+    times.get(rank.saturating_sub(1)).copied()
+}
+
+fn written(time: Duration) -> String {
+    if time < Duration::from_secs(1) {
+        format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+    } else {
+        format!("{:.1} s", time.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_nearest_rank() {
+        let times: Vec<Duration> = (1..=200).map(Duration::from_millis).collect();
+        for (percent, expected) in [(50, 100), (90, 180), (99, 198), (100, 200)] {
+            assert_eq!(percentile(&times, percent), Some(Duration::from_millis(expected)), "{percent}");
+        }
+        assert_eq!(percentile(&times[..1], 99), Some(Duration::from_millis(1)));
+        assert_eq!(percentile(&[], 99), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! V45: the certificate is right, and stays so for a while.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::client::{CertificateFacts, Inspection};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V45",
+    title: "certificate: it verifies against the caBundle for the service's name, and so it will for a while",
+    severity: Severity::Error,
+    why: "An expired certificate of a webhook blocks every write that it matches, one year to the day after somebody \
+          installed it; a certificate for another name, by another authority, or with a Common Name alone does so at \
+          once. The authority in the caBundle ends, too.",
+    source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
+             rancher/rancher#35068; knative/serving#6537",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+async fn run(station: &Station<'_>) -> Observed {
+    let inspected = station.laboratory.inspect(&station.subject.webhook).await;
+    let inspection = inspected.map_err(Obstacle::NotChecked)?;
+    let now = Timestamp::now();
+    for (what, certificate) in certificates(&inspection) {
+        station.note(format!("{what} {}: {}", certificate.subject, written(days_left(certificate, now))));
+    }
+    Ok(judge(&inspection, now, station.settings.horizon))
+}
+
+/// The server's own certificate, and those that are trusted.
+fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, &CertificateFacts)> {
+    let leaf = inspection.chain.first().map(|leaf| ("the certificate", leaf));
+    leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
+}
+
+fn judge(inspection: &Inspection, now: Timestamp, horizon: Duration) -> Vec<Violation> {
+    if let Some(complaint) = &inspection.complaint {
+        let message =
+            format!("asked as {}, it shows what the API server refuses: {complaint}", inspection.server_name);
+        return vec![Violation::new("refused certificate", message)];
+    }
+    let mut violations = Vec::new();
+    for (what, certificate) in certificates(inspection) {
+        let days = days_left(certificate, now);
+        if u64::try_from(days).unwrap_or(0) * 24 * 3600 < horizon.as_secs() {
+            let message = format!(
+                "{what} {} ends at {}: {}",
+                certificate.subject,
+                certificate.not_after,
+                written(days)
+            );
+            violations
+                .push(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning));
+        }
+    }
+    violations
+}
+
+/// Whole days, negative when they are over.
+fn days_left(certificate: &CertificateFacts, now: Timestamp) -> i64 {
+    certificate.not_after.duration_since(now).as_hours().div_euclid(24)
+}
+
+fn written(days: i64) -> String {
+    match days {
+        ..=-1 => format!("{} days over", -days),
+        1 => "1 day left".to_owned(),
+        days => format!("{days} days left"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inspection(leaf: &str, authority: &str, complaint: Option<&str>) -> Inspection {
+        let facts = |subject: &str, not_after: &str| CertificateFacts {
+            subject: subject.to_owned(),
+            not_after: not_after.parse().unwrap(),
+        };
+        Inspection {
+            server_name: "w.ns.svc".to_owned(),
+            complaint: complaint.map(str::to_owned),
+            chain: vec![facts("CN=leaf", leaf)],
+            trusted: vec![facts("CN=ca", authority)],
+            tls_version: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(inspection: &Inspection, expected: &[&str]) {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let found = judge(inspection, now, Duration::from_secs(30 * 24 * 3600));
+        assert_eq!(found.iter().map(|violation| violation.kind.as_str()).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn both_the_certificate_and_its_authority_must_last() {
+        let (soon, late) = ("2026-01-15T00:00:00Z", "2027-01-01T00:00:00Z");
+        check(&inspection(late, late, None), &[]);
+        check(&inspection(soon, late, None), &["the certificate ends soon"]);
+        check(&inspection(late, soon, None), &["the authority ends soon"]);
+        check(&inspection(soon, soon, None), &["the certificate ends soon", "the authority ends soon"]);
+        check(&inspection(late, late, Some("x509: no")), &["refused certificate"]);
+    }
+
+    #[test]
+    fn a_day_counts_when_it_is_whole() {
+        let facts = |not_after: &str| CertificateFacts {
+            subject: String::new(),
+            not_after: not_after.parse().unwrap(),
+        };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(days_left(&facts("2026-01-02T23:00:00Z"), now), 1);
+        assert_eq!(days_left(&facts("2025-12-31T23:00:00Z"), now), -1);
+    }
+}

@@ -1,0 +1,273 @@
+//! What the command takes, and what it gives to programs.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use expect_test::expect;
+use fake_webhooks::{Fake, FakeWebhook};
+use serde_json::Value;
+
+use crate::files::{NOWHERE, POD, configuration, fakes, files};
+
+#[test]
+fn subresources_have_requests_of_their_own() {
+    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let deployment = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}
+";
+    let scale = "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}, spec: {replicas: 5}}";
+    let status = format!("{deployment}status: {{replicas: 2}}\n");
+    let files = files([
+        ("fakes.yaml", &fakes),
+        ("deployment.yaml", deployment),
+        ("scale.yaml", scale),
+        ("status.yaml", &status),
+        ("pod.yaml", POD),
+    ]);
+    for (line, message, resource) in [
+        (
+            "-f scale.yaml --old deployment.yaml --subresource scale",
+            "deployment.apps/web scaled",
+            "deployments",
+        ),
+        (
+            "-f status.yaml --old deployment.yaml --subresource status",
+            "deployment.apps/web status replaced",
+            "deployments",
+        ),
+        ("-f pod.yaml --subresource eviction", "pod/web evicted", "pods"),
+        ("-f pod.yaml --subresource exec --query command=sh", "pod/web exec admitted", "pods"),
+    ] {
+        let report = files.report(&format!("{line} --fakes fakes.yaml"));
+        assert_eq!(report["decision"]["message"], message, "{report:#}");
+        assert_eq!(report["request"]["resource"]["resource"], resource);
+        assert_eq!(report["calls"].as_array().unwrap().len(), 1, "{report:#}");
+    }
+    let report = files.report("-f scale.yaml --old deployment.yaml --subresource scale --fakes fakes.yaml");
+    assert_eq!(report["object"]["spec"]["replicas"], 5);
+}
+
+#[test]
+fn a_custom_resource_needs_its_definition() {
+    let fakes = fakes(&["name: labels, type: mutating, behaviour: always-mutate"]);
+    let definition = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+    let files = files([
+        ("fakes.yaml", &fakes),
+        ("widgets.yaml", definition),
+        ("widget.yaml", "{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}, spec: {size: 1}}"),
+    ]);
+    files.review("-f widget.yaml --with widgets.yaml --fakes fakes.yaml").check(
+        0,
+        &expect![[r#"
+        widget.example.com/w created
+
+        Webhooks
+          mutating, first round
+            ✔ labels.fakes.local  N ms  allowed, changed metadata.labels
+          mutating, second round
+            - labels.fakes.local  not called: its reinvocationPolicy is Never
+
+        Object
+          labels.fakes.local
+            + metadata.labels:
+            +   always-mutate: "yes"
+          4 changes by the server (-v shows them)
+
+    "#]],
+    );
+    let said = files.review("-f widget.yaml --fakes fakes.yaml");
+    assert_eq!(
+        (said.status, said.stderr.as_str()),
+        (
+            2,
+            "error: widget.yaml:1: no matches for kind \"Widget\" in version \"example.com/v1\": give its \
+             CustomResourceDefinition with --with FILE\n"
+        )
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_found_where_the_command_line_says() {
+    let fake = FakeWebhook::start(Fake {
+        names: vec!["hook.demo.svc".to_owned()],
+        behaviour: serde_saphyr::from_str("{deny: {message: no, reason: Forbidden, code: 403}}").unwrap(),
+        ..Fake::default()
+    })
+    .await
+    .unwrap();
+    let client_config = format!(
+        "{{service: {{namespace: demo, name: hook}}, caBundle: {}}}",
+        STANDARD.encode(fake.ca_bundle())
+    );
+    let configuration = configuration("MutatingWebhookConfiguration", &client_config, "");
+    let files = files([("pod.yaml", POD), ("hooks.yaml", &configuration)]);
+    let address = fake.address();
+    let said = tokio::task::spawn_blocking(move || {
+        let mapped =
+            files.review(&format!("-f pod.yaml -c hooks.yaml --service demo/hook={address} --as jane"));
+        (mapped, files.review("-f pod.yaml -c hooks.yaml"))
+    });
+    let (mapped, unmapped) = said.await.unwrap();
+    mapped.check(1, &expect![[r#"
+        Error from server (Forbidden): error when creating "pod.yaml": admission webhook "hook.example.com" denied the request: no
+
+        Webhooks
+          mutating, first round
+            ✘ hook.example.com  N ms  denied: no
+
+        Object
+          11 changes by defaults (-v shows them)
+
+    "#]]);
+    unmapped.check(3, &expect![[r#"
+        Error from server (InternalError): error when creating "pod.yaml": Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://hook.demo.svc:443/?timeout=10s": service "hook" not found
+
+        Webhooks
+          mutating, first round
+            ✘ hook.example.com  N ms  failed: failed to call webhook: Post "https://hook.demo.svc:443/?timeout=10s": service "hook" not found
+                say where it listens with --service demo/hook=HOST:PORT
+
+        Object
+          11 changes by defaults (-v shows them)
+
+    "#]]);
+    assert_eq!(fake.journal().len(), 1);
+    assert_eq!(fake.journal()[0].review().unwrap()["request"]["userInfo"]["username"], "jane");
+}
+
+#[test]
+fn several_objects_are_several_requests_and_the_worst_decides() {
+    let fakes =
+        fakes(&["name: policy, type: validating, behaviour: {when: {if: {present: /data/bad}, then: deny}}"]);
+    let list = "\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: good}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: worse}, data: {bad: x}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+";
+    let files = files([("fakes.yaml", &fakes)]);
+    files.review_with_input("-f - --fakes fakes.yaml", list).check(1, &expect![[r#"
+        configmap/good created
+
+        Webhooks
+          validating
+            ✔ policy.fakes.local  N ms  allowed
+
+        Object
+          3 changes by the server (-v shows them)
+
+        Error from server: error when creating "STDIN": admission webhook "policy.fakes.local" denied the request without explanation
+
+        Webhooks
+          validating
+            ✘ policy.fakes.local  N ms  denied without explanation
+
+        namespace/shop created
+
+        Webhooks
+          validating
+            - policy.fakes.local  not called: its namespaceSelector does not select the namespace
+
+        Object
+          3 changes by defaults, 4 changes by the server (-v shows them)
+
+        2 admitted, 1 denied
+    "#]]);
+    let said = files.review_with_input("-f - --fakes fakes.yaml -o json", list);
+    let reports: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(reports["kind"], "AdmissionReportList");
+    let verdicts =
+        [0, 1, 2].map(|index| reports["items"][index]["decision"]["verdict"].as_str().unwrap().to_owned());
+    assert_eq!(verdicts, ["admitted", "denied", "admitted"]);
+    let said = files.review_with_input("-f - --fakes fakes.yaml -o yaml", list);
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&said.stdout).unwrap();
+    assert_eq!(documents.len(), 3);
+    assert_eq!(documents[1]["source"]["file"], "STDIN");
+}
+
+#[test]
+fn a_report_for_programs_has_all_that_people_see() {
+    let fakes = fakes(&["name: labels, type: mutating, behaviour: always-mutate"]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    let report = files.report("-f pod.yaml --fakes fakes.yaml");
+    assert_eq!(
+        (&report["apiVersion"], &report["kind"]),
+        (&"admit.dev/v1alpha1".into(), &"AdmissionReport".into())
+    );
+    let call = &report["calls"][0];
+    assert_eq!(call["outcome"], "allowed");
+    assert_eq!(call["patch"][0]["path"], "/metadata/labels/always-mutate");
+    assert_eq!(call["changes"][0]["path"], "metadata.labels.always-mutate");
+    assert!(call["durationMs"].as_f64().unwrap() > 0.0);
+    assert_eq!(report["object"]["metadata"]["labels"]["always-mutate"], "yes");
+    assert_eq!(report["decision"]["allowed"], true);
+    let steps: Vec<&str> =
+        report["steps"].as_array().unwrap().iter().map(|step| step["by"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["defaults", "webhook", "server"]);
+    let annotations = report["auditAnnotations"].as_object().unwrap();
+    assert!(annotations.contains_key("mutation.webhook.admission.k8s.io/round_0_index_0"), "{annotations:?}");
+}
+
+#[test]
+fn a_bad_input_is_named_with_its_file_and_line() {
+    let good = configuration("ValidatingWebhookConfiguration", NOWHERE, "");
+    let conditions = configuration(
+        "ValidatingWebhookConfiguration",
+        NOWHERE,
+        "  matchConditions: [{name: x, expression: 'true'}]\n",
+    );
+    let files = files([
+        ("pod.yaml", POD),
+        ("good.yaml", &good),
+        ("conditions.yaml", &conditions),
+        ("bad-yaml.yaml", "a: [\n"),
+        ("bad-kind.yaml", "---\nkind: Pod\n"),
+        ("bad-policy.yaml", &good.replace("[v1]", "[v9]")),
+        ("empty/readme.txt", ""),
+    ]);
+    for (line, status, parts) in [
+        ("-f nothing.yaml -c good.yaml", 2, &["nothing.yaml: No such file"][..]),
+        ("-f bad-yaml.yaml -c good.yaml", 2, &["bad-yaml.yaml:"]),
+        ("-f bad-kind.yaml -c good.yaml", 2, &["bad-kind.yaml:2: the object has no `apiVersion`"]),
+        ("-f empty -c good.yaml", 2, &["empty: no *.yaml, *.yml or *.json file in this folder"]),
+        ("-f pod.yaml -c pod.yaml", 2, &["pod.yaml: no MutatingWebhookConfiguration"]),
+        (
+            "-f pod.yaml -c bad-policy.yaml",
+            2,
+            &["bad-policy.yaml:1: ", "webhooks[0].admissionReviewVersions"],
+        ),
+        ("-f pod.yaml -c conditions.yaml", 5, &["conditions.yaml:1: ", "admit does not imitate this"]),
+        ("-f pod.yaml", 2, &["--configurations"]),
+        ("-f - -c -", 2, &["standard input can be read only once"]),
+        ("-f pod.yaml -c good.yaml --service x", 2, &["expected namespace/name=host:port"]),
+        (
+            "-f pod.yaml -c good.yaml --operation update",
+            2,
+            &["pod.yaml:1: an update needs the object as it was"],
+        ),
+    ] {
+        let said = files.review(line);
+        assert_eq!((said.status, said.stdout.as_str()), (status, ""), "{line}: {}", said.stderr);
+        for part in parts {
+            assert!(said.stderr.contains(part), "{line}: `{part}` is not in: {}", said.stderr);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! `admit review` as a person and a program meet it: the built binary against fakes.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+#![expect(clippy::needless_raw_string_hashes, reason = "expect-test writes them")]
+
+mod files;
+mod inputs;
+mod verdicts;

@@ -1,0 +1,240 @@
+//! What a person is told of a request and of each webhook.
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::files::{NOWHERE, POD, configuration, fakes, files};
+
+#[test]
+fn a_mutation_is_shown_with_who_made_it() {
+    let fakes = fakes(&[
+        "name: sidecar, type: mutating, behaviour: {sidecar: {name: proxy, image: envoy}}",
+        "name: policy, type: validating, behaviour: allow",
+    ]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --fakes fakes.yaml").check(
+        0,
+        &expect![[r#"
+        pod/web created
+
+        Webhooks
+          mutating, first round
+            ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+          mutating, second round
+            - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+          validating
+            ✔ policy.fakes.local   N ms  allowed
+
+        Object
+          sidecar.fakes.local
+            + spec.containers[1]:
+            +   image: envoy
+            +   imagePullPolicy: Always
+            +   name: proxy
+            +   resources: {}
+            +   terminationMessagePath: /dev/termination-log
+            +   terminationMessagePolicy: File
+          11 changes by defaults, 6 changes by the server (-v shows them)
+
+    "#]],
+    );
+}
+
+#[test]
+fn a_denial_is_printed_as_kubectl_prints_it() {
+    let fakes = fakes(&[
+        "name: first, type: mutating, behaviour: {deny: {message: not today}}",
+        "name: second, type: mutating, behaviour: allow",
+        "name: third, type: validating, behaviour: allow",
+    ]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --fakes fakes.yaml -n shop").check(1, &expect![[r#"
+        namespace "shop" was made for this review
+        Error from server: error when creating "pod.yaml": admission webhook "first.fakes.local" denied the request: not today
+
+        Webhooks
+          mutating, first round
+            ✘ first.fakes.local   N ms  denied: not today
+            - second.fakes.local  not reached
+          validating
+            - third.fakes.local   not reached
+
+        Object
+          11 changes by defaults (-v shows them)
+
+    "#]]);
+}
+
+#[test]
+fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
+    for (policy, status, expected) in [
+        (
+            "Ignore",
+            0,
+            expect![[r#"
+        pod/web created
+
+        Webhooks
+          validating
+            ! hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+
+        Object
+          11 changes by defaults, 6 changes by the server (-v shows them)
+
+    "#]],
+        ),
+        (
+            "Fail",
+            3,
+            expect![[r#"
+        Error from server (InternalError): error when creating "pod.yaml": Internal error occurred: failed calling webhook "hook.example.com": failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+
+        Webhooks
+          validating
+            ✘ hook.example.com  N ms  failed: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+
+        Object
+          11 changes by defaults (-v shows them)
+
+    "#]],
+        ),
+    ] {
+        let configuration =
+            configuration("ValidatingWebhookConfiguration", NOWHERE, &format!("  failurePolicy: {policy}\n"));
+        let files = files([("pod.yaml", POD), ("hooks.yaml", &configuration)]);
+        files.review("-f pod.yaml -c hooks.yaml").check(status, &expected);
+    }
+}
+
+#[test]
+fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
+    let promising = fakes(&["name: hook, type: validating, behaviour: allow, sideEffects: NoneOnDryRun"]);
+    let effects = configuration("ValidatingWebhookConfiguration", NOWHERE, "")
+        .replace("sideEffects: None", "sideEffects: Some");
+    let files = files([("pod.yaml", POD), ("hooks.yaml", &effects), ("fakes.yaml", &promising)]);
+    files.review("-f pod.yaml --fakes fakes.yaml --dry-run=server").check(
+        0,
+        &expect![[r#"
+        pod/web created (server dry run)
+
+        Webhooks
+          validating
+            ✔ hook.fakes.local  N ms  allowed
+
+        Object
+          11 changes by defaults, 5 changes by the server (-v shows them)
+
+    "#]],
+    );
+    let report = files.report("-f pod.yaml --fakes fakes.yaml --dry-run=server");
+    assert_eq!(report["request"]["dryRun"], true);
+    // The API takes no other webhooks any more.
+    let said = files.review("-f pod.yaml -c hooks.yaml --dry-run=server");
+    assert!(
+        said.stderr.contains("hooks.yaml:1: ") && said.stderr.contains("webhooks[0].sideEffects"),
+        "{}",
+        said.stderr
+    );
+    assert_eq!(said.status, 2);
+}
+
+#[test]
+fn a_webhook_that_is_not_called_says_why() {
+    let fakes = fakes(&[
+        "name: labelled, type: mutating, behaviour: allow, objectSelector: {matchLabels: {app: db}}",
+        "name: elsewhere, type: validating, behaviour: allow, namespaceSelector: {matchLabels: {tier: gold}}",
+    ]);
+    let namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {tier: bronze, admit-fakes: enabled}}}";
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes), ("namespaces/shop.yaml", namespace)]);
+    let line = "-f pod.yaml --fakes fakes.yaml --with namespaces -n shop";
+    files.review(&format!("{line} --explain")).check(0, &expect![[r#"
+        pod/web created
+
+        Webhooks
+          mutating, first round
+            - labelled.fakes.local   not called: its objectSelector does not select the object
+                objectSelector demands app in (db); the object has the labels {"app":"web"}
+          validating
+            - elsewhere.fakes.local  not called: its namespaceSelector does not select the namespace
+                namespaceSelector demands tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
+
+        Object
+          11 changes by defaults, 6 changes by the server (-v shows them)
+
+    "#]]);
+    let report = files.report(line);
+    assert_eq!(report["webhooks"][1]["skipped"][0]["test"], "namespaceSelector");
+    assert_eq!(report["webhooks"][1]["considered"], true);
+    assert_eq!(report["calls"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_second_round_is_told_apart_from_the_first() {
+    let fakes = fakes(&[
+        "name: env, type: mutating, behaviour: {container-env: {name: A, value: b}}, reinvocationPolicy: IfNeeded",
+        "name: sidecar, type: mutating, behaviour: {sidecar: {name: proxy, image: envoy}}",
+    ]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --fakes fakes.yaml").check(
+        0,
+        &expect![[r#"
+        pod/web created
+
+        Webhooks
+          mutating, first round
+            ✔ env.fakes.local      N ms  allowed, changed spec.containers[0].env
+            ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+          mutating, second round
+            ✔ env.fakes.local      N ms  allowed, changed spec.containers[1].env
+            - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+
+        Object
+          env.fakes.local
+            + spec.containers[0].env:
+            +   - name: A
+            +     value: b
+          sidecar.fakes.local
+            + spec.containers[1]:
+            +   image: envoy
+            +   imagePullPolicy: Always
+            +   name: proxy
+            +   resources: {}
+            +   terminationMessagePath: /dev/termination-log
+            +   terminationMessagePolicy: File
+          env.fakes.local, second round
+            + spec.containers[1].env:
+            +   - name: A
+            +     value: b
+          11 changes by defaults, 6 changes by the server (-v shows them)
+
+    "#]],
+    );
+}
+
+#[test]
+fn a_deletion_shows_what_was_there() {
+    let fakes = fakes(&[
+        "name: policy, type: validating, behaviour: deny, objectSelector: {matchLabels: {keep: 'yes'}}",
+    ]);
+    let old = POD.replace("app: web", "keep: 'yes'");
+    let files = files([("pod.yaml", POD), ("old.yaml", &old), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --old old.yaml --operation delete --fakes fakes.yaml").check(1, &expect![[r#"
+        Error from server: error when deleting "pod.yaml": admission webhook "policy.fakes.local" denied the request without explanation
+
+        Webhooks
+          validating
+            ✘ policy.fakes.local  N ms  denied without explanation
+
+    "#]]);
+    files.review("-f pod.yaml --operation delete --fakes fakes.yaml").check(
+        0,
+        &expect![[r#"
+        pod "web" deleted from default namespace
+
+        Webhooks
+          validating
+            - policy.fakes.local  not called: its objectSelector does not select the object
+
+    "#]],
+    );
+}

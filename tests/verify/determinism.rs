@@ -1,0 +1,34 @@
+//! V11: the same request has the same answer.
+
+use harness::verify::Severity;
+
+use crate::laboratory::{Suspect, finds, passes, verify};
+
+#[tokio::test]
+async fn v11_finds_random_names() {
+    let check = verify("V11", vec![Suspect::mutating("fault: M05-random-name")]).await;
+    finds(&check, &["not deterministic"]);
+}
+
+#[tokio::test]
+async fn v11_finds_a_webhook_that_changes_its_mind() {
+    for suspect in [Suspect::mutating, Suspect::validating] {
+        let check = verify("V11", vec![suspect("sequence: [allow, deny]")]).await;
+        finds(&check, &["changes its mind"]);
+    }
+}
+
+#[tokio::test]
+async fn v11_only_notes_another_order_of_operations() {
+    let check = verify("V11", vec![Suspect::mutating("fault: M19")]).await;
+    finds(&check, &["patch varies"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v11_passes_what_always_says_the_same() {
+    for behaviour in ["always-mutate", "sidecar", "deny"] {
+        passes(&verify("V11", vec![Suspect::mutating(behaviour)]).await);
+    }
+    passes(&verify("V11", vec![Suspect::validating("deny")]).await);
+}

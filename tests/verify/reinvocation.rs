@@ -1,0 +1,65 @@
+//! V02 and V03: what other webhooks do in between.
+
+use harness::verify::report::Tally;
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+
+/// Injects nothing more once its volume is there.
+const EARLY_RETURN: &str = "fault: M16";
+/// Replaces the containers by the first one and its own.
+const OWN_CONTAINERS: &str = "fault: M10-own";
+
+#[tokio::test]
+async fn v02_finds_an_early_return() {
+    let check = verify("V02", vec![Suspect::mutating(EARLY_RETURN)]).await;
+    assert!(kinds(&check).contains(&"incomplete after another webhook adds a container"), "{check:#?}");
+    let finding = &check.results[0].findings[0];
+    let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
+    assert!(paths.iter().any(|path| path.contains("[admit-foreign].volumeMounts")), "{paths:?}");
+    // The reviews are told in order: the webhook after the other one, then before and again.
+    let told: Vec<(&str, bool)> =
+        finding.steps.iter().map(|step| (step.webhook.as_str(), step.foreign)).collect();
+    let (own, other) = (("a/a.example.com", false), ("foreign/add-container", true));
+    assert_eq!(told, [other, own, own, other, own]);
+}
+
+#[tokio::test]
+async fn v02_finds_a_denial_on_reinvocation() {
+    let check = verify("V02", vec![Suspect::mutating("fault: M06")]).await;
+    assert!(kinds(&check)[0].starts_with("denies on reinvocation"), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v02_passes_what_looks_at_each_container() {
+    for behaviour in ["container-env", "sidecar", "always-mutate", "allow"] {
+        passes(&verify("V02", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v03_finds_a_webhook_that_replaces_the_list() {
+    let check = verify("V03", vec![Suspect::mutating(OWN_CONTAINERS)]).await;
+    finds(&check, &["takes away what another webhook added, which adds a container"]);
+}
+
+#[tokio::test]
+async fn v03_finds_a_webhook_that_sets_the_whole_map() {
+    let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {only: mine}}]}";
+    let check = verify("V03", vec![Suspect::mutating(patch)]).await;
+    finds(&check, &["takes away what another webhook added, which adds a label"]);
+}
+
+#[tokio::test]
+async fn v03_passes_what_adds_to_what_is_there() {
+    for behaviour in ["sidecar", "container-env", "always-mutate"] {
+        passes(&verify("V03", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn neither_is_about_a_webhook_that_denies() {
+    for id in ["V02", "V03"] {
+        let check = verify(id, vec![Suspect::mutating("deny")]).await;
+        assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}");
+    }
+}

@@ -1,0 +1,114 @@
+//! V22, V29 and V32: what is asked, and how it is answered.
+
+use harness::verify::Severity;
+use harness::verify::report::Tally;
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+
+/// Behaves as `then` where the object cannot be read.
+fn unreadable(then: &str) -> String {
+    format!("when: {{if: {{equals: {{/metadata: unreadable}}}}, then: {then}}}")
+}
+
+#[tokio::test]
+async fn v22_finds_what_is_wrong_with_an_answer() {
+    for (behaviour, expected) in [
+        ("bad-response: wrong-uid", "uid when it answers"),
+        ("fault: E07-missing", "uid when it answers"),
+        ("bad-response: wrong-kind", "kind when it answers"),
+        ("bad-response: no-response", "response when it answers"),
+        ("bad-response: not-json", "body when it answers"),
+        ("bad-response: {status: 500}", "HTTP status when it answers"),
+        ("fault: E08-missing", "allowed when it denies"),
+    ] {
+        let check = verify("V22", vec![Suspect::mutating(behaviour)]).await;
+        assert!(kinds(&check).contains(&expected), "{behaviour}: {:?}", kinds(&check));
+        assert!(!check.results[0].findings[0].steps.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn v22_looks_at_denials() {
+    let check = verify("V22", vec![Suspect::validating("sequence: [allow, deny]")]).await;
+    passes(&check);
+}
+
+#[tokio::test]
+async fn v22_finds_what_lacks_only_on_the_error_path() {
+    for (then, expected, severity) in [
+        ("{bad-response: wrong-uid}", "uid when it cannot read the object", Severity::Error),
+        ("{bad-response: closed}", "no answer when it cannot read the object", Severity::Error),
+        ("{bad-response: {status: 500}}", "HTTP status when it cannot read the object", Severity::Note),
+    ] {
+        let check = verify("V22", vec![Suspect::validating(&unreadable(then))]).await;
+        finds(&check, &[expected]);
+        assert_eq!(check.results[0].findings[0].severity, severity);
+        let sent = &check.results[0].findings[0].steps[0].review;
+        assert_eq!(sent["request"]["object"]["metadata"], "unreadable");
+    }
+}
+
+#[tokio::test]
+async fn v22_passes_complete_answers() {
+    for behaviour in ["allow", "deny", "always-mutate"] {
+        passes(&verify("V22", vec![Suspect::mutating(behaviour)]).await);
+    }
+    passes(&verify("V22", vec![Suspect::validating(&unreadable("{deny: {message: cannot read it}}"))]).await);
+}
+
+#[tokio::test]
+async fn v29_finds_what_a_null_object_leads_to() {
+    for (behaviour, expected) in [
+        ("{patch: {operations: [{op: add, path: /a, value: 1}]}}", "sends a patch on"),
+        ("{bad-response: closed}", "fails on"),
+        ("{deny: {code: 400, message: there is no content to decode}}", "misses the object on"),
+        ("{deny: {code: 500, message: oops}}", "misses the object on"),
+    ] {
+        let behaviour = format!("when: {{if: {{operations: [DELETE]}}, then: {behaviour}}}");
+        let check = verify("V29", vec![Suspect::mutating(&behaviour).on(&["*"])]).await;
+        let expected = ["DELETE", "the deletion of a collection"].map(|what| format!("{expected} {what}"));
+        let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
+        finds(&check, &expected);
+        let sent = &check.results[0].findings[0].steps[0].review["request"];
+        assert!(sent["object"].is_null() && sent["oldObject"].is_object(), "{sent:#}");
+    }
+}
+
+#[tokio::test]
+async fn v29_passes_who_decides_by_the_old_object() {
+    for behaviour in ["allow", "deny: {code: 403, message: it is protected}"] {
+        for suspect in [Suspect::mutating, Suspect::validating] {
+            passes(&verify("V29", vec![suspect(behaviour).on(&["DELETE"])]).await);
+        }
+    }
+}
+
+#[tokio::test]
+async fn v29_is_not_about_webhooks_that_are_not_called_for_deletions() {
+    let check = verify("V29", vec![Suspect::mutating("allow")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v32_finds_who_reads_the_namespace_from_the_object() {
+    let denies = "when: {if: {absent: /metadata/namespace}, then: deny}";
+    finds(&verify("V32", vec![Suspect::validating(denies)]).await, &["needs metadata.namespace"]);
+    let depends = "when: {if: {present: /metadata/namespace}, then: always-mutate}";
+    let check = verify("V32", vec![Suspect::mutating(depends)]).await;
+    finds(&check, &["depends on metadata.namespace"]);
+    assert!(check.results[0].findings[0].message.contains("metadata.labels"));
+}
+
+#[tokio::test]
+async fn v32_finds_who_needs_a_name() {
+    let behaviour = "when: {if: {absent: /metadata/name}, then: {deny: {message: name is required}}}";
+    let check = verify("V32", vec![Suspect::mutating(behaviour)]).await;
+    finds(&check, &["needs metadata.name"]);
+}
+
+#[tokio::test]
+async fn v32_passes_who_takes_both_from_the_request() {
+    for behaviour in ["always-mutate", "sidecar", "allow"] {
+        passes(&verify("V32", vec![Suspect::mutating(behaviour)]).await);
+    }
+}

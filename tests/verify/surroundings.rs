@@ -1,0 +1,140 @@
+//! V38, V41 and V45: what a webhook does behind its answers, how long it takes, and what it shows in the handshake.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::{Router, routing};
+use fake_webhooks::Certificate;
+use harness::verify::report::Tally;
+use harness::verify::{Recorder, Settings};
+use serde_json::json;
+
+use crate::laboratory::{Suspect, finds, passes, verdict, verify, verify_with};
+
+/// A server that only writes down what it is asked.
+async fn recording() -> (Recorder, SocketAddr) {
+    let recorder = Recorder::default();
+    let told = recorder.clone();
+    let answer = move |request: Request| {
+        let uri = request.uri();
+        told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+        std::future::ready(StatusCode::CREATED)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let router = Router::new().fallback(routing::any(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (recorder, address)
+}
+
+fn writing(to: SocketAddr) -> String {
+    format!("{{side-effect: {{write: {{url: 'http://{to}/api/v1/namespaces/demo/configmaps'}}}}}}")
+}
+
+#[tokio::test]
+async fn v38_finds_writes_on_dry_runs() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    let check = verify_with("V38", vec![Suspect::validating(&writing(address))], settings).await;
+    finds(&check, &["writes on dry runs"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v38_passes_who_writes_in_real_runs_only() {
+    let (recorder, address) = recording().await;
+    let behaviour = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
+    let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let suspects = || vec![Suspect::validating(&behaviour)];
+    // Until it has written for the first time, nobody knows whether it uses this server.
+    assert_eq!(verify_with("V38", suspects(), settings()).await.results[0].verdict, Tally::Passed);
+}
+
+#[tokio::test]
+async fn v38_finds_other_answers_on_dry_runs() {
+    for (then, expected) in
+        [("deny", "another verdict on dry runs"), ("always-mutate", "another result on dry runs")]
+    {
+        let behaviour = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
+        finds(&verify("V38", vec![Suspect::mutating(&behaviour)]).await, &[expected]);
+    }
+}
+
+#[tokio::test]
+async fn v38_is_not_passed_when_nobody_watches() {
+    let check = verify("V38", vec![Suspect::mutating("allow")]).await;
+    let (found, reasons) = verdict(&check);
+    assert_eq!(found, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
+
+    let (recorder, _) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    let check = verify_with("V38", vec![Suspect::mutating("allow")], settings).await;
+    assert_eq!(verdict(&check).0, Tally::NotChecked);
+}
+
+#[tokio::test]
+async fn v41_finds_a_webhook_that_needs_most_of_its_timeout() {
+    let slow = Suspect::validating("timeout: {hang: 800ms, then: allow}").with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![slow]).await;
+    finds(&check, &["slow"]);
+    assert!(check.results[0].findings[0].message.starts_with("with a timeout of 1 s: p50 "));
+}
+
+#[tokio::test]
+async fn v41_finds_a_webhook_that_never_answers() {
+    let check = verify("V41", vec![Suspect::validating("timeout").with("timeoutSeconds", json!(1))]).await;
+    finds(&check, &["slow"]);
+}
+
+#[tokio::test]
+async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
+    let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
+    passes(&check);
+    assert!(
+        check.results[0].notes[0].contains("of 100 answers, 8 at a time"),
+        "{:?}",
+        check.results[0].notes
+    );
+}
+
+#[tokio::test]
+async fn v45_finds_what_the_api_server_refuses() {
+    for (defect, words) in [
+        ("expired", "has expired or is not yet valid"),
+        ("wrong-name", "x509: cannot validate certificate for 127.0.0.1"),
+        ("common-name-only", "Common Name"),
+        ("unknown-issuer", "unknown authority"),
+        ("no-server-auth", "incompatible key usage"),
+    ] {
+        let certificate: Certificate = defect.parse().expect("a defect");
+        let check = verify("V45", vec![Suspect::validating("allow").showing(certificate)]).await;
+        finds(&check, &["refused certificate"]);
+        let message = &check.results[0].findings[0].message;
+        assert!(message.contains(words), "{defect}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn v45_finds_what_ends_within_the_horizon() {
+    let settings = Settings { horizon: Duration::from_secs(20 * 365 * 24 * 3600), ..Settings::default() };
+    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    finds(&check, &["the certificate ends soon", "the authority ends soon"]);
+}
+
+#[tokio::test]
+async fn v45_passes_a_valid_certificate_and_tells_the_days() {
+    let settings = Settings { horizon: Duration::from_secs(24 * 3600), ..Settings::default() };
+    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    passes(&check);
+    assert!(check.results[0].notes.iter().all(|note| note.ends_with("left")), "{:?}", check.results[0].notes);
+}
+
+#[tokio::test]
+async fn v45_is_not_passed_when_nobody_listens() {
+    let nobody = Suspect::validating("allow").with("clientConfig", json!({"url": "https://127.0.0.1:1/"}));
+    assert_eq!(verdict(&verify("V45", vec![nobody]).await).0, Tally::NotChecked);
+}

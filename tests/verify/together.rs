@@ -1,0 +1,101 @@
+//! V05, V06, V07 and V10: several webhooks at once, and whoever owns the object.
+
+use harness::verify::report::Tally;
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+
+/// Each sets the same label to another value.
+fn duel() -> Vec<Suspect> {
+    vec![Suspect::mutating("fault: M07-true"), Suspect::mutating("fault: M07-false")]
+}
+
+fn peace() -> Vec<Suspect> {
+    vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), Suspect::mutating("container-env")]
+}
+
+/// The second mutates only what the first one has labelled.
+fn follower() -> Vec<Suspect> {
+    vec![Suspect::mutating("always-mutate"), Suspect::mutating("fault: M08")]
+}
+
+#[tokio::test]
+async fn v05_finds_who_would_still_change_the_result() {
+    let check = verify("V05", duel()).await;
+    finds(&check, &["a/a.example.com is not done when all webhooks are"]);
+    assert_eq!(check.results[0].webhook, "all webhooks together");
+}
+
+#[tokio::test]
+async fn v05_finds_a_container_that_came_too_late() {
+    // Without reinvocation nobody sees to the container that the last one adds.
+    let check = verify("V05", vec![Suspect::mutating("container-env"), Suspect::mutating("sidecar")]).await;
+    finds(&check, &["a/a.example.com is not done when all webhooks are"]);
+    let reinvoked =
+        Suspect::mutating("container-env").with("reinvocationPolicy", serde_json::json!("IfNeeded"));
+    passes(&verify("V05", vec![reinvoked, Suspect::mutating("sidecar")]).await);
+}
+
+#[tokio::test]
+async fn v06_names_the_pair_whose_order_matters() {
+    let check = verify("V06", duel()).await;
+    finds(&check, &["the order of a/a.example.com, b/b.example.com matters"]);
+    let finding = &check.results[0].findings[0];
+    assert_eq!(finding.differences[0].path, "metadata.labels.duel");
+
+    let mut three = follower();
+    three.push(Suspect::mutating("allow"));
+    finds(&verify("V06", three).await, &["the order of a/a.example.com, b/b.example.com matters"]);
+}
+
+#[tokio::test]
+async fn v06_passes_webhooks_that_append_to_the_same_list() {
+    let other = Suspect::mutating("sidecar: {name: other}");
+    passes(
+        &verify("V06", vec![Suspect::mutating("always-mutate"), Suspect::mutating("sidecar"), other]).await,
+    );
+}
+
+#[tokio::test]
+async fn v07_finds_a_duel() {
+    let check = verify("V07", duel()).await;
+    let kind = "a/a.example.com, b/b.example.com still change the object after two rounds";
+    finds(&check, &[kind]);
+}
+
+#[tokio::test]
+async fn v07_passes_what_settles_in_the_second_round() {
+    passes(&verify("V07", peace()).await);
+    passes(&verify("V07", follower()).await);
+}
+
+#[tokio::test]
+async fn all_three_are_about_several_webhooks() {
+    for id in ["V05", "V06", "V07"] {
+        let check = verify(id, vec![Suspect::mutating("always-mutate")]).await;
+        let (verdict, reasons) = verdict(&check);
+        assert_eq!(verdict, Tally::NotApplicable);
+        assert!(reasons.contains_key("there is only one mutating webhook"), "{reasons:?}");
+    }
+}
+
+#[tokio::test]
+async fn v10_finds_what_undoes_the_owners_writes() {
+    let check =
+        verify("V10", vec![Suspect::mutating("mutate: [{set: {/metadata/labels/app: other}}]")]).await;
+    finds(&check, &["undoes what the owner writes"]);
+    assert_eq!(check.results[0].findings[0].count, 1);
+    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.labels.app");
+}
+
+#[tokio::test]
+async fn v10_finds_what_grows_with_every_update() {
+    let check = verify("V10", vec![Suspect::mutating("non-idempotent")]).await;
+    finds(&check, &["changes more on every update"]);
+}
+
+#[tokio::test]
+async fn v10_passes_webhooks_that_let_the_owner_have_its_way() {
+    passes(&verify("V10", peace()).await);
+    let check = verify("V10", vec![Suspect::mutating("non-idempotent").on(&["CREATE"])]).await;
+    assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotApplicable, Vec::new()));
+}
