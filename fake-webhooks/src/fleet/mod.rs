@@ -15,7 +15,7 @@ use crate::admin::{Admin, AdminOptions};
 use crate::fakes_file::FakesFile;
 use crate::plan::{Plan, PlanError};
 use crate::tls::TlsError;
-use crate::{Authority, Limits, StartError};
+use crate::{Authority, Certificate, Limits, StartError};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -106,6 +106,15 @@ impl Fleet {
     /// The certificate of the authority as PEM: for callers of the fakes and of the admin endpoint.
     pub fn ca_bundle(&self) -> &str {
         self.running.authority_pem()
+    }
+
+    /// Shows another certificate in every TLS handshake from now on, on every port of a fake. Connections that are open
+    /// stay, and the configurations are those of before.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.running.rotate(certificate).await
     }
 
     /// Stops everything. Calls under way may end within half a second.

@@ -90,7 +90,7 @@ fn unreadable(review: &[u8]) -> Option<Bytes> {
 }
 
 /// The outcome with another exchange, so that the report shows what was sent.
-fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
+pub(super) fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
     Arc::new(Outcome {
         lineup: outcome.lineup.clone(),
         request: outcome.request.clone(),
