@@ -180,6 +180,40 @@ async fn the_api_server_behind_the_webhook_tells_of_writes_on_dry_runs() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configurations_may_come_from_a_cluster() {
+    let stage = Stage::with("allow").await;
+    let mut serve = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    serve.args(["serve", "--kubeconfig-out", "kubeconfig"]).current_dir(stage.folder.path());
+    serve.stdout(std::process::Stdio::null()).kill_on_drop(true);
+    let _serving = serve.spawn().expect("the server starts");
+    let path = stage.path("kubeconfig");
+    written(&path).await;
+
+    let kubeconfig = kube::config::Kubeconfig::read_from(&path).expect("a kubeconfig");
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+    let client = kube::Client::try_from(config).expect("a client");
+    let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let configuration = configuration("ValidatingWebhookConfiguration", "stored", &[webhook]);
+    let kind = kube::core::GroupVersionKind::gvk(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+    );
+    let resource = kube::core::ApiResource::from_gvk(&kind);
+    let api: kube::Api<kube::core::DynamicObject> = kube::Api::all_with(client, &resource);
+    let object = serde_json::from_value(configuration).expect("an object");
+    api.create(&kube::api::PostParams::default(), &object).await.expect("it is stored");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["verify", "--context", "admit", "-f", "pods.yaml", "--check", "V22"]);
+    command.current_dir(stage.folder.path()).env("KUBECONFIG", &path).env("NO_COLOR", "1");
+    let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
+    let text = ends_with(&output.await.expect("the command ends"), 0);
+    assert!(text.contains("stored/w.example.com"), "{text}");
+}
+
 /// The kubeconfig, as soon as it is there.
 async fn written(path: &Path) -> Value {
     let reading = async {
