@@ -3,11 +3,15 @@
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
 mod configuration;
+mod contract;
 mod determinism;
 mod idempotence;
 mod laboratory;
 mod patches;
+mod quality;
 mod reinvocation;
 mod requests;
+mod returning;
+mod sides;
 mod surroundings;
 mod together;
