@@ -57,3 +57,7 @@ containers: image
 # Fakes in a cluster for tests: the kubeconfig, as of `kind get kubeconfig`. The image must be on its nodes.
 cluster KUBECONFIG:
     ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster -- --nocapture
+
+# What a fake bears: reviews a second on one core, memory, connections that hang.
+load COUNT="1000000":
+    cargo run --quiet --release -p fake-webhooks --example load -- {{COUNT}}

@@ -74,7 +74,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+pub(crate) fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
@@ -85,7 +85,8 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
         let path = entry.path();
         let is_object =
             path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
-        if is_object || path.is_dir() {
+        // A link to a folder is not followed: it may lead back here.
+        if is_object || entry.file_type()?.is_dir() {
             find(&path, files)?;
         }
     }
@@ -93,7 +94,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// The objects of one file. `file` is how messages call it.
-fn parse(text: &str, file: &str) -> Result<Vec<Document>, Failure> {
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Document>, Failure> {
     let values = match json(text) {
         Some(values) => values,
         None => yaml(text, file)?,

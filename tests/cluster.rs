@@ -114,8 +114,8 @@ fn text(bytes: &[u8]) -> String {
 fn fakes(name: &str, webhooks: &[&str]) -> String {
     let selector =
         format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}-target}}}}");
-    let webhooks: String = webhooks.iter().map(|fields| format!("- {{{fields}, {selector}}}\n")).collect();
-    format!("version: 1\nname: {name}\nwebhooks:\n{webhooks}")
+    let webhooks: Vec<_> = webhooks.iter().map(|fields| format!("- {{{fields}, {selector}}}\n")).collect();
+    format!("version: 1\nname: {name}\nwebhooks:\n{}", webhooks.concat())
 }
 
 #[test]

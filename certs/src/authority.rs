@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::SystemTime;
 
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, Issuer, KeyPair, KeyUsagePurpose, SanType,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
 };
 use time::{Duration, OffsetDateTime};
 
@@ -13,6 +13,7 @@ use crate::{Defect, Name};
 
 /// A certificate authority for tests. Its key (P-256) leaves the memory only by [`CertificateAuthority::key_pem`].
 pub struct CertificateAuthority {
+    common_name: String,
     certificate_pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -20,10 +21,12 @@ pub struct CertificateAuthority {
 /// A server's certificate with its key, both as PEM.
 #[derive(Clone)]
 pub struct Leaf {
-    /// The certificate. The authority signed it directly, so that there is nothing else in the chain.
+    /// The certificate, and behind it what else the server shows: usually nothing, as the authority signed it directly.
     pub certificate_pem: String,
     /// The private key (PKCS #8).
     pub key_pem: String,
+    /// What goes, base64-encoded, into a `caBundle`: usually the authority's own certificate.
+    pub ca_bundle_pem: String,
 }
 
 /// Why no certificate could be made.
@@ -36,6 +39,12 @@ pub enum Error {
     /// X.509 allows no more than 64 bytes.
     #[error("the common name `{0}` is longer than 64 bytes")]
     CommonNameTooLong(String),
+    /// A defect of names needs a name that can have it.
+    #[error("a certificate with the defect `{0}` needs a DNS name, such as that of a service: `hook.ns.svc`")]
+    NoSuchName(Defect),
+    /// An RSA key or a signature with it could not be made.
+    #[error("cannot make an RSA key: {0}")]
+    Rsa(#[from] rsa::Error),
     /// What should be an authority's certificate is none.
     #[error("this is no certificate of an authority in PEM: {0}")]
     NotAnAuthority(String),
@@ -51,7 +60,7 @@ pub enum Error {
 }
 
 const LONGEST_COMMON_NAME: usize = 64;
-const DAY: Duration = Duration::days(1);
+pub(crate) const DAY: Duration = Duration::days(1);
 /// The clocks of two machines differ: valid certificates begin an hour ago.
 const CLOCK_SKEW: Duration = Duration::hours(1);
 
@@ -64,15 +73,24 @@ impl CertificateAuthority {
         if common_name.len() > LONGEST_COMMON_NAME {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
         }
-        let mut params = CertificateParams::default();
-        params.distinguished_name = subject(common_name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.not_before = now() - CLOCK_SKEW;
-        params.not_after = now() + 3_650 * DAY;
+        Self::of(common_name, authority(common_name))
+    }
+
+    /// Makes an authority that is as `params` say.
+    pub(crate) fn of(common_name: &str, params: CertificateParams) -> Result<Self, Error> {
         let key = KeyPair::generate()?;
         let certificate_pem = params.self_signed(&key)?.pem();
-        Ok(Self { certificate_pem, issuer: Issuer::new(params, key) })
+        Ok(Self { common_name: common_name.to_owned(), certificate_pem, issuer: Issuer::new(params, key) })
+    }
+
+    /// Its subject.
+    pub(crate) fn common_name(&self) -> &str {
+        &self.common_name
+    }
+
+    /// Who signs.
+    pub(crate) fn issuer(&self) -> &Issuer<'static, KeyPair> {
+        &self.issuer
     }
 
     /// Takes up an authority that was made before, such as one that a cluster keeps in a Secret.
@@ -91,8 +109,10 @@ impl CertificateAuthority {
         if certificate.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
             return Err(Error::OtherKey);
         }
+        let common_name = certificate.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
+        let common_name = common_name.unwrap_or_default().to_owned();
         let issuer = Issuer::from_ca_cert_pem(certificate_pem, key)?;
-        Ok(Self { certificate_pem: certificate_pem.to_owned(), issuer })
+        Ok(Self { common_name, certificate_pem: certificate_pem.to_owned(), issuer })
     }
 
     /// The authority's private key as PEM (PKCS #8), for whoever has to take it up again. It is a secret.
@@ -112,32 +132,7 @@ impl CertificateAuthority {
     pub fn issue(&self, names: &[Name]) -> Result<Leaf, Error> {
         let (params, key) = leaf(names)?;
         let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(Leaf::new(&certificate, &key))
-    }
-
-    /// Issues a server certificate for `names` that has `defect` and is valid in every other respect.
-    ///
-    /// # Errors
-    /// `names` is empty, or no key could be made.
-    pub fn issue_with(&self, names: &[Name], defect: Defect) -> Result<Leaf, Error> {
-        let (mut params, key) = leaf(names)?;
-        let mut stranger = None;
-        match defect {
-            Defect::Expired => {
-                params.not_before = now() - 366 * DAY;
-                params.not_after = now() - DAY;
-            }
-            Defect::NotYetValid => params.not_before = now() + DAY,
-            Defect::WrongName => {
-                params.subject_alt_names = vec![SanType::DnsName("wrong-name.invalid".try_into()?)];
-            }
-            Defect::CommonNameOnly => params.subject_alt_names.clear(),
-            Defect::UnknownIssuer => stranger = Some(Self::new("an authority that nobody trusts")?),
-            Defect::NoServerAuth => params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
-        }
-        let issuer = &stranger.as_ref().unwrap_or(self).issuer;
-        let certificate = params.signed_by(&key, issuer)?;
-        Ok(Leaf::new(&certificate, &key))
+        Ok(Leaf::new(certificate.pem(), &key, self.certificate_pem.clone()))
     }
 }
 
@@ -150,8 +145,8 @@ impl fmt::Debug for CertificateAuthority {
 }
 
 impl Leaf {
-    fn new(certificate: &Certificate, key: &KeyPair) -> Self {
-        Self { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() }
+    pub(crate) fn new(certificate_pem: String, key: &KeyPair, ca_bundle_pem: String) -> Self {
+        Self { certificate_pem, key_pem: key.serialize_pem(), ca_bundle_pem }
     }
 }
 
@@ -162,7 +157,18 @@ impl fmt::Debug for Leaf {
     }
 }
 
-fn leaf(names: &[Name]) -> Result<(CertificateParams, KeyPair), Error> {
+/// An authority that signs leaves only.
+pub(crate) fn authority(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject(common_name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params.not_before = now() - CLOCK_SKEW;
+    params.not_after = now() + 3_650 * DAY;
+    params
+}
+
+pub(crate) fn leaf(names: &[Name]) -> Result<(CertificateParams, KeyPair), Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name = subject(&common_name(names.first().ok_or(Error::NoNames)?));
     params.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
@@ -196,6 +202,6 @@ fn alternative_name(name: &Name) -> Result<SanType, rcgen::Error> {
     })
 }
 
-fn now() -> OffsetDateTime {
+pub(crate) fn now() -> OffsetDateTime {
     SystemTime::now().into()
 }

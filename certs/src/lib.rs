@@ -5,7 +5,9 @@
 
 mod authority;
 mod defect;
+mod flaws;
 mod name;
+mod rsa_authority;
 
 // The public interface is:
 pub use authority::{CertificateAuthority, Error, Leaf};

@@ -5,15 +5,34 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use certs::{CertificateAuthority, Defect, Error, Leaf, Name};
+use rsa::pkcs1::DecodeRsaPublicKey;
+use rsa::sha2::Sha256;
+use rsa::{Pkcs1v15Sign, RsaPublicKey};
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use sha1::{Digest as _, Sha1};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 fn names(texts: &[&str]) -> Vec<Name> {
     texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// What a client that trusts the bundle of `leaf` says of it.
+fn verify_with_bundle(leaf: &Leaf, name: &str) -> Result<(), rustls::Error> {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(leaf.ca_bundle_pem.as_bytes()) {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let shown: Vec<_> =
+        CertificateDer::pem_slice_iter(leaf.certificate_pem.as_bytes()).collect::<Result<_, _>>().unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let now = UnixTime::since_unix_epoch(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap());
+    verifier.verify_server_cert(&shown[0], &shown[1..], &name, &[], now).map(|_| ())
 }
 
 fn authority() -> CertificateAuthority {
@@ -65,6 +84,71 @@ fn each_defect_is_what_a_client_complains_of() {
     refused(Defect::CommonNameOnly, "NotValidForName");
     refused(Defect::UnknownIssuer, "UnknownIssuer");
     refused(Defect::NoServerAuth, "InvalidPurpose");
+}
+
+#[test]
+fn some_only_look_broken() {
+    for defect in [Defect::WildcardName, Defect::Intermediate, Defect::NoUsage, Defect::BothBundles] {
+        let leaf = authority().issue_with(&names(&["hooks.admit.svc", "127.0.0.1"]), defect).unwrap();
+        assert_eq!(verify_with_bundle(&leaf, "hooks.admit.svc"), Ok(()), "{defect}");
+    }
+}
+
+#[test]
+fn others_are_broken_by_who_vouches_for_them() {
+    for (defect, reason) in [
+        (Defect::RekeyedIssuer, "BadSignature"),
+        (Defect::MissingIntermediate, "UnknownIssuer"),
+        (Defect::ClusterLocalName, "NotValidForName"),
+    ] {
+        let leaf = authority().issue_with(&names(&["hooks.admit.svc"]), defect).unwrap();
+        let error = verify_with_bundle(&leaf, "hooks.admit.svc").unwrap_err();
+        assert!(format!("{error:?}").contains(reason), "{defect}: {error:?}");
+    }
+    let leaf = authority().issue_with(&names(&["a.b.svc", "127.0.0.1"]), Defect::NoAddress).unwrap();
+    assert_eq!(verify_with_bundle(&leaf, "a.b.svc"), Ok(()));
+    assert!(format!("{:?}", verify_with_bundle(&leaf, "127.0.0.1")).contains("NotValidForName"));
+}
+
+#[test]
+fn an_authority_with_an_rsa_key_signs_as_it_says() {
+    for (defect, algorithm, bits) in
+        [(Defect::Sha1, "1.2.840.113549.1.1.5", 2048), (Defect::Rsa1024, "1.2.840.113549.1.1.11", 1024)]
+    {
+        let leaf = authority().issue_with(&names(&["a.b.svc"]), defect).unwrap();
+        let (bundle, shown) = (der(&leaf.ca_bundle_pem), der(&leaf.certificate_pem));
+        let (_, issuer) = X509Certificate::from_der(&bundle).unwrap();
+        let (_, parsed) = X509Certificate::from_der(&shown).unwrap();
+        assert_eq!(parsed.signature_algorithm.algorithm.to_id_string(), algorithm);
+        assert_eq!(parsed.tbs_certificate.signature.algorithm.to_id_string(), algorithm);
+        assert_eq!(issuer.public_key().parsed().unwrap().key_size(), bits);
+        let key = RsaPublicKey::from_pkcs1_der(&issuer.public_key().subject_public_key.data).unwrap();
+        let signed = parsed.tbs_certificate.as_ref();
+        let padding_and_digest = if defect == Defect::Sha1 {
+            (Pkcs1v15Sign::new::<Sha1>(), Sha1::digest(signed).to_vec())
+        } else {
+            (Pkcs1v15Sign::new::<Sha256>(), Sha256::digest(signed).to_vec())
+        };
+        key.verify(padding_and_digest.0, &padding_and_digest.1, &parsed.signature_value.data).unwrap();
+    }
+}
+
+#[test]
+fn a_bundle_may_be_the_leaf_itself_or_an_authority_whose_time_is_over() {
+    let leaf = authority().issue_with(&names(&["a.b.svc"]), Defect::OwnBundle).unwrap();
+    assert_eq!(leaf.ca_bundle_pem, leaf.certificate_pem);
+    let leaf = authority().issue_with(&names(&["a.b.svc"]), Defect::ExpiredIssuer).unwrap();
+    let bundle = der(&leaf.ca_bundle_pem);
+    let (_, issuer) = X509Certificate::from_der(&bundle).unwrap();
+    assert!(!issuer.validity().is_valid());
+}
+
+#[test]
+fn a_defect_of_names_needs_a_dns_name() {
+    for defect in [Defect::WildcardName, Defect::ClusterLocalName, Defect::NoAddress] {
+        let error = authority().issue_with(&names(&["127.0.0.1"]), defect).unwrap_err();
+        assert!(matches!(error, Error::NoSuchName(_)), "{error}");
+    }
 }
 
 #[test]

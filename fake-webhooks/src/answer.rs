@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use crate::bytes_of::{Script, script};
 use crate::condition::holds;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
@@ -26,6 +27,13 @@ pub enum Answer {
     },
     /// An HTTP response.
     Reply(Reply),
+    /// Bytes instead of one.
+    Bytes {
+        /// How long nothing is sent before.
+        after: Duration,
+        /// What is sent.
+        script: Script,
+    },
 }
 
 /// An HTTP response.
@@ -106,6 +114,9 @@ pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
         Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
         Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
         Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
+        Behaviour::Bytes(bytes) => {
+            only(Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) })
+        }
         Behaviour::Allow(_)
         | Behaviour::Deny(_)
         | Behaviour::Patch(_)
@@ -130,6 +141,7 @@ impl Act {
         let answer = match self.answer {
             Answer::Never => Answer::Never,
             Answer::Closed { after } => Answer::Closed { after: after.saturating_add(time) },
+            Answer::Bytes { after, script } => Answer::Bytes { after: after.saturating_add(time), script },
             Answer::Reply(reply) => {
                 let summary = format!("{} after {time:?}", reply.summary);
                 Answer::Reply(Reply { after: reply.after.saturating_add(time), summary, ..reply })
@@ -239,6 +251,10 @@ fn review_answer(
         }
         Behaviour::Patch(patch) => {
             summary = mutate(&mut response, &patch.operations);
+            if patch.padding > 0 {
+                let text = Value::from(patch.operations.as_slice()).to_string() + &" ".repeat(patch.padding);
+                response["patch"] = json!(STANDARD.encode(text));
+            }
             remark(&mut response, &patch.warnings, &patch.audit_annotations);
         }
         Behaviour::AlwaysMutate(parameters) => {
@@ -260,6 +276,7 @@ fn review_answer(
         | Behaviour::Timeout(_)
         | Behaviour::BadResponse(_)
         | Behaviour::Raw(_)
+        | Behaviour::Bytes(_)
         | Behaviour::Sequence(_)
         | Behaviour::Cycle(_)
         | Behaviour::First(_)

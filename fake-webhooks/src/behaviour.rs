@@ -5,6 +5,7 @@ use std::fmt;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::bytes_of::RawBytes;
 use crate::catalogue::Fault;
 use crate::change::Mutate;
 use crate::parameters::{
@@ -43,6 +44,8 @@ pub enum Behaviour {
     BadResponse(BadResponse),
     /// `raw`: answers with exactly this HTTP response.
     Raw(Raw),
+    /// `bytes`: writes exactly these bytes instead of an HTTP response.
+    Bytes(RawBytes),
     /// `mutate`: allows and makes changes that depend on the object and the call.
     Mutate(Mutate),
     /// `sequence`: one behaviour after another, call by call; the last one repeats.
@@ -70,6 +73,35 @@ impl Default for Behaviour {
     }
 }
 
+impl Behaviour {
+    /// Whether it may write bytes that are no HTTP response, which HTTP/2 has no place for.
+    pub(crate) fn writes_bytes(&self) -> bool {
+        match self {
+            Self::Bytes(_) => true,
+            Self::When(when) => when.then.writes_bytes() || when.otherwise.writes_bytes(),
+            Self::Timeout(timeout) => timeout.then.writes_bytes(),
+            Self::Sequence(sequence) => sequence.all().any(Self::writes_bytes),
+            Self::Cycle(cycle) => cycle.all().any(Self::writes_bytes),
+            Self::First(first) => first.of.writes_bytes() || first.then.writes_bytes(),
+            Self::Rate(rate) => rate.of.writes_bytes() || rate.otherwise.writes_bytes(),
+            Self::Delay(delay) => delay.then.writes_bytes(),
+            Self::SideEffect(effect) => effect.then.writes_bytes(),
+            Self::Leak(leak) => leak.then.writes_bytes(),
+            Self::MixUp(mix_up) => mix_up.then.writes_bytes(),
+            Self::Allow(_)
+            | Self::Deny(_)
+            | Self::Patch(_)
+            | Self::AlwaysMutate(_)
+            | Self::NonIdempotent(_)
+            | Self::Sidecar(_)
+            | Self::ContainerEnv(_)
+            | Self::Mutate(_)
+            | Self::BadResponse(_)
+            | Self::Raw(_) => false,
+        }
+    }
+}
+
 const NAMES: &[&str] = &[
     "allow",
     "deny",
@@ -82,6 +114,7 @@ const NAMES: &[&str] = &[
     "timeout",
     "bad-response",
     "raw",
+    "bytes",
     "mutate",
     "sequence",
     "cycle",
@@ -117,6 +150,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "container-env" => Behaviour::ContainerEnv(ContainerEnv::default()),
                     "timeout" => Behaviour::Timeout(Timeout::default()),
                     "raw" => return Err(E::custom("`raw` needs `json` or `text`")),
+                    "bytes" => return Err(E::custom("`bytes` needs `text`")),
                     "patch" => return Err(E::custom("`patch` needs `operations`")),
                     "when" => return Err(E::custom("`when` needs `if` and `then`")),
                     "bad-response" => {
@@ -156,6 +190,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "timeout" => Behaviour::Timeout(map.next_value()?),
                     "bad-response" => Behaviour::BadResponse(map.next_value()?),
                     "raw" => Behaviour::Raw(map.next_value()?),
+                    "bytes" => Behaviour::Bytes(map.next_value()?),
                     "mutate" => Behaviour::Mutate(map.next_value()?),
                     "sequence" => Behaviour::Sequence(map.next_value()?),
                     "cycle" => Behaviour::Cycle(map.next_value()?),

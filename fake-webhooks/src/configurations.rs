@@ -30,8 +30,8 @@ pub(crate) fn configurations(name: &str, webhooks: &[(&FakeEntry, Value)]) -> Ve
 }
 
 /// A `clientConfig` for a webhook that is called by URL.
-pub(crate) fn by_url(url: &str, authority_pem: &str) -> Value {
-    json!({"url": url, "caBundle": STANDARD.encode(authority_pem)})
+pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
+    json!({"url": url, "caBundle": STANDARD.encode(ca_bundle)})
 }
 
 fn entry(webhook: &FakeEntry, client_config: &Value) -> Value {

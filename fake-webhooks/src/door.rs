@@ -22,10 +22,18 @@ impl Door {
         }
     }
 
-    /// Every handshake from now on shows a new certificate of this kind. Where there are none, nothing changes.
+    /// What goes into the caBundle of those who call; none where nobody can.
+    pub(crate) fn ca_bundle(&self) -> Option<&str> {
+        match self {
+            Self::Open(listener) => Some(listener.tls().ca_bundle()),
+            Self::Shut(_) => None,
+        }
+    }
+
+    /// Shows another certificate from now on.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         match self {
-            Self::Open(listener) => listener.rotate(certificate),
+            Self::Open(listener) => listener.tls().rotate(certificate),
             Self::Shut(_) => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -124,6 +124,7 @@ impl Endpoint {
         let review = serde_json::from_slice(&body).unwrap_or_default();
         let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), &review);
         let Act { answer, effects } = act(&doing.behaviour, &at, &review);
+        let host = host(&parts);
         let entry = endpoint.received(parts, body, Subject::of(&review));
         drop(review);
         let mut call = Call {
@@ -149,13 +150,20 @@ impl Endpoint {
                 response.extensions_mut().insert(CloseConnection);
                 response
             }
+            Answer::Bytes { after, script } => {
+                call.waits(after).await;
+                call.answered = Answered::Bytes;
+                let mut response = Response::new(Body::empty());
+                response.extensions_mut().insert(script);
+                response
+            }
             Answer::Reply(mut reply) => {
                 call.waits(reply.after).await;
                 call.answered = Answered::Sent {
                     status: reply.status,
                     summary: std::mem::take(&mut reply.summary) + &done,
                 };
-                response(reply)
+                response(reply, &host)
             }
         }
     }
@@ -231,7 +239,7 @@ impl Unread {
             Self::TooLate => (http::StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
             Self::TooMuch => (http::StatusCode::SERVICE_UNAVAILABLE, "too many bodies arrive at once"),
         };
-        response(Reply::text(status, text.to_owned(), String::new()))
+        response(Reply::text(status, text.to_owned(), String::new()), "")
     }
 }
 
@@ -283,10 +291,25 @@ impl Drop for Call<'_> {
     }
 }
 
-fn response(reply: Reply) -> Response {
+/// What the request was sent to.
+fn host(parts: &http::request::Parts) -> String {
+    let header = || parts.headers.get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned);
+    parts.uri.authority().map(ToString::to_string).or_else(header).unwrap_or_default()
+}
+
+/// `{host}` in a header stands for what the request was sent to.
+fn response(reply: Reply, host: &str) -> Response {
     let mut response = (reply.status, Body::from(reply.body)).into_response();
     let headers = response.headers_mut();
-    headers.extend(reply.headers);
+    for (name, value) in reply.headers {
+        let text = value.to_str().unwrap_or_default();
+        let value = if text.contains("{host}") {
+            HeaderValue::from_str(&text.replace("{host}", host)).unwrap_or(value)
+        } else {
+            value
+        };
+        headers.append(name, value);
+    }
     match HeaderValue::from_str(&reply.content_type) {
         Ok(value) if !value.is_empty() => headers.insert(CONTENT_TYPE, value),
         Ok(_) | Err(_) => headers.remove(CONTENT_TYPE),

@@ -96,6 +96,7 @@ struct WrittenEntry {
     fault: Option<Spanned<String>>,
     behaviour: Option<Behaviour>,
     certificate: Option<Certificate>,
+    rotate: Option<Certificate>,
     connection: Option<Connection>,
     http: Option<HttpVersions>,
     path: Option<Spanned<String>>,
@@ -118,6 +119,7 @@ struct WrittenEntry {
 pub(crate) struct Settings {
     pub(crate) behaviour: Option<Behaviour>,
     certificate: Option<Certificate>,
+    rotate: Option<Certificate>,
     connection: Option<Connection>,
     http: Option<HttpVersions>,
     client_config: Option<Map<String, Value>>,
@@ -312,9 +314,11 @@ impl WrittenEntry {
         };
         let transport = Transport {
             certificate: self.certificate.or(fault.certificate).unwrap_or_default(),
+            rotate: self.rotate.or(fault.rotate),
             connection: self.connection.or(fault.connection).unwrap_or_default(),
             http: self.http.or(fault.http).unwrap_or_default(),
-        };
+        }
+        .for_behaviour(&behaviour);
         let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
         Ok(FakeEntry { name, kind: self.kind, path, behaviour, transport, client_config, fields })
     }

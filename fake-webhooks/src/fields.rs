@@ -142,13 +142,15 @@ pub enum MatchPolicy {
     Equivalent,
 }
 
-/// `sideEffects`. The API takes no other values in version 1.
+/// `sideEffects`. Version 1 of the API takes `None` and `NoneOnDryRun` only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(missing_docs, reason = "the names are those of the API")]
 pub enum SideEffects {
     #[default]
     None,
     NoneOnDryRun,
+    Some,
+    Unknown,
 }
 
 /// `reinvocationPolicy`

@@ -9,6 +9,7 @@
 mod admin;
 mod answer;
 mod behaviour;
+mod bytes_of;
 mod catalogue;
 mod certificate;
 mod change;
@@ -17,6 +18,7 @@ mod circumstances;
 mod command;
 mod condition;
 mod configurations;
+mod connection;
 mod dice;
 mod door;
 mod endpoint;
@@ -46,6 +48,7 @@ mod write;
 pub use admin::{AdminOptions, InvalidToken, Token};
 pub use answer::{Act, Answer, Effect, Reply, act, answer};
 pub use behaviour::Behaviour;
+pub use bytes_of::{End, RawBytes, Script};
 pub use catalogue::{Class, Family, Fault, FaultError, Reference, catalogue};
 pub use certificate::{Authority, Certificate, UnknownCertificate};
 pub use change::{
@@ -64,8 +67,8 @@ pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry, Filter, Subject};
 pub use parameters::{
-    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Repeat, Sidecar, StatusCode,
-    Timeout, When,
+    Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,
+    StatusCode, Timeout, When,
 };
 pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use pointer::Pointer;

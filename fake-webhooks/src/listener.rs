@@ -1,39 +1,33 @@
-//! Accepts connections and serves a router on them over TLS, until it is dropped.
+//! Accepts connections and serves a router on them over TLS, or does to them what [`Connection`] says, until it is
+//! dropped.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::response::Response;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use socket2::SockRef;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 
-use crate::endpoint::CloseConnection;
+use crate::Connection;
+use crate::connection::Http;
 use crate::metrics::Metrics;
-use crate::tls::Identity;
-use crate::{Certificate, TlsError};
+use crate::tls::Tls;
 
 /// A handshake must have ended within this time: the same that Go's clients grant.
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Heads of requests must be there within this time. It also ends idle connections.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
-const HEAD_BYTES: u32 = 64 << 10;
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 /// How long calls under way may still take when the listener is asked to stop.
 const LAST_CALLS: Duration = Duration::from_millis(500);
-const STREAMS_PER_CONNECTION: u32 = 100;
+/// A fatal alert, in a record of TLS 1.0: "protocol version". Source: RFC 5246, 7.2.
+const PROTOCOL_VERSION_ALERT: [u8; 7] = [21, 3, 1, 0, 2, 2, 70];
+/// The first byte of a handshake. Source: RFC 8446, 5.1.
+const HANDSHAKE: u8 = 22;
 
 /// A socket on which a router is served.
 #[derive(Debug)]
@@ -41,19 +35,15 @@ pub(crate) struct Listener {
     address: SocketAddr,
     accepting: JoinHandle<()>,
     stop: CancellationToken,
-    identity: Identity,
-    shown: Shown,
+    tls: Arc<Tls>,
 }
-
-/// The TLS configuration of the handshakes that begin.
-type Shown = Arc<RwLock<Arc<rustls::ServerConfig>>>;
 
 impl Listener {
     /// Starts to serve.
     pub(crate) async fn start(
         address: SocketAddr,
-        identity: Identity,
-        tls: rustls::ServerConfig,
+        connection: Connection,
+        tls: Tls,
         router: Router,
         connections: usize,
         metrics: Arc<Metrics>,
@@ -61,21 +51,19 @@ impl Listener {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let stop = CancellationToken::new();
-        let shown = Arc::new(RwLock::new(Arc::new(tls)));
-        let server = Server { shown: Arc::clone(&shown), router, metrics, stop: stop.clone() };
+        let tls = Arc::new(tls);
+        let http = Http { router, stop: stop.clone() };
+        let server = Server { connection, tls: Arc::clone(&tls), http, metrics };
         let accepting = tokio::spawn(server.accept(listener, Arc::new(Semaphore::new(connections))));
-        Ok(Self { address, accepting, stop, identity, shown })
-    }
-
-    /// Every handshake from now on shows a new certificate of this kind. Connections that are open stay.
-    pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
-        let tls = Arc::new(self.identity.configuration(certificate)?);
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = tls;
-        Ok(())
+        Ok(Self { address, accepting, stop, tls })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    pub(crate) fn tls(&self) -> &Tls {
+        &self.tls
     }
 
     /// Stops to listen, gives the calls under way half a second, and returns when nothing is left.
@@ -94,10 +82,10 @@ impl Drop for Listener {
 
 #[derive(Clone)]
 struct Server {
-    shown: Shown,
-    router: Router,
+    connection: Connection,
+    tls: Arc<Tls>,
+    http: Http,
     metrics: Arc<Metrics>,
-    stop: CancellationToken,
 }
 
 impl Server {
@@ -107,7 +95,7 @@ impl Server {
         loop {
             while connections.try_join_next().is_some() {}
             let accepted = tokio::select! {
-                () = self.stop.cancelled() => break,
+                () = self.http.stop.cancelled() => break,
                 accepted = accept_one(&listener, &permits) => accepted,
             };
             match accepted {
@@ -129,38 +117,71 @@ impl Server {
         connections.shutdown().await;
     }
 
-    async fn connection(self, stream: TcpStream) {
+    /// How a connection ends is seen by the caller.
+    async fn connection(self, mut stream: TcpStream) {
         let _open = self.metrics.connected();
-        let tls = Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner));
-        // A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
-        let accepted = tokio::time::timeout(HANDSHAKE, TlsAcceptor::from(tls).accept(stream)).await;
-        let Ok(Ok(stream)) = accepted else {
-            self.metrics.handshake_failed();
-            return;
-        };
-        let router = self.router;
-        let service = service_fn(move |request: hyper::Request<Incoming>| {
-            let router = router.clone();
-            async move { router.oneshot(request).await.map_err(never).and_then(unless_closed) }
-        });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
-            .max_buf_size(HEAD_BYTES as usize);
-        builder
-            .http2()
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS_PER_CONNECTION)
-            .max_header_list_size(HEAD_BYTES);
-        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        tokio::select! {
-            _ = connection.as_mut() => return,
-            () = self.stop.cancelled() => connection.as_mut().graceful_shutdown(),
+        // On the heap: a connection that hangs would keep it.
+        let mut first = vec![0; 4096];
+        match self.connection {
+            // Nothing can be refused that was accepted: such a port has no listener.
+            Connection::Accepted | Connection::ClientCertificate | Connection::Refused => {
+                self.shake_hands(stream).await;
+            }
+            Connection::TlsOrPlainHttp => match stream.peek(&mut first[..1]).await {
+                Ok(1) if first[0] == HANDSHAKE => self.shake_hands(stream).await,
+                Ok(_) | Err(_) => self.http.http1(stream).await,
+            },
+            Connection::PlainHttp => self.http.http1(stream).await,
+            Connection::Closed => {
+                // What was not read would turn the end into a reset.
+                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+            }
+            Connection::Reset => {
+                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+                let _: io::Result<()> = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            }
+            Connection::Silent => {
+                while self.read(&mut stream, &mut first).await.is_ok_and(|bytes| bytes > 0) {}
+            }
+            Connection::Tls11 => {
+                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+                let _: io::Result<()> = stream.write_all(&PROTOCOL_VERSION_ALERT).await;
+            }
         }
-        // How it ends is seen by the caller.
-        let _ = connection.await;
+    }
+
+    /// A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
+    async fn shake_hands(&self, stream: TcpStream) {
+        let acceptor = TlsAcceptor::from(self.tls.next());
+        let shaken = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream).into_fallible()).await;
+        let stream = match shaken {
+            Ok(Ok(stream)) => stream,
+            Ok(Err((_, mut stream))) => {
+                self.metrics.handshake_failed();
+                // What was not read would turn the end into a reset, which may overtake the alert that says why.
+                let _: io::Result<()> = stream.shutdown().await;
+                let mut rest = [0; 1024];
+                let drained = async { while stream.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {} };
+                let _ = tokio::time::timeout(LAST_CALLS, drained).await;
+                return;
+            }
+            Err(_) => {
+                self.metrics.handshake_failed();
+                return;
+            }
+        };
+        match stream.get_ref().1.alpn_protocol() {
+            Some(b"h2") => self.http.clone().http2(stream).await,
+            Some(_) | None => self.http.clone().http1(stream).await,
+        }
+    }
+
+    /// Bytes of the caller; none when it says nothing more, or when the listener stops.
+    async fn read(&self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        tokio::select! {
+            read = stream.read(buffer) => read,
+            () = self.http.stop.cancelled() => Ok(0),
+        }
     }
 }
 
@@ -175,20 +196,4 @@ async fn accept_one(
     // back costs every new connection 40 ms.
     let _: std::io::Result<()> = stream.set_nodelay(true);
     Ok((stream, permit))
-}
-
-/// An error makes hyper close the connection.
-fn unless_closed(response: Response) -> Result<Response, Closed> {
-    match response.extensions().get::<CloseConnection>() {
-        Some(CloseConnection) => Err(Closed),
-        None => Ok(response),
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("closed on purpose")]
-struct Closed;
-
-fn never(error: Infallible) -> Closed {
-    match error {}
 }

@@ -13,6 +13,7 @@ pub(crate) fn log_line(entry: &Entry) -> String {
         Answered::Pending => "no answer yet",
         Answered::Abandoned => "the caller gave up",
         Answered::Closed => "closed the connection",
+        Answered::Bytes => "bytes of its own",
         Answered::Sent { summary, .. } => summary,
     };
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.

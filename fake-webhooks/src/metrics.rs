@@ -133,6 +133,7 @@ impl Meter {
             Answered::Pending => return,
             Answered::Abandoned => "abandoned",
             Answered::Closed => "closed",
+            Answered::Bytes => "bytes",
             Answered::Sent { status, .. } => status.as_str(),
         };
         self.calls.with_label_values(&[self.fake.as_str(), outcome]).inc();

@@ -41,11 +41,14 @@ pub struct Deny {
 }
 
 /// Parameters of `patch`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Patch {
     /// The JSON Patch operations. They are sent as they are, also when they make no sense.
     pub operations: Vec<Value>,
+    /// How many blanks stand behind the operations.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub padding: usize,
     /// `response.warnings`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
@@ -200,8 +203,8 @@ pub enum BadResponse {
     Status(StatusCode),
 }
 
-/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review. It has one
-/// of `json`, `response` and `text`, or no body.
+/// Parameters of `raw`: an HTTP response as it is sent. `{uid}` in its texts stands for the uid of the review, `{host}`
+/// in its headers for the host that the request was sent to. It has one of `json`, `response` and `text`, or no body.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Raw {
@@ -218,9 +221,38 @@ pub struct Raw {
     /// `response` of a review of the version that was asked in, which is the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Value>,
-    /// The body as text, instead of `json`.
+    /// The body as text, instead of `json`. `{review}` stands for a review that allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// How many blanks stand before the body.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub padding: usize,
+    /// How the body is sent.
+    #[serde(skip_serializing_if = "Encoding::is_identity")]
+    pub encoding: Encoding,
+}
+
+/// How a body is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// `identity`: as it is.
+    #[default]
+    Identity,
+    /// `gzip`: compressed, and the header `Content-Encoding` says so.
+    Gzip,
+}
+
+impl Encoding {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_identity(&self) -> bool {
+        *self == Self::Identity
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_nothing(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A final HTTP status: 200 to 999.

@@ -1,14 +1,17 @@
 //! HTTP responses that a person has written out.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::StatusCode;
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use serde_json::Value;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use serde_json::{Value, json};
 
 use crate::answer::{JSON, Question};
-use crate::{Raw, Reply, StatusCode as FinalStatus};
+use crate::{Encoding, Raw, Reply, StatusCode as FinalStatus};
 
 /// The response, with the review's uid where it is asked for.
 pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
@@ -19,9 +22,16 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
         (None, None, Some(text)) => text.clone(),
         (None, None, None) => String::new(),
     };
-    let uid = review["request"]["uid"].as_str().unwrap_or_default();
+    let body = padded(raw.padding, filled(&text, review));
+    let body = match raw.encoding {
+        Encoding::Identity => body,
+        Encoding::Gzip => gzipped(&body),
+    };
     let mut content_type = JSON.to_owned();
-    let mut headers = Vec::new();
+    let mut headers = match raw.encoding {
+        Encoding::Identity => Vec::new(),
+        Encoding::Gzip => vec![(CONTENT_ENCODING, HeaderValue::from_static("gzip"))],
+    };
     for (name, value) in &raw.headers {
         match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
             (Ok(CONTENT_TYPE), _) => content_type.clone_from(value),
@@ -35,9 +45,34 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
         status,
         content_type: content_type.into(),
         headers,
-        body: Bytes::from(text.replace("{uid}", uid)),
+        body: Bytes::from(body),
         summary: format!("raw response with HTTP status {}", status.as_u16()),
     }
+}
+
+/// The text with what stands in for the review: `{review}` is one that allows, `{length}` its bytes, `{uid}` its uid.
+pub(crate) fn filled(text: &str, review: &Value) -> String {
+    let uid = review["request"]["uid"].as_str().unwrap_or_default();
+    let allowing = match Question::read(review) {
+        Ok(question) => question.answered(&json!({"uid": uid, "allowed": true})).to_string(),
+        Err(_) => String::new(),
+    };
+    let length = allowing.len().to_string();
+    text.replace("{review}", &allowing).replace("{length}", &length).replace("{uid}", uid)
+}
+
+/// Blanks before a body are no part of what JSON or YAML says.
+fn padded(blanks: usize, text: String) -> Vec<u8> {
+    let mut bytes = vec![b' '; blanks];
+    bytes.extend(text.into_bytes());
+    bytes
+}
+
+fn gzipped(body: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    // A vector takes everything.
+    let written = encoder.write_all(body).and_then(|()| encoder.finish());
+    written.unwrap_or_default()
 }
 
 #[cfg(test)]

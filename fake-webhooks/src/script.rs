@@ -23,6 +23,11 @@ impl Sequence {
         usize::try_from(nth).ok().and_then(|nth| self.before.get(nth)).unwrap_or(&self.last)
     }
 
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
+        self.before.iter().chain([&*self.last])
+    }
+
     /// The call number as the behaviour that is chosen on the `nth` call sees it.
     pub(crate) fn within(&self, nth: u64) -> u64 {
         nth.saturating_sub(self.before.len() as u64)
@@ -55,6 +60,11 @@ pub struct Cycle {
 }
 
 impl Cycle {
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Behaviour> {
+        [&*self.first].into_iter().chain(&self.further)
+    }
+
     /// What is done on the `nth` call (counted from 0), and which round of the cycle that is.
     pub(crate) fn behaviour(&self, nth: u64) -> (&Behaviour, u64) {
         let length = self.further.len() as u64 + 1;

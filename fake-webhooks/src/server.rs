@@ -13,7 +13,7 @@ use crate::door::Door;
 use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
 use crate::metrics::Metrics;
-use crate::tls::{Identity, TlsError};
+use crate::tls::{Tls, TlsError};
 use crate::{
     Authority, Behaviour, Certificate, Connection, Entry, Filter, HttpVersions, RefusingPort, Transport,
 };
@@ -25,6 +25,8 @@ pub struct Fake {
     pub behaviour: Behaviour,
     /// Which certificate it shows.
     pub certificate: Certificate,
+    /// Which certificate it shows instead after the first handshake, if another.
+    pub rotate: Option<Certificate>,
     /// What a connection meets.
     pub connection: Connection,
     /// Who signs the certificate.
@@ -49,6 +51,7 @@ impl Default for Fake {
         Self {
             behaviour: Behaviour::default(),
             certificate: Certificate::default(),
+            rotate: None,
             connection: Connection::default(),
             authority: Authority::default(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -178,6 +181,13 @@ impl FakeWebhook {
     /// # Errors
     /// The address is taken or reachable from elsewhere, a name is no name, or no certificate could be made.
     pub async fn start(fake: Fake) -> Result<Self, StartError> {
+        let transport = Transport {
+            certificate: fake.certificate,
+            rotate: fake.rotate,
+            connection: fake.connection,
+            http: fake.http,
+        }
+        .for_behaviour(&fake.behaviour);
         let shared = Shared::new(&fake.limits, |_| {});
         let endpoint = Endpoint::new(NAME, fake.behaviour, &fake.limits, fake.observer, &shared);
         let endpoint = Arc::new(endpoint);
@@ -189,16 +199,13 @@ impl FakeWebhook {
         let socket = Socket {
             listen: fake.listen,
             remote_access: fake.remote_access,
-            transport: Transport {
-                certificate: fake.certificate,
-                connection: fake.connection,
-                http: fake.http,
-            },
+            transport,
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             connections: fake.limits.connections,
         };
         let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
-        Ok(Self { door, endpoint, shared, ca_bundle: authority.certificate_pem().to_owned() })
+        let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
+        Ok(Self { door, endpoint, shared, ca_bundle })
     }
 
     /// Where it listens.
@@ -217,7 +224,7 @@ impl FakeWebhook {
         format!("https://{}/", SocketAddr::new(host, address.port()))
     }
 
-    /// The certificate of its authority as PEM.
+    /// What a caller is to trust, as PEM: the certificate of its authority, unless the certificate says otherwise.
     pub fn ca_bundle(&self) -> &str {
         &self.ca_bundle
     }
@@ -307,13 +314,11 @@ impl Socket {
             self.names.push(ip.into());
         }
         let cannot_listen = |source| StartError::Listen { address: self.listen, source };
-        let Transport { certificate, connection, http } = self.transport;
-        if connection == Connection::Refused {
+        if self.transport.connection == Connection::Refused {
             return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
         }
-        let identity = Identity { authority: Arc::clone(authority), names: self.names, versions: http };
-        let tls = identity.configuration(certificate)?;
-        Listener::start(self.listen, identity, tls, router, self.connections, metrics)
+        let tls = Tls::new(Arc::clone(authority), self.names, self.transport)?;
+        Listener::start(self.listen, self.transport.connection, tls, router, self.connections, metrics)
             .await
             .map(Door::Open)
             .map_err(cannot_listen)

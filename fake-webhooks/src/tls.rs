@@ -1,13 +1,14 @@
 //! The TLS configuration of a fake.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use certs::{CertificateAuthority, Name};
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem};
+use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::{RootCertStore, ServerConfig};
 
-use crate::{Certificate, HttpVersions};
+use crate::{Certificate, Connection, HttpVersions, Transport};
 
 /// Why no TLS configuration could be made.
 #[derive(Debug, thiserror::Error)]
@@ -22,30 +23,78 @@ pub enum TlsError {
     /// TLS does not take the certificate.
     #[error("cannot use the certificate that was made: {0}")]
     Tls(#[from] rustls::Error),
+    /// No certificates of clients can be asked for.
+    #[error("cannot ask for certificates of clients: {0}")]
+    Clients(#[from] VerifierBuilderError),
 }
 
-/// Who a listener is: all that its certificates have in common.
-#[derive(Clone, Debug)]
-pub(crate) struct Identity {
-    pub(crate) authority: Arc<CertificateAuthority>,
-    pub(crate) names: Vec<Name>,
-    pub(crate) versions: HttpVersions,
+/// What a socket shows in its handshakes. It may change between two of them.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    authority: Arc<CertificateAuthority>,
+    names: Vec<Name>,
+    transport: Transport,
+    now: Mutex<Shown>,
+    ca_bundle: String,
 }
 
-impl Identity {
-    /// A configuration with a new certificate of this kind.
-    pub(crate) fn configuration(&self, certificate: Certificate) -> Result<ServerConfig, TlsError> {
-        configuration(&self.authority, certificate, &self.names, self.versions)
+#[derive(Debug)]
+struct Shown {
+    next: Arc<ServerConfig>,
+    /// What is shown after that, if something else.
+    later: Option<Arc<ServerConfig>>,
+}
+
+impl Tls {
+    pub(crate) fn new(
+        authority: Arc<CertificateAuthority>,
+        names: Vec<Name>,
+        transport: Transport,
+    ) -> Result<Self, TlsError> {
+        let (configuration, ca_bundle) = configuration(&authority, &names, transport)?;
+        let later = match transport.rotate {
+            Some(certificate) => {
+                let later = Transport { certificate, ..transport };
+                Some(Arc::new(self::configuration(&authority, &names, later)?.0))
+            }
+            None => None,
+        };
+        let now = Mutex::new(Shown { next: Arc::new(configuration), later });
+        Ok(Self { authority, names, transport, now, ca_bundle })
+    }
+
+    /// What goes into a caBundle, as the first certificate has it.
+    pub(crate) fn ca_bundle(&self) -> &str {
+        &self.ca_bundle
+    }
+
+    /// Shows another certificate in every handshake from now on. Connections that are open stay as they are, and so does
+    /// the bundle, which callers have already.
+    pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        let transport = Transport { certificate, ..self.transport };
+        let (configuration, _) = configuration(&self.authority, &self.names, transport)?;
+        let shown = Shown { next: Arc::new(configuration), later: None };
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        Ok(())
+    }
+
+    /// What the next handshake shows.
+    pub(crate) fn next(&self) -> Arc<ServerConfig> {
+        let mut shown = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        match shown.later.take() {
+            Some(later) => std::mem::replace(&mut shown.next, later),
+            None => Arc::clone(&shown.next),
+        }
     }
 }
 
+/// The configuration, and what goes into the caBundle of those who call.
 fn configuration(
     authority: &CertificateAuthority,
-    certificate: Certificate,
     names: &[Name],
-    versions: HttpVersions,
-) -> Result<ServerConfig, TlsError> {
-    let leaf = match certificate {
+    transport: Transport,
+) -> Result<(ServerConfig, String), TlsError> {
+    let leaf = match transport.certificate {
         Certificate::Valid => authority.issue(names)?,
         Certificate::Defective(defect) => authority.issue_with(names, defect)?,
     };
@@ -53,14 +102,22 @@ fn configuration(
         CertificateDer::pem_slice_iter(leaf.certificate_pem.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(leaf.key_pem.as_bytes())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut configuration = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    configuration.alpn_protocols = match versions {
+    let builder =
+        ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+    let builder = if transport.connection == Connection::ClientCertificate {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes())?)?;
+        builder.with_client_cert_verifier(
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?,
+        )
+    } else {
+        builder.with_no_client_auth()
+    };
+    let mut configuration = builder.with_single_cert(chain, key)?;
+    configuration.alpn_protocols = match transport.http {
         HttpVersions::Both => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
         HttpVersions::Http1 => vec![b"http/1.1".to_vec()],
         HttpVersions::Http2 => vec![b"h2".to_vec()],
     };
-    Ok(configuration)
+    Ok((configuration, leaf.ca_bundle_pem))
 }

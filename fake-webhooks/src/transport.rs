@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Certificate;
+use crate::{Behaviour, Certificate};
 
 /// What is decided before a request is read. Fakes for which it is equal share a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -10,6 +10,9 @@ use crate::Certificate;
 pub struct Transport {
     /// Which certificate is shown.
     pub certificate: Certificate,
+    /// Which certificate is shown instead after the first handshake, if another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotate: Option<Certificate>,
     /// What a connection meets.
     pub connection: Connection,
     /// Which versions of HTTP are offered.
@@ -26,13 +29,28 @@ pub enum Connection {
     Accepted,
     /// `refused`: a port at which nobody listens.
     Refused,
+    /// `closed`: it is closed as soon as the caller says something.
+    Closed,
+    /// `reset`: it is reset as soon as the caller says something.
+    Reset,
+    /// `silent`: it is accepted, and nothing is ever said: the TLS handshake does not end.
+    Silent,
+    /// `plain-http`: HTTP without TLS.
+    PlainHttp,
+    /// `tls-or-plain-http`: the fake, over TLS or not, as the caller begins: where redirects to `http://` may lead.
+    TlsOrPlainHttp,
+    /// `tls-1.1`: the TLS handshake ends as with a server that knows no version above 1.1.
+    #[serde(rename = "tls-1.1")]
+    Tls11,
+    /// `client-certificate`: a certificate of the caller is demanded, which kube-apiserver has none of for webhooks.
+    ClientCertificate,
 }
 
 /// Which versions of HTTP a fake offers in the TLS handshake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HttpVersions {
-    /// `both`: HTTP/2 and HTTP/1.1.
+    /// `both`: HTTP/2 and HTTP/1.1; only HTTP/1.1 for a behaviour that writes bytes of its own.
     #[default]
     Both,
     /// `http1`: HTTP/1.1.
@@ -41,11 +59,24 @@ pub enum HttpVersions {
     Http2,
 }
 
+impl Transport {
+    /// With a version of HTTP that leaves room for what `behaviour` does.
+    pub(crate) fn for_behaviour(self, behaviour: &Behaviour) -> Self {
+        match self.http {
+            HttpVersions::Both if behaviour.writes_bytes() => Self { http: HttpVersions::Http1, ..self },
+            HttpVersions::Both | HttpVersions::Http1 | HttpVersions::Http2 => self,
+        }
+    }
+}
+
 impl std::fmt::Display for Transport {
     /// What differs from the usual, such as `certificate expired`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "certificate `{}`", self.certificate)?;
         let word = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        if let Some(later) = self.rotate {
+            write!(f, ", after the first handshake `{later}`")?;
+        }
         if self.connection != Connection::default() {
             write!(f, ", connection `{}`", word(&serde_json::json!(self.connection)))?;
         }

@@ -23,7 +23,7 @@ fn review(object: &Value) -> Value {
 fn reply(yaml: &str, nth: u64, review: &Value) -> Reply {
     match answer(&behaviour(yaml), nth, review) {
         Answer::Reply(reply) => reply,
-        other @ (Answer::Never | Answer::Closed { .. }) => panic!("{other:?}"),
+        other @ (Answer::Never | Answer::Closed { .. } | Answer::Bytes { .. }) => panic!("{other:?}"),
     }
 }
 
@@ -233,6 +233,12 @@ fn a_bad_response_is_wrong_in_one_respect() {
         "bad-response: wrong-version",
         &json!({"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "response": allowed}),
     );
+    misanswers("bad-response: no-uid", &around(json!({"allowed": true})));
+    misanswers("raw: {response: {uid: '{uid}', allowed: 1}}", &around(json!({"uid": "7", "allowed": 1})));
+    let asked = review(&config_map());
+    let mut echoed = around(allowed.clone());
+    echoed["request"] = asked["request"].clone();
+    misanswers("bad-response: echoed-request", &echoed);
     let patched = |patch: &str| json!({"uid": "7", "allowed": true, "patch": STANDARD.encode(patch)});
     let typed = |patch: &str| {
         let mut response = patched(patch);
@@ -248,6 +254,15 @@ fn a_bad_response_is_wrong_in_one_respect() {
         "bad-response: patch-that-does-not-apply",
         &typed(r#"[{"op":"remove","path":"/no/object/has/this"}]"#),
     );
+}
+
+#[test]
+fn a_uid_in_capitals_is_the_one_of_the_request() {
+    let mut asked = review(&config_map());
+    asked["request"]["uid"] = json!("0a-b");
+    let answer: Value =
+        serde_json::from_slice(&reply("bad-response: uid-in-capitals", 0, &asked).body).unwrap();
+    assert_eq!(answer["response"]["uid"], "0A-B");
 }
 
 #[test]

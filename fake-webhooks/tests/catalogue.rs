@@ -82,3 +82,18 @@ fn a_class_is_called_what_it_prints() {
         assert_eq!(json!(class), json!(class.to_string()));
     }
 }
+
+/// Every line of the list that the catalogue was made from.
+#[test]
+fn nothing_of_the_list_is_missing() {
+    let numbers = |letter: &str, numbers: std::ops::RangeInclusive<u8>| {
+        numbers.map(|number| format!("{letter}{number:02}")).collect::<Vec<_>>()
+    };
+    let list = [numbers("T", 1..=23), numbers("H", 1..=21), numbers("C", 1..=6)].concat();
+    for id in list {
+        let is_there = |fault: &&Fault| {
+            fault.id == id || fault.id.strip_prefix(&id).is_some_and(|rest| rest.starts_with('-'))
+        };
+        assert!(catalogue().iter().any(|fault| is_there(&fault)), "{id} is missing");
+    }
+}

@@ -180,15 +180,6 @@ async fn a_fake_that_is_reset_has_forgotten_its_calls_and_counts_anew() {
 }
 
 #[tokio::test]
-async fn a_rotated_certificate_is_what_the_next_connection_meets() {
-    let fake = start(Behaviour::default()).await;
-    fake.rotate(Certificate::Defective(Defect::Expired)).unwrap();
-    assert!(post(&fake, "").await.unwrap_err().is_connect());
-    fake.rotate(Certificate::Valid).unwrap();
-    assert_eq!(post(&fake, "").await.unwrap().status(), 200);
-}
-
-#[tokio::test]
 async fn a_fake_that_is_dropped_is_stopped_also_for_connections_that_are_open() {
     let fake = start(Behaviour::Timeout(Timeout::default())).await;
     let client = client(&fake);
@@ -219,7 +210,18 @@ async fn a_fake_that_is_stopped_lets_calls_end_and_frees_its_port() {
 
 #[tokio::test]
 async fn a_defective_certificate_is_refused_by_the_caller() {
-    for defect in Defect::ALL {
+    for defect in [
+        Defect::Expired,
+        Defect::NotYetValid,
+        Defect::WrongName,
+        Defect::NoAddress,
+        Defect::CommonNameOnly,
+        Defect::UnknownIssuer,
+        Defect::RekeyedIssuer,
+        Defect::MissingIntermediate,
+        Defect::Sha1,
+        Defect::NoServerAuth,
+    ] {
         let certificate = Certificate::Defective(defect);
         let fake = FakeWebhook::start(Fake { certificate, ..Fake::default() }).await.unwrap();
         let error = post(&fake, "").await.unwrap_err();

@@ -146,3 +146,42 @@ impl Configurations<'_> {
 pub(crate) fn probe_label(run: &str, what: impl Display) -> String {
     format!("probe-{run}-{what}").to_lowercase()
 }
+
+#[cfg(test)]
+mod tests {
+    use fake_webhooks::FakesFile;
+
+    use super::*;
+
+    #[test]
+    fn a_probe_goes_where_its_webhook_goes_and_catches_nothing_else() {
+        let text = "version: 1\nwebhooks:\n\
+            - {name: a, type: mutating, behaviour: allow, rules: [{resources: ['*']}], failurePolicy: Ignore}\n\
+            - {name: b, type: validating, behaviour: allow, clientConfig: {service: {port: 1}}, timeoutSeconds: 1}\n";
+        let plan = Plan::new(&[FakesFile::parse(text, "fakes.yaml").unwrap()]).unwrap();
+        let namespace = "demo".parse().unwrap();
+        let configurations = Configurations {
+            namespace: &namespace,
+            ca_certificate: "PEM",
+            plan: &plan,
+            allowances: Allowances::default(),
+        };
+        let (real, probes) = (configurations.of_files(), configurations.of_probes("1"));
+        for (real, probe) in real.iter().zip(&probes) {
+            assert_eq!(
+                (&probe["kind"], &probe["metadata"]["name"]),
+                (&real["kind"], &json!("admit-fakes-probe.demo"))
+            );
+            let (real, probe) = (&real["webhooks"][0], &probe["webhooks"][0]);
+            assert_eq!(probe["clientConfig"], real["clientConfig"]);
+            assert_eq!(probe["name"], real["name"]);
+            assert_eq!(probe["namespaceSelector"], json!({"matchLabels": {NAMESPACE_NAME: "demo"}}));
+            assert_eq!((&probe["failurePolicy"], &probe["sideEffects"]), (&json!("Fail"), &json!("None")));
+        }
+        let [mutating, validating] = [&probes[0]["webhooks"][0], &probes[1]["webhooks"][0]];
+        assert_eq!(mutating["objectSelector"]["matchLabels"][PROBE_LABEL], "probe-1-0");
+        assert_eq!((&mutating["timeoutSeconds"], &validating["timeoutSeconds"]), (&json!(2), &json!(1)));
+        assert_eq!(validating["objectSelector"]["matchLabels"][PROBE_LABEL], "probe-1-1");
+        assert_eq!(validating["clientConfig"]["service"]["port"], 1);
+    }
+}

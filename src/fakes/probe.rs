@@ -154,3 +154,42 @@ fn calling(webhook: &str) -> String {
 fn shortened(answer: &Answer) -> String {
     if answer.code.is_success() { "not called yet".to_owned() } else { answer.message() }
 }
+
+#[cfg(test)]
+mod tests {
+    use fake_webhooks::{FakesFile, Plan};
+
+    use super::*;
+
+    /// What an API server says of a webhook with these fields, and whether that is all that can be expected of it.
+    #[track_caller]
+    fn check(fields: &str, said: &str, expected: bool) {
+        let text =
+            format!("version: 1\nwebhooks:\n- {{name: a, type: mutating, behaviour: allow{fields}}}\n");
+        let plan = Plan::new(&[FakesFile::parse(&text, "fakes.yaml").unwrap()]).unwrap();
+        let message = format!("Internal error occurred: {said}");
+        let answer =
+            Answer { code: http::StatusCode::INTERNAL_SERVER_ERROR, body: json!({"message": message}) };
+        assert_eq!(fails_as_it_should(plan.fakes().next().unwrap(), &answer), expected, "{fields}: {said}");
+    }
+
+    #[test]
+    fn a_webhook_that_cannot_be_called_answers_by_the_failure_that_it_is_for() {
+        let failed = |why: &str| {
+            format!(
+                "failed calling webhook \"a.fakes.local\": failed to call webhook: Post \"https://a\": {why}"
+            )
+        };
+        let expired = failed("tls: failed to verify certificate: x509: certificate has expired");
+        let closed = failed("dial tcp 10.96.17.37:8443: connect: connection refused");
+        check("", &expired, false);
+        check(", certificate: expired", &expired, true);
+        check(", certificate: expired", &closed, false);
+        check(", certificate: expired", &failed("service \"admit-fakes\" not found"), false);
+        check(", certificate: expired", &failed("no service port 8443 found"), false);
+        check(", certificate: expired", "failed calling webhook \"other.fakes.local\": x509", false);
+        check("", &closed, false);
+        check(", connection: refused", &closed, true);
+        check(", clientConfig: {service: {name: none}}", &failed("service \"none\" not found"), true);
+    }
+}

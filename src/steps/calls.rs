@@ -78,6 +78,7 @@ fn told(call: &Call<'_>) -> String {
     let answer = match &call.entry.answered {
         Answered::Sent { summary, .. } => summary.clone(),
         Answered::Closed => "closed the connection".to_owned(),
+        Answered::Bytes => "answered with bytes of its own".to_owned(),
         Answered::Pending | Answered::Abandoned => "did not answer in time".to_owned(),
     };
     format!("{}{round}: {operation} {resource}: {answer}", call.webhook.short)

@@ -350,7 +350,7 @@ fn operations(world: &World, step: &Step) -> Outcome<Behaviour> {
 }
 
 fn patch(operations: Vec<Value>) -> Behaviour {
-    Behaviour::Patch(Patch { operations, warnings: Vec::new(), audit_annotations: BTreeMap::new() })
+    Behaviour::Patch(Patch { operations, ..Patch::default() })
 }
 
 /// A patch that changes nothing may still count as a change, so that nothing is sent where the label is there already.

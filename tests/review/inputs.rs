@@ -131,7 +131,7 @@ async fn a_service_is_found_where_the_command_line_says() {
             ✘ hook.example.com  N ms  denied: no
 
         Object
-          11 changes by defaults (-v shows them)
+          11 changes by defaults, 3 changes by plugins (-v shows them)
 
     "#]]);
     unmapped.check(3, &expect![[r#"
@@ -143,7 +143,7 @@ async fn a_service_is_found_where_the_command_line_says() {
                 say where it listens with --service demo/hook=HOST:PORT
 
         Object
-          11 changes by defaults (-v shows them)
+          11 changes by defaults, 3 changes by plugins (-v shows them)
 
     "#]]);
     assert_eq!(fake.journal().len(), 1);
@@ -221,7 +221,7 @@ fn a_report_for_programs_has_all_that_people_see() {
     assert_eq!(report["decision"]["allowed"], true);
     let steps: Vec<&str> =
         report["steps"].as_array().unwrap().iter().map(|step| step["by"].as_str().unwrap()).collect();
-    assert_eq!(steps, ["defaults", "webhook", "server"]);
+    assert_eq!(steps, ["defaults", "plugin", "webhook", "server"]);
     let annotations = report["auditAnnotations"].as_object().unwrap();
     assert!(annotations.contains_key("mutation.webhook.admission.k8s.io/round_0_index_0"), "{annotations:?}");
 }

@@ -15,28 +15,28 @@ fn a_mutation_is_shown_with_who_made_it() {
     files.review("-f pod.yaml --fakes fakes.yaml").check(
         0,
         &expect![[r#"
-        pod/web created
+            pod/web created
 
-        Webhooks
-          mutating, first round
-            ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
-          mutating, second round
-            - sidecar.fakes.local  not called: its reinvocationPolicy is Never
-          validating
-            ✔ policy.fakes.local   N ms  allowed
+            Webhooks
+              mutating, first round
+                ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+              mutating, second round
+                - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+              validating
+                ✔ policy.fakes.local   N ms  allowed
 
-        Object
-          sidecar.fakes.local
-            + spec.containers[1]:
-            +   image: envoy
-            +   imagePullPolicy: Always
-            +   name: proxy
-            +   resources: {}
-            +   terminationMessagePath: /dev/termination-log
-            +   terminationMessagePolicy: File
-          11 changes by defaults, 6 changes by the server (-v shows them)
+            Object
+              sidecar.fakes.local
+                + spec.containers[1]:
+                +   image: envoy
+                +   imagePullPolicy: Always
+                +   name: proxy
+                +   resources: {}
+                +   terminationMessagePath: /dev/termination-log
+                +   terminationMessagePolicy: File
+              11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
 
-    "#]],
+        "#]],
     );
 }
 
@@ -60,7 +60,7 @@ fn a_denial_is_printed_as_kubectl_prints_it() {
             - third.fakes.local   not reached
 
         Object
-          11 changes by defaults (-v shows them)
+          11 changes by defaults, 3 changes by plugins (-v shows them)
 
     "#]]);
 }
@@ -72,16 +72,16 @@ fn a_webhook_that_cannot_be_reached_fails_open_or_decides() {
             "Ignore",
             0,
             expect![[r#"
-        pod/web created
+                pod/web created
 
-        Webhooks
-          validating
-            ! hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
+                Webhooks
+                  validating
+                    ! hook.example.com  N ms  failed open: failed to call webhook: Post "https://127.0.0.1:PORT/?timeout=10s": dial tcp 127.0.0.1:PORT: connect: connection refused
 
-        Object
-          11 changes by defaults, 6 changes by the server (-v shows them)
+                Object
+                  11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
 
-    "#]],
+            "#]],
         ),
         (
             "Fail",
@@ -115,16 +115,16 @@ fn a_dry_run_reaches_only_webhooks_that_promise_to_heed_it() {
     files.review("-f pod.yaml --fakes fakes.yaml --dry-run=server").check(
         0,
         &expect![[r#"
-        pod/web created (server dry run)
+            pod/web created (server dry run)
 
-        Webhooks
-          validating
-            ✔ hook.fakes.local  N ms  allowed
+            Webhooks
+              validating
+                ✔ hook.fakes.local  N ms  allowed
 
-        Object
-          11 changes by defaults, 5 changes by the server (-v shows them)
+            Object
+              11 changes by defaults, 3 changes by plugins, 5 changes by the server (-v shows them)
 
-    "#]],
+        "#]],
     );
     let report = files.report("-f pod.yaml --fakes fakes.yaml --dry-run=server");
     assert_eq!(report["request"]["dryRun"], true);
@@ -159,7 +159,7 @@ fn a_webhook_that_is_not_called_says_why() {
                 namespaceSelector demands tier in (gold); namespace "shop" has the labels {"admit-fakes":"enabled","kubernetes.io/metadata.name":"shop","tier":"bronze"}
 
         Object
-          11 changes by defaults, 6 changes by the server (-v shows them)
+          11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
 
     "#]]);
     let report = files.report(line);
@@ -178,36 +178,36 @@ fn a_second_round_is_told_apart_from_the_first() {
     files.review("-f pod.yaml --fakes fakes.yaml").check(
         0,
         &expect![[r#"
-        pod/web created
+            pod/web created
 
-        Webhooks
-          mutating, first round
-            ✔ env.fakes.local      N ms  allowed, changed spec.containers[0].env
-            ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
-          mutating, second round
-            ✔ env.fakes.local      N ms  allowed, changed spec.containers[1].env
-            - sidecar.fakes.local  not called: its reinvocationPolicy is Never
+            Webhooks
+              mutating, first round
+                ✔ env.fakes.local      N ms  allowed, changed spec.containers[0].env
+                ✔ sidecar.fakes.local  N ms  allowed, changed spec.containers[1]
+              mutating, second round
+                ✔ env.fakes.local      N ms  allowed, changed spec.containers[1].env
+                - sidecar.fakes.local  not called: its reinvocationPolicy is Never
 
-        Object
-          env.fakes.local
-            + spec.containers[0].env:
-            +   - name: A
-            +     value: b
-          sidecar.fakes.local
-            + spec.containers[1]:
-            +   image: envoy
-            +   imagePullPolicy: Always
-            +   name: proxy
-            +   resources: {}
-            +   terminationMessagePath: /dev/termination-log
-            +   terminationMessagePolicy: File
-          env.fakes.local, second round
-            + spec.containers[1].env:
-            +   - name: A
-            +     value: b
-          11 changes by defaults, 6 changes by the server (-v shows them)
+            Object
+              env.fakes.local
+                + spec.containers[0].env:
+                +   - name: A
+                +     value: b
+              sidecar.fakes.local
+                + spec.containers[1]:
+                +   image: envoy
+                +   imagePullPolicy: Always
+                +   name: proxy
+                +   resources: {}
+                +   terminationMessagePath: /dev/termination-log
+                +   terminationMessagePolicy: File
+              env.fakes.local, second round
+                + spec.containers[1].env:
+                +   - name: A
+                +     value: b
+              11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
 
-    "#]],
+        "#]],
     );
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fake_webhooks::{Behaviour, Certificate};
+use fake_webhooks::{Behaviour, Certificate, Connection, HttpVersions};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_saphyr::Spanned;
@@ -51,12 +51,18 @@ pub struct Webhook {
     /// Which certificate it shows.
     #[serde(default)]
     pub certificate: Certificate,
+    /// Which certificate it shows instead after the first handshake, if another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotate: Option<Certificate>,
+    /// DNS names of which its certificate speaks beside the loopback addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
     /// What a connection meets.
     #[serde(default)]
     pub connection: Connection,
     /// Which versions of HTTP it offers.
     #[serde(default)]
-    pub http: Http,
+    pub http: HttpVersions,
     /// What follows `https://host:port` in its URL.
     #[serde(default = "root")]
     pub path: String,
@@ -76,30 +82,6 @@ pub enum Kind {
     Mutating,
     /// `validating`
     Validating,
-}
-
-/// Which versions of HTTP a webhook offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Http {
-    /// HTTP/2 and HTTP/1.1.
-    #[default]
-    Both,
-    /// HTTP/1.1.
-    Http1,
-    /// HTTP/2.
-    Http2,
-}
-
-/// What a connection to a webhook meets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Connection {
-    /// The fake.
-    #[default]
-    Accepted,
-    /// A port at which nobody listens.
-    Refused,
 }
 
 /// Which requests of a shared server a webhook may see.

@@ -5,6 +5,7 @@
 
 pub mod case;
 pub mod cases;
+pub mod catalogue;
 pub mod coverage;
 pub mod difference;
 pub mod differential;

@@ -22,7 +22,7 @@ pub struct Mask<'a> {
 }
 
 static UID: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
+    LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
@@ -85,9 +85,7 @@ impl<'a> Mask<'a> {
             text = time.replace_all(&text, "<time>").into_owned();
         }
         if let Some(uid) = UID.as_ref() {
-            text = uid
-                .replace_all(&text, |found: &regex::Captures<'_>| self.number("uid", &found[0]))
-                .into_owned();
+            text = uid.replace_all(&text, |found: &regex::Captures<'_>| self.uid(&found[0])).into_owned();
         }
         for (generated, placeholder) in &self.numbered {
             if placeholder.starts_with("<generated") && text.contains(generated.as_str()) {
@@ -95,6 +93,13 @@ impl<'a> Mask<'a> {
             }
         }
         text
+    }
+
+    /// The placeholder of a uid, in capitals if the uid is.
+    fn uid(&mut self, uid: &str) -> String {
+        let lower = uid.to_lowercase();
+        let placeholder = self.number("uid", &lower);
+        if uid == lower { placeholder } else { placeholder.to_uppercase() }
     }
 
     /// The placeholder of a value: the next number, unless it was seen.
@@ -153,7 +158,7 @@ mod tests {
         let masked = mask.apply(&json!({
             "a": one, "b": format!("uid={other}, not {one}"), "metadata": {"managedFields": [], "resourceVersion": "7"},
             "c": format!("https://127.0.0.1:4711/ {} 2026-01-01T00:00:00Z", names.namespace()),
-            "d": {"resourceVersion": "8"}, "e": {"resourceVersion": "7"},
+            "d": {"resourceVersion": "8"}, "e": {"resourceVersion": "7"}, "f": format!("not {}", one.to_uppercase()),
         }));
         assert_eq!(
             masked,
@@ -161,6 +166,7 @@ mod tests {
                 "a": "<uid-1>", "b": "uid=<uid-2>, not <uid-1>",
                 "c": "https://127.0.0.1:<port of a>/ <ns> <time>",
                 "d": {"resourceVersion": "<resourceVersion-1>"}, "e": {"resourceVersion": "<resourceVersion-2>"},
+                "f": "not <UID-1>",
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );

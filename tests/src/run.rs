@@ -89,7 +89,7 @@ async fn run_case(
 ) -> Result<Seen, RunError> {
     prepare(case, names, server, made).await?;
     let mut webhooks = Webhooks::start(case, &server.authority, manner.first).await?;
-    for (kind, object) in webhooks.configurations(names, &server.authority) {
+    for (kind, object) in webhooks.configurations(names) {
         let collection = configurations(kind);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         made.push(format!("{collection}/{name}"));

@@ -7,12 +7,10 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{
-    Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, HttpVersions, RefusingPort, StartError, Timeout,
-};
+use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, StartError, Timeout};
 use serde_json::{Map, Value, json};
 
-use crate::case::{Case, Connection, Http, Kind, Reach, Webhook};
+use crate::case::{Case, Kind, Reach, Webhook};
 use crate::names::{CASE_LABEL, Names};
 use crate::objects::member;
 use crate::server::configuration_kind;
@@ -27,15 +25,9 @@ pub(crate) struct Webhooks {
 #[derive(Debug)]
 struct Running {
     webhook: Webhook,
-    endpoint: Endpoint,
+    fake: FakeWebhook,
     /// Calls of the journal that were looked at.
     seen: u64,
-}
-
-#[derive(Debug)]
-enum Endpoint {
-    Fake(FakeWebhook),
-    Refusing(RefusingPort),
 }
 
 /// One call, with the place of its webhook among those of the case.
@@ -69,27 +61,18 @@ impl Webhooks {
             } else {
                 webhook.behaviour.clone()
             };
-            let endpoint =
-                match webhook.connection {
-                    Connection::Refused => Endpoint::Refusing(RefusingPort::bind().map_err(|source| {
-                        StartError::Listen { address: ([127, 0, 0, 1], 0).into(), source }
-                    })?),
-                    Connection::Accepted => Endpoint::Fake(
-                        FakeWebhook::start(Fake {
-                            behaviour,
-                            certificate: webhook.certificate,
-                            http: match webhook.http {
-                                Http::Both => HttpVersions::Both,
-                                Http::Http1 => HttpVersions::Http1,
-                                Http::Http2 => HttpVersions::Http2,
-                            },
-                            authority: Authority::Shared(Arc::clone(authority)),
-                            ..Fake::default()
-                        })
-                        .await?,
-                    ),
-                };
-            running.push(Running { webhook: webhook.clone(), endpoint, seen: 0 });
+            let fake = FakeWebhook::start(Fake {
+                behaviour,
+                certificate: webhook.certificate,
+                rotate: webhook.rotate,
+                connection: webhook.connection,
+                http: webhook.http,
+                names: webhook.names.clone(),
+                authority: Authority::Shared(Arc::clone(authority)),
+                ..Fake::default()
+            })
+            .await?;
+            running.push(Running { webhook: webhook.clone(), fake, seen: 0 });
         }
         Ok(Self { running })
     }
@@ -103,16 +86,12 @@ impl Webhooks {
     }
 
     /// The configurations as they are written, by kind and name.
-    pub(crate) fn configurations(
-        &self,
-        names: &Names,
-        authority: &CertificateAuthority,
-    ) -> Vec<(Kind, Value)> {
+    pub(crate) fn configurations(&self, names: &Names) -> Vec<(Kind, Value)> {
         let mut configurations: BTreeMap<(Kind, String), Vec<Value>> = BTreeMap::new();
         for running in &self.running {
             let webhook = &running.webhook;
             let key = (webhook.kind, names.configuration(&webhook.configuration));
-            configurations.entry(key).or_default().push(running.entry(names, authority));
+            configurations.entry(key).or_default().push(running.entry(names));
         }
         let configurations = configurations.into_iter().map(|((kind, name), webhooks)| {
             let object = json!({
@@ -141,8 +120,7 @@ impl Webhooks {
     pub(crate) fn new_calls(&mut self, unordered: bool) -> Vec<Call> {
         let mut calls = Vec::new();
         for (place, running) in self.running.iter_mut().enumerate() {
-            let Endpoint::Fake(fake) = &running.endpoint else { continue };
-            for entry in fake.journal() {
+            for entry in running.fake.journal() {
                 if entry.number > running.seen {
                     running.seen = entry.number;
                     calls.push(Call {
@@ -174,15 +152,13 @@ impl Webhooks {
             return;
         }
         for running in &self.running {
-            if let Endpoint::Fake(fake) = &running.endpoint {
-                fake.set_behaviour(running.webhook.behaviour.clone());
-            }
+            running.fake.set_behaviour(running.webhook.behaviour.clone());
         }
     }
 
     /// The ports, with the webhooks that have them.
     pub(crate) fn ports(&self) -> Vec<(u16, String)> {
-        self.running.iter().map(|it| (it.endpoint.port(), it.webhook.name.clone())).collect()
+        self.running.iter().map(|it| (it.fake.address().port(), it.webhook.name.clone())).collect()
     }
 }
 
@@ -193,18 +169,9 @@ fn subject(entry: &Entry) -> String {
     format!("{}{}", name("/request/object/metadata/name"), name("/request/oldObject/metadata/name"))
 }
 
-impl Endpoint {
-    fn port(&self) -> u16 {
-        match self {
-            Self::Fake(fake) => fake.address().port(),
-            Self::Refusing(port) => port.address().port(),
-        }
-    }
-}
-
 impl Running {
     /// The entry of the configuration, with what a case may leave out.
-    fn entry(&self, names: &Names, authority: &CertificateAuthority) -> Value {
+    fn entry(&self, names: &Names) -> Value {
         let webhook = &self.webhook;
         let mut entry = Map::new();
         entry.insert("name".to_owned(), json!(names.webhook(&webhook.name)));
@@ -214,15 +181,15 @@ impl Running {
             "rules".to_owned(),
             json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]),
         );
-        let url = format!("https://127.0.0.1:{}{}", self.endpoint.port(), webhook.path);
-        let bundle = STANDARD.encode(authority.certificate_pem());
+        let url = format!("https://127.0.0.1:{}{}", self.fake.address().port(), webhook.path);
+        let bundle = STANDARD.encode(self.fake.ca_bundle());
         entry.insert("clientConfig".to_owned(), json!({"url": url, "caBundle": bundle}));
         for (name, value) in &webhook.fields {
             if name == "clientConfig" {
                 // What the case says stands beside, or instead of, what the fake needs.
                 let mut merged = json!({"url": url, "caBundle": bundle});
                 merge(&mut merged, value);
-                entry.insert(name.clone(), with_port(merged, self.endpoint.port()));
+                entry.insert(name.clone(), with_port(merged, self.fake.address().port()));
             } else {
                 entry.insert(name.clone(), value.clone());
             }

@@ -2,9 +2,11 @@
 
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
+mod command;
 mod configuration;
 mod contract;
 mod determinism;
+mod documentation;
 mod idempotence;
 mod laboratory;
 mod patches;

@@ -33,6 +33,9 @@ pub struct Fault {
     /// Of which type the webhook has to be.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
+    /// Objects that it needs beside the webhook.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cluster: Vec<Value>,
     /// What shows it, if not the creation of a ConfigMap; in the words of a recorded case, such as `{verb: delete}`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub request: Map<String, Value>,
@@ -152,7 +155,7 @@ impl Fault {
         let elsewhere = |what| FaultError::NoBehaviour(fault.id.clone(), what);
         if fault.fake.contains_key("connection") {
             Err(elsewhere("the connection"))
-        } else if fault.fake.contains_key("certificate") {
+        } else if fault.fake.contains_key("certificate") || fault.fake.contains_key("rotate") {
             Err(elsewhere("the certificate"))
         } else {
             fault.settings().behaviour.ok_or_else(|| elsewhere("the configuration"))

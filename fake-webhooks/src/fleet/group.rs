@@ -63,6 +63,11 @@ impl Group {
         }
     }
 
+    /// What goes into the caBundle of those who call; none where nobody can.
+    pub(super) fn ca_bundle(&self) -> Option<&str> {
+        self.door.ca_bundle()
+    }
+
     /// The fake that is served under a path.
     pub(super) fn at(&self, path: &str) -> Option<Arc<Endpoint>> {
         self.routes.read().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
@@ -85,6 +90,7 @@ impl Group {
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
         self.door.rotate(certificate)?;
         self.planned.transport.certificate = certificate;
+        self.planned.transport.rotate = None;
         Ok(())
     }
 

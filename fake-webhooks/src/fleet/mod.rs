@@ -15,7 +15,7 @@ use crate::admin::{Admin, AdminOptions};
 use crate::fakes_file::FakesFile;
 use crate::plan::{Plan, PlanError};
 use crate::tls::TlsError;
-use crate::{Authority, Limits, StartError};
+use crate::{Authority, Certificate, Limits, StartError};
 
 /// Who is told, line by line, what the fakes do. It must not block.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -83,14 +83,13 @@ impl Fleet {
         };
         let home = files.first().cloned().unwrap_or_default();
         let running = Arc::new(Running::new(&home, authority, options.limits, Arc::clone(log))?);
-        let urls = running.start(&plan).await?;
+        let client_configs = running.start(&plan).await?;
         let admin = match options.admin {
             None => None,
             Some(options) => Some(Admin::start(options, &running).await.map_err(FleetError::Admin)?),
         };
-        let mut urls = urls.iter();
-        let configurations =
-            plan.configurations(|_| urls.next().map(|url| running.client_config(url)).unwrap_or_default());
+        let mut client_configs = client_configs.into_iter();
+        let configurations = plan.configurations(|_| client_configs.next().unwrap_or_default());
         Ok(Self { running, configurations, admin })
     }
 
@@ -107,6 +106,15 @@ impl Fleet {
     /// The certificate of the authority as PEM: for callers of the fakes and of the admin endpoint.
     pub fn ca_bundle(&self) -> &str {
         self.running.authority_pem()
+    }
+
+    /// Shows another certificate in every TLS handshake from now on, on every port of a fake. Connections that are open
+    /// stay, and the configurations are those of before.
+    ///
+    /// # Errors
+    /// The certificate cannot be made.
+    pub async fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
+        self.running.rotate(certificate).await
     }
 
     /// Stops everything. Calls under way may end within half a second.

@@ -78,21 +78,21 @@ impl Running {
         Ok(Self { authority, shared, limits, log, home, state: Mutex::default() })
     }
 
-    /// Starts all of a plan, and returns the URLs of its fakes in their order.
-    pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<String>, StartError> {
+    /// Starts all of a plan, and returns the `clientConfig`s of its fakes in their order.
+    pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<Value>, StartError> {
         let mut state = self.state.lock().await;
         for planned in plan.listeners() {
             let group = self.listen(planned.clone()).await?;
             state.groups.push(group);
         }
-        let mut urls = Vec::new();
+        let mut client_configs = Vec::new();
         for fake in plan.fakes() {
             let placed = &state.groups[fake.listener];
-            urls.push(placed.url(&fake.entry.path));
+            client_configs.push(self.client_config(placed, &fake.entry.path));
             let address = placed.address();
             self.place(&mut state, fake.entry.clone(), address);
         }
-        Ok(urls)
+        Ok(client_configs)
     }
 
     async fn listen(&self, planned: PlannedListener) -> Result<Group, StartError> {
@@ -207,22 +207,25 @@ impl Running {
     fn view(&self, state: &State, name: &str) -> Option<Value> {
         let Placed { entry, address, .. } = state.fakes.get(name)?;
         let group = state.groups.iter().find(|group| group.address() == *address)?;
-        let mut view = self.client_config(&group.url(&entry.path));
+        let mut view = self.client_config(group, &entry.path);
         view["name"] = json!(entry.name);
         view["type"] = json!(entry.kind);
         view["path"] = json!(entry.path);
         view["port"] = json!(address.port());
         view["behaviour"] = json!(entry.behaviour);
-        let Transport { certificate, connection, http } = entry.transport;
+        let Transport { certificate, rotate, connection, http } = entry.transport;
         view["certificate"] = json!(certificate);
+        if let Some(rotate) = rotate {
+            view["rotate"] = json!(rotate);
+        }
         view["connection"] = json!(connection);
         view["http"] = json!(http);
         Some(view)
     }
 
     /// `url` and `caBundle`, as a webhook's `clientConfig` has them.
-    pub(crate) fn client_config(&self, url: &str) -> Value {
-        by_url(url, self.authority.certificate_pem())
+    fn client_config(&self, group: &Group, path: &str) -> Value {
+        by_url(&group.url(path), group.ca_bundle().unwrap_or(self.authority.certificate_pem()))
     }
 
     pub(crate) fn authority_pem(&self) -> &str {

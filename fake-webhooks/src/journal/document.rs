@@ -39,6 +39,7 @@ fn answered(entry: &Entry) -> Value {
         Answered::Pending => "pending",
         Answered::Abandoned => "abandoned",
         Answered::Closed => "closed",
+        Answered::Bytes => "bytes",
         Answered::Sent { status, summary } => {
             fields.insert("status".to_owned(), json!(status.as_u16()));
             fields.insert("summary".to_owned(), json!(summary));

@@ -62,6 +62,8 @@ pub enum Answered {
     Abandoned,
     /// The connection was closed on purpose.
     Closed,
+    /// Bytes were sent that are no HTTP response of this library.
+    Bytes,
     /// An answer was sent.
     Sent {
         /// The HTTP status.

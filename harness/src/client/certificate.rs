@@ -8,7 +8,7 @@ use rustls::CertificateError;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
-use x509_parser::oid_registry::{OID_KEY_TYPE_EC_PUBLIC_KEY, OID_PKCS1_RSAENCRYPTION};
+use x509_parser::oid_registry::{OID_KEY_TYPE_EC_PUBLIC_KEY, OID_PKCS1_RSAENCRYPTION, OID_PKCS1_SHA1WITHRSA};
 use x509_parser::prelude::FromDer as _;
 use x509_parser::time::ASN1Time;
 
@@ -48,6 +48,7 @@ pub(super) fn complaint(
     let text = times(&certificate, seconds)
         .or_else(|| name(&certificate, &server_name.to_str()))
         .or_else(|| chain().err().map(|error| signer(&error, &certificate, trusted, seconds)))
+        .or_else(|| expired_issuer(&certificate, trusted, seconds))
         .or_else(|| usage(&certificate));
     text.map(Complaint)
 }
@@ -135,6 +136,20 @@ fn is_match(pattern: &str, host: &str) -> bool {
     !pattern.is_empty() && first && patterns.eq(labels)
 }
 
+/// What Go complains of when every authority of the issuer's name is out of its time, which rustls does not ask about
+/// those that it is told to trust.
+fn expired_issuer(
+    certificate: &X509Certificate<'_>,
+    trusted: &[CertificateDer<'_>],
+    now: i64,
+) -> Option<String> {
+    let issuers =
+        trusted.iter().filter_map(|der| X509Certificate::from_der(der).ok()).map(|(_, found)| found);
+    let mut issuers = issuers.filter(|found| found.subject().as_raw() == certificate.issuer().as_raw());
+    let first = times(&issuers.next()?, now)?;
+    issuers.all(|issuer| times(&issuer, now).is_some()).then_some(first)
+}
+
 /// Why no trusted certificate vouches for `certificate`.
 fn signer(
     error: &rustls::Error,
@@ -156,7 +171,9 @@ fn signer(
         return expired;
     }
     let algorithm = &issuer.public_key().algorithm.algorithm;
-    let hint = if *algorithm == OID_KEY_TYPE_EC_PUBLIC_KEY {
+    let hint = if certificate.signature_algorithm.algorithm == OID_PKCS1_SHA1WITHRSA {
+        "x509: cannot verify signature: insecure algorithm SHA1-RSA"
+    } else if *algorithm == OID_KEY_TYPE_EC_PUBLIC_KEY {
         "x509: ECDSA verification failure"
     } else if *algorithm == OID_PKCS1_RSAENCRYPTION {
         "crypto/rsa: verification error"

@@ -41,6 +41,7 @@ pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::
                 io::ErrorKind::NetworkUnreachable => {
                     format!("dial tcp {peer}: connect: network is unreachable")
                 }
+                _ if error.to_string().starts_with(ALERT_OF_HTTP2) => alert_by_name(&error.to_string()),
                 _ if error.to_string().contains("lookup") => {
                     format!("dial tcp: lookup {}: no such host", host(url))
                 }
@@ -135,6 +136,15 @@ fn tls(error: &rustls::Error) -> String {
         }
         other => format!("tls: {other}"),
     }
+}
+
+/// The HTTP/2 library keeps of an alert only what rustls says of it.
+const ALERT_OF_HTTP2: &str = "received fatal alert: ";
+
+fn alert_by_name(text: &str) -> String {
+    let name = text.strip_prefix(ALERT_OF_HTTP2).unwrap_or(text);
+    let alert = (0..=u8::MAX).map(AlertDescription::from).find(|alert| format!("{alert:?}") == name);
+    format!("remote error: tls: {}", alert.map_or_else(|| name.to_owned(), alert_text))
 }
 
 /// Source: Go crypto/tls/alert.go.

@@ -82,6 +82,8 @@ impl HttpsCaller {
     ) -> Result<reqwest::Response, CallError> {
         let mut url = address.url.clone();
         let mut method = Method::POST;
+        let mut referer = None;
+        let mut last_location = String::new();
         for _ in 0..MAX_REDIRECTS {
             let sending = async {
                 let client = self.connections.client(call.client_config, &url).await?;
@@ -89,6 +91,9 @@ impl HttpsCaller {
                 if method == Method::POST {
                     request =
                         request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                }
+                if let Some(referer) = &referer {
+                    request = request.header(header::REFERER, referer);
                 }
                 match request.send().await {
                     Ok(response) => Ok(response),
@@ -109,7 +114,7 @@ impl HttpsCaller {
             };
             let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
             let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-            url = Url::parse(&url)
+            let next: String = Url::parse(&url)
                 .and_then(|base| base.join(&location))
                 .map_err(|error| {
                     let text = format!(
@@ -119,9 +124,12 @@ impl HttpsCaller {
                     post_failed(&url, &text)
                 })?
                 .into();
+            referer = (!next.starts_with("http:")).then(|| url.clone());
+            url = next;
+            last_location = location;
             detours.push(Detour::Redirected { status, to: url.clone() });
         }
-        Err(post_failed(&url, "stopped after 10 redirects"))
+        Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
 
     /// As [`Caller::call`], and writes down what the webhook asked for meanwhile, also if there is no reply.

@@ -157,7 +157,7 @@ fn denied(call: &CallReport) -> String {
 /// What became of the object.
 fn difference(text: &mut String, report: &Report, verbose: bool) {
     let (shown, hidden): (Vec<&Step>, Vec<&Step>) =
-        report.steps.iter().partition(|step| verbose || matches!(step.by, By::Webhook | By::Plugin));
+        report.steps.iter().partition(|step| verbose || step.by == By::Webhook);
     if report.steps.is_empty() {
         return;
     }
@@ -170,7 +170,12 @@ fn difference(text: &mut String, report: &Report, verbose: bool) {
     }
     let fields =
         |by: By| hidden.iter().filter(|step| step.by == by).map(|step| step.changes.len()).sum::<usize>();
-    let hidden: Vec<String> = [(fields(By::Defaults), "defaults"), (fields(By::Server), "the server")]
+    let all = [
+        (fields(By::Defaults), "defaults"),
+        (fields(By::Plugin), "plugins"),
+        (fields(By::Server), "the server"),
+    ];
+    let hidden: Vec<String> = all
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, by)| format!("{count} {} by {by}", if count == 1 { "change" } else { "changes" }))

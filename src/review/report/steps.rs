@@ -84,11 +84,7 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     }
     if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
         if sent.body.get("apiVersion") == now.get("apiVersion") {
-            let by = if plugins.is_empty() { By::Server } else { By::Plugin };
-            steps.add(by, None, Round::First, &now, &sent.body);
-            if let (By::Plugin, Some(step)) = (by, steps.taken.last_mut()) {
-                step.name = plugins.join(", ");
-            }
+            steps.end(&plugins, changes(&now, &sent.body));
         }
         now = sent.body.clone();
     }
@@ -104,6 +100,21 @@ impl Steps {
                 .map(|called| (called.webhook.name.clone(), called.webhook.configuration.clone()))
                 .unwrap_or_default();
             self.taken.push(Step { by, name, configuration, round: round.number() + 1, changes });
+        }
+    }
+
+    /// After the last call, what the server itself writes is told apart from what plugins did before it.
+    fn end(&mut self, plugins: &[&str], changes: Vec<Change>) {
+        let is_servers = |change: &Change| {
+            plugins.is_empty() || SERVERS_OWN.iter().any(|field| change.path.starts_with(field))
+        };
+        let (own, of_plugins): (Vec<_>, Vec<_>) = changes.into_iter().partition(is_servers);
+        for (by, name, changes) in
+            [(By::Plugin, plugins.join(", "), of_plugins), (By::Server, String::new(), own)]
+        {
+            if !changes.is_empty() {
+                self.taken.push(Step { by, name, configuration: String::new(), round: 1, changes });
+            }
         }
     }
 
@@ -138,3 +149,12 @@ pub(in crate::review) fn patched(called: &Called, before: &Value, server: &ApiSe
 fn is_object(body: &Value) -> bool {
     body.get("kind").is_some_and(|kind| kind != "Status")
 }
+
+/// What the server writes when it stores an object.
+const SERVERS_OWN: [&str; 5] = [
+    "metadata.uid",
+    "metadata.creationTimestamp",
+    "metadata.generation",
+    "metadata.resourceVersion",
+    "status",
+];

@@ -1,0 +1,159 @@
+//! One connection on which HTTP is spoken, as far as its calls let it be.
+
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::Response;
+use futures::FutureExt as _;
+use http::header::{CONNECTION, HeaderValue};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use crate::bytes_of::{End, Script};
+use crate::endpoint::CloseConnection;
+
+/// Heads of requests must be there within this time. It also ends idle connections.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
+const HEAD_BYTES: u32 = 64 << 10;
+const STREAMS_PER_CONNECTION: u32 = 100;
+
+/// What is served, until it is stopped.
+#[derive(Clone)]
+pub(crate) struct Http {
+    pub(crate) router: Router,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Http {
+    /// HTTP/1.1. A call may take the connection away from HTTP and write bytes of its own to it.
+    pub(crate) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S) {
+        let taken: Arc<Mutex<Option<Script>>> = Arc::default();
+        let (router, take) = (self.router, Arc::clone(&taken));
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let (router, take) = (router.clone(), Arc::clone(&take));
+            let answer = async move {
+                let mut response = router.oneshot(request).await.map_err(never)?;
+                if let Some(script) = response.extensions_mut().remove::<Script>() {
+                    *take.lock().unwrap_or_else(PoisonError::into_inner) = Some(script);
+                    return Err(Closed);
+                }
+                unless_closed(response)
+            };
+            answer.boxed()
+        });
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES as usize);
+        let mut connection = builder.serve_connection(TokioIo::new(stream), service);
+        let ended = tokio::select! {
+            ended = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(ended),
+            () = self.stop.cancelled() => None,
+        };
+        let ended = if let Some(ended) = ended {
+            ended
+        } else {
+            Pin::new(&mut connection).graceful_shutdown();
+            poll_fn(|cx| connection.poll_without_shutdown(cx)).await
+        };
+        let mut stream = connection.into_parts().io.into_inner();
+        let script = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // How it ends is seen by the caller.
+        let _: io::Result<()> = match (script, ended) {
+            (Some(script), _) => tokio::select! {
+                written = write(&mut stream, script) => written,
+                () = self.stop.cancelled() => Ok(()),
+            },
+            (None, Ok(())) => stream.shutdown().await,
+            (None, Err(_)) => Ok(()),
+        };
+    }
+
+    /// HTTP/2. An answer that says `Connection: close`, which HTTP/2 has no word for, is the last one: GOAWAY.
+    pub(crate) async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+        let last = Arc::new(Notify::new());
+        let (router, tell) = (self.router, Arc::clone(&last));
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let (router, tell) = (router.clone(), Arc::clone(&tell));
+            async move {
+                let mut response = router.oneshot(request).await.map_err(never)?;
+                if response.extensions().get::<Script>().is_some() {
+                    return Err(Closed);
+                }
+                if response
+                    .headers()
+                    .get(CONNECTION)
+                    .is_some_and(|value| value == HeaderValue::from_static("close"))
+                {
+                    response.headers_mut().remove(CONNECTION);
+                    tell.notify_one();
+                }
+                unless_closed(response)
+            }
+        });
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .max_header_list_size(HEAD_BYTES);
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = self.stop.cancelled() => {}
+            () = last.notified() => {}
+        }
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
+    }
+}
+
+/// Writes, and does with the connection what is to be done then.
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script) -> io::Result<()> {
+    match script.every {
+        None => stream.write_all(&script.bytes).await?,
+        Some(time) => {
+            for byte in &script.bytes {
+                stream.write_u8(*byte).await?;
+                stream.flush().await?;
+                tokio::time::sleep(time).await;
+            }
+        }
+    }
+    stream.flush().await?;
+    match script.then {
+        End::Close => stream.shutdown().await,
+        // Without the word of TLS that this is the end.
+        End::Cut => Ok(()),
+        End::Hang => {
+            let mut ignored = [0; 1024];
+            while stream.read(&mut ignored).await? > 0 {}
+            Ok(())
+        }
+    }
+}
+
+/// An error makes hyper close the connection.
+fn unless_closed(response: Response) -> Result<Response, Closed> {
+    match response.extensions().get::<CloseConnection>() {
+        Some(CloseConnection) => Err(Closed),
+        None => Ok(response),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("closed on purpose")]
+struct Closed;
+
+fn never(error: Infallible) -> Closed {
+    match error {}
+}

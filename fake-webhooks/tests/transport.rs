@@ -1,0 +1,169 @@
+//! What callers meet before, beside and instead of an answer.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::error::Error as _;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use certs::Defect;
+use fake_webhooks::{Answered, Behaviour, Certificate, Connection, Fake, FakeWebhook, Fault, HttpVersions};
+use reqwest::{Client, Response};
+use serde_json::json;
+
+fn client(fake: &FakeWebhook) -> Client {
+    // The result only says whether another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
+    Client::builder().tls_certs_only([authority]).no_proxy().timeout(Duration::from_secs(5)).build().unwrap()
+}
+
+async fn post(client: &Client, fake: &FakeWebhook) -> reqwest::Result<Response> {
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {"uid": "7", "operation": "CREATE", "object": {"metadata": {"name": "one"}}},
+    });
+    client.post(fake.url()).body(review.to_string()).send().await
+}
+
+/// Everything that an error says, down to its cause.
+fn told(error: &reqwest::Error) -> String {
+    let mut text = format!("{error:?}");
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        let _ = write!(text, " / {deeper} / {deeper:?}");
+        cause = deeper.source();
+    }
+    text
+}
+
+async fn connected(connection: Connection) -> FakeWebhook {
+    FakeWebhook::start(Fake { connection, ..Fake::default() }).await.unwrap()
+}
+
+async fn behaving(yaml: &str) -> FakeWebhook {
+    let behaviour: Behaviour = serde_saphyr::from_str(yaml).unwrap();
+    FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn each_connection_fails_in_its_own_way() {
+    for (connection, expected) in [
+        (Connection::Refused, "Connection refused"),
+        (Connection::Closed, "eof"),
+        (Connection::Reset, "reset by peer"),
+        (Connection::PlainHttp, "InvalidContentType"),
+        (Connection::Tls11, "ProtocolVersion"),
+        (Connection::ClientCertificate, "CertificateRequired"),
+    ] {
+        let fake = connected(connection).await;
+        let error = post(&client(&fake), &fake).await.unwrap_err();
+        assert!(told(&error).contains(expected), "{connection:?}: {}", told(&error));
+        assert_eq!(fake.journal(), [], "{connection:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_given_up_by_the_caller() {
+    let fake = connected(Connection::Silent).await;
+    let request = client(&fake).post(fake.url()).timeout(Duration::from_millis(200)).send();
+    assert!(request.await.unwrap_err().is_timeout());
+    fake.stop().await;
+}
+
+#[tokio::test]
+async fn a_redirect_may_lead_to_the_same_port_without_tls() {
+    let fault = Fault::find("redirect-to-plain-http").unwrap();
+    let behaviour = serde_json::from_value(fault.fake["behaviour"].clone()).unwrap();
+    let connection = Connection::TlsOrPlainHttp;
+    let fake = FakeWebhook::start(Fake { behaviour, connection, ..Fake::default() }).await.unwrap();
+    let answer = post(&client(&fake), &fake).await.unwrap();
+    assert_eq!(answer.url().scheme(), "http");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(fake.journal().len(), 2);
+}
+
+#[tokio::test]
+async fn another_certificate_is_for_new_connections() {
+    let fake = FakeWebhook::start(Fake::default()).await.unwrap();
+    let open = client(&fake);
+    post(&open, &fake).await.unwrap();
+    fake.rotate(Certificate::Defective(Defect::UnknownIssuer)).unwrap();
+    post(&open, &fake).await.unwrap();
+    assert!(post(&client(&fake), &fake).await.unwrap_err().is_connect());
+    fake.rotate(Certificate::Valid).unwrap();
+    post(&client(&fake), &fake).await.unwrap();
+}
+
+#[tokio::test]
+async fn another_certificate_may_follow_the_first_handshake() {
+    let rotate = Some(Certificate::Defective(Defect::Expired));
+    let fake = FakeWebhook::start(Fake { rotate, ..Fake::default() }).await.unwrap();
+    let open = client(&fake);
+    post(&open, &fake).await.unwrap();
+    post(&open, &fake).await.unwrap();
+    assert!(post(&client(&fake), &fake).await.unwrap_err().is_connect());
+}
+
+#[tokio::test]
+async fn bytes_are_sent_as_they_are_and_may_stand_in_a_sequence() {
+    let fake = behaving(
+        r#"sequence:
+- bytes: {text: "HTTP/1.1 299 Odd\r\nContent-Length: {length}\r\n\r\n{review}"}
+- bytes: {text: "no HTTP at all"}
+- bytes: {text: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab", then: cut}
+- allow
+"#,
+    )
+    .await;
+    let client = client(&fake);
+    let answer = post(&client, &fake).await.unwrap();
+    assert_eq!(answer.status(), 299);
+    assert!(answer.text().await.unwrap().contains(r#""uid":"7""#));
+    assert!(told(&post(&client, &fake).await.unwrap_err()).contains("Parse"));
+    assert!(post(&client, &fake).await.unwrap().text().await.is_err());
+    let answer = post(&client, &fake).await.unwrap();
+    assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_11));
+    let answered: Vec<_> = fake.journal().into_iter().map(|entry| entry.answered).collect();
+    assert_eq!(answered[..3], [Answered::Bytes, Answered::Bytes, Answered::Bytes]);
+}
+
+#[tokio::test]
+async fn bytes_may_drip() {
+    let fake =
+        behaving(r#"bytes: {text: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", every: 1ms}"#).await;
+    let started = tokio::time::Instant::now();
+    assert_eq!(post(&client(&fake), &fake).await.unwrap().text().await.unwrap(), "ok");
+    assert!(started.elapsed() > Duration::from_millis(40));
+}
+
+#[tokio::test]
+async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
+    let behaviour =
+        serde_saphyr::from_str(r#"raw: {headers: {connection: close}, text: "{review}"}"#).unwrap();
+    let http = HttpVersions::Http2;
+    let rotate = Some(Certificate::Defective(Defect::Expired));
+    let fake = FakeWebhook::start(Fake { behaviour, http, rotate, ..Fake::default() }).await.unwrap();
+    let client = client(&fake);
+    assert_eq!(post(&client, &fake).await.unwrap().status(), 200);
+    // That there is a new handshake shows in the certificate.
+    let error = loop {
+        if let Err(error) = post(&client, &fake).await {
+            break error;
+        }
+    };
+    assert!(error.is_connect(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_body_may_be_padded_and_compressed() {
+    let fake = behaving(r#"raw: {padding: 1000000, encoding: gzip, text: "{review}"}"#).await;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let authority = reqwest::Certificate::from_pem(fake.ca_bundle().as_bytes()).unwrap();
+    let plain = Client::builder().tls_certs_only([authority]).no_proxy().no_gzip().build().unwrap();
+    let answer = post(&plain, &fake).await.unwrap();
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    assert!(answer.bytes().await.unwrap().len() < 10_000);
+    let answer = post(&client(&fake), &fake).await.unwrap();
+    let text = answer.text().await.unwrap();
+    assert!(text.len() > 1_000_000 && text.trim_start().starts_with('{'), "{}", text.len());
+}

@@ -1,0 +1,154 @@
+//! The catalogue of faults as cases: each fault under `failurePolicy: Fail` and under `Ignore`.
+
+mod page;
+mod verdict;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use fake_webhooks::{Class, Fault, Kind, Reference, catalogue};
+use serde_json::{Map, Value, json};
+
+use crate::cases;
+use crate::yaml;
+
+// The interface of this module is:
+pub use page::{Page, PageError};
+pub use verdict::{Measured, Verdict};
+
+/// The concept of these cases: the folder below `cases`.
+pub const CONCEPT: &str = "faults";
+
+/// The policies in the order in which a case has their requests.
+const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
+
+const HEAD: &str =
+    "# Written by `cargo run -p tests -- faults` from the catalogue of faults: change it there.\n";
+
+/// The name of the fault's case.
+pub fn case_name(fault: &Fault) -> String {
+    format!("{CONCEPT}/{}-{}", fault.id.to_lowercase(), fault.name)
+}
+
+/// The text of the fault's case.
+pub fn case_text(fault: &Fault) -> String {
+    let case = if fault.class == Class::Refused { registration(fault) } else { calls(fault) };
+    format!("{HEAD}{}", yaml::write(&case))
+}
+
+/// Writes the case of every fault, removes those of none, and says which were changed.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write_cases() -> io::Result<Vec<String>> {
+    let mut changed = Vec::new();
+    for case in cases::find(&cases::folder(), &format!("{CONCEPT}/*"))? {
+        if !catalogue().iter().any(|fault| case_name(fault) == case.name) {
+            fs::remove_dir_all(&case.folder)?;
+            changed.push(case.name);
+        }
+    }
+    for fault in catalogue() {
+        let (name, text) = (case_name(fault), case_text(fault));
+        let path = cases::folder().join(&name).join("case.yaml");
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            continue;
+        }
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        fs::write(&path, text)?;
+        changed.push(name);
+    }
+    Ok(changed)
+}
+
+/// A webhook for each policy, which the namespace of a request chooses between.
+fn calls(fault: &Fault) -> Value {
+    let mut cluster = Vec::new();
+    let mut webhooks = Vec::new();
+    let mut requests = Vec::new();
+    for (name, policy) in POLICIES {
+        let namespace = format!("<id>-{name}");
+        cluster.push(json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": namespace, "labels": {"policy": name}},
+        }));
+        webhooks.push(webhook(fault, name, policy));
+        let has_object = matches!(fault.request.get("verb").and_then(Value::as_str), None | Some("create"));
+        for number in 1..=fault.requests {
+            let object = if fault.requests == 1 { "x".to_owned() } else { format!("x{number}") };
+            if !has_object {
+                cluster.push(json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": object, "namespace": namespace},
+                }));
+            }
+            let mut request = json!({"verb": "create", "name": object, "namespace": namespace});
+            merge(&mut request, &fault.request);
+            requests.push(request);
+        }
+    }
+    if fault.reference == Reference::Service {
+        cluster.push(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": "hook"},
+            "spec": {"type": "ExternalName", "externalName": "localhost"},
+        }));
+    }
+    cluster.extend(fault.cluster.iter().cloned());
+    json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
+}
+
+fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
+    let mut webhook = json!({
+        "name": name, "type": fault.kind.unwrap_or(Kind::Validating), "failurePolicy": policy,
+        "namespaceSelector": {"matchLabels": {"policy": name}},
+    });
+    if fault.reference == Reference::Service {
+        webhook["names"] = json!(["hook.<ns>.svc"]);
+        webhook["clientConfig"] =
+            json!({"url": null, "service": {"name": "hook", "namespace": "<ns>", "port": 0}});
+    }
+    if let Some(resource) = fault.request.get("resource").and_then(Value::as_str) {
+        let (group_version, resource) = resource.rsplit_once('/').unwrap_or(("v1", resource));
+        let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+        webhook["rules"] = json!([{
+            "operations": ["*"], "apiGroups": [group], "apiVersions": [version],
+            "resources": [resource, format!("{resource}/*")],
+        }]);
+    }
+    merge(&mut webhook, &fault.fake);
+    webhook
+}
+
+/// The configuration itself, which is not taken.
+fn registration(fault: &Fault) -> Value {
+    let (kind, resource) = crate::server::configuration_kind(kind(fault));
+    let requests = POLICIES.map(|(name, policy)| {
+        let mut webhook = json!({
+            "name": format!("{name}.<id>.example.com"), "failurePolicy": policy, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "clientConfig": {"url": "https://127.0.0.1/"},
+        });
+        merge(&mut webhook, &fault.fake);
+        json!({
+            "verb": "create", "resource": format!("admissionregistration.k8s.io/v1/{resource}"),
+            "name": format!("{name}-<id>"), "dryRun": true,
+            "body": {
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "webhooks": [webhook],
+            },
+        })
+    });
+    json!({"version": 1, "requests": requests})
+}
+
+fn kind(fault: &Fault) -> crate::case::Kind {
+    match fault.kind {
+        Some(Kind::Mutating) => crate::case::Kind::Mutating,
+        Some(Kind::Validating) | None => crate::case::Kind::Validating,
+    }
+}
+
+fn merge(target: &mut Value, members: &Map<String, Value>) {
+    for (key, value) in members {
+        target[key] = value.clone();
+    }
+}

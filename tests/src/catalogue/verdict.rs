@@ -1,0 +1,116 @@
+//! What a recording says of a fault.
+
+use fake_webhooks::{Class, Fault};
+use serde_json::Value;
+
+use super::{CONCEPT, case_name};
+use crate::cases;
+use crate::recording::{Recording, RecordingError};
+
+/// What became of the requests under one policy: of the first that was refused, or of the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The HTTP status.
+    pub status: u64,
+    /// What the server said; empty if the request was admitted.
+    pub message: String,
+    /// The warnings to the client.
+    pub warnings: Vec<String>,
+    /// How often the webhook was called for all requests under this policy.
+    pub calls: usize,
+}
+
+/// What a real kube-apiserver made of a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Which server, such as `v1.37.1`.
+    pub apiserver: String,
+    /// Under `failurePolicy: Fail`.
+    pub fail: Verdict,
+    /// Under `failurePolicy: Ignore`.
+    pub ignore: Verdict,
+    /// Whether it was the configuration that was asked about.
+    is_registration: bool,
+}
+
+impl Verdict {
+    /// Whether the request was admitted.
+    pub fn is_admitted(&self) -> bool {
+        is_success(self.status)
+    }
+
+    fn of(requests: &[Value]) -> Self {
+        let empty = Value::Null;
+        let refused =
+            requests.iter().find(|it| !is_success(it["answer"]["status"].as_u64().unwrap_or_default()));
+        let answer = refused.or(requests.last()).map_or(&empty, |request| &request["answer"]);
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        // A Status has no kind where the server ran out of time.
+        let message = answer["body"]["message"].as_str().unwrap_or_default().to_owned();
+        Self {
+            status: answer["status"].as_u64().unwrap_or_default(),
+            message,
+            warnings: texts(&answer["warnings"]),
+            calls: requests.iter().map(|request| request["calls"].as_array().map_or(0, Vec::len)).sum(),
+        }
+    }
+}
+
+fn is_success(status: u64) -> bool {
+    (200..300).contains(&status)
+}
+
+impl Measured {
+    /// What the recording of the fault's case says.
+    ///
+    /// # Errors
+    /// There is no recording.
+    pub fn read(fault: &Fault) -> Result<Self, RecordingError> {
+        let recording = Recording::read(&cases::folder().join(case_name(fault)).join("apiserver.yaml"))?;
+        Ok(Self::of(&recording))
+    }
+
+    fn of(recording: &Recording) -> Self {
+        let nothing = Vec::new();
+        let requests = recording.alternatives.first().and_then(|first| first["requests"].as_array());
+        let requests = requests.unwrap_or(&nothing);
+        let (fail, ignore) = requests.split_at(requests.len() / 2);
+        let title = requests.first().and_then(|request| request["request"].as_str()).unwrap_or_default();
+        Self {
+            apiserver: recording.apiserver.clone(),
+            fail: Verdict::of(fail),
+            ignore: Verdict::of(ignore),
+            is_registration: title.contains("webhookconfigurations"),
+        }
+    }
+
+    /// The class that this shows; none if `Ignore` is stricter than `Fail`.
+    pub fn class(&self) -> Option<Class> {
+        match (self.fail.is_admitted(), self.ignore.is_admitted()) {
+            (true, true) => Some(Class::Accepted),
+            (false, true) => Some(Class::Policy),
+            (false, false) if self.is_registration => Some(Class::Refused),
+            (false, false) => Some(Class::Immune),
+            (true, false) => None,
+        }
+    }
+
+    /// Why the catalogue says something else than this; none if it does not.
+    pub fn contradiction(&self, fault: &Fault) -> Option<String> {
+        let measured = self.class();
+        (measured != Some(fault.class)).then(|| {
+            format!(
+                "{CONCEPT}: {} is {} in the catalogue, and the recording says {}: Fail {} ({}), Ignore {} ({})",
+                fault.id,
+                fault.class,
+                measured.map_or_else(|| "neither".to_owned(), |class| class.to_string()),
+                self.fail.status,
+                self.fail.message,
+                self.ignore.status,
+                self.ignore.message,
+            )
+        })
+    }
+}
