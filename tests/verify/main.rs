@@ -2,8 +2,10 @@
 
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
+mod command;
 mod configuration;
 mod determinism;
+mod documentation;
 mod idempotence;
 mod laboratory;
 mod patches;
