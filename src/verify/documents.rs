@@ -67,7 +67,9 @@ impl Documents {
             (path.display().to_string(), Box::new(BufReader::new(File::open(path)?)))
         };
         let (is_json, reader) = begins_as_json(reader)?;
-        let format = if is_json {
+        // A YAML file may well begin with a brace.
+        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let format = if is_json && !is_yaml {
             Format::Json(serde_json::Deserializer::from_reader(reader).into_iter())
         } else {
             Format::Yaml { reader, line: 0 }
@@ -179,6 +181,12 @@ mod tests {
     #[test]
     fn documents_are_separated_by_three_dashes() {
         let text = "# first\n---\napiVersion: v1\nkind: A\nmetadata: {name: a}\n--- \n\n---\napiVersion: v1\nkind: B\nmetadata: {name: b}\n";
+        assert_eq!(read(&[("a.yaml", text)]), [Ok("a".to_owned()), Ok("b".to_owned())]);
+    }
+
+    #[test]
+    fn yaml_may_be_written_as_json() {
+        let text = "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{\"apiVersion\": \"v1\", \"kind\": \"B\", \"metadata\": {\"name\": \"b\"}}\n";
         assert_eq!(read(&[("a.yaml", text)]), [Ok("a".to_owned()), Ok("b".to_owned())]);
     }
 

@@ -1,0 +1,224 @@
+//! The command: what it takes, what it says, and how it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::laboratory::{configuration, entry, pods};
+
+/// A webhook that runs, with files around it.
+struct Stage {
+    folder: TempDir,
+    fake: FakeWebhook,
+}
+
+impl Stage {
+    async fn with(behaviour: &str) -> Self {
+        let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+        let fake = FakeWebhook::start(Fake {
+            behaviour,
+            names: vec!["webhook.injector.svc".to_owned()],
+            ..Fake::default()
+        });
+        let fake = fake.await.expect("the fake starts");
+        let stage = Self { folder: tempfile::tempdir().expect("a folder"), fake };
+        let entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+        stage.write("configuration.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[entry])]);
+        stage.write("pods.yaml", &pods());
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, objects: &[Value]) {
+        let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        std::fs::write(self.path(name), documents.join("\n---\n")).expect("the file is written");
+    }
+
+    /// Runs `admit verify` in the folder, with the fake running beside it.
+    async fn verify(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        command.arg("verify").args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command.stdin(std::process::Stdio::null());
+        tokio::task::spawn_blocking(move || command.output().expect("the command runs"))
+            .await
+            .expect("the command ends")
+    }
+}
+
+#[track_caller]
+fn ends_with(output: &Output, status: i32) -> String {
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    text
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
+    let stage = Stage::with("non-idempotent").await;
+    let output = stage
+        .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
+        .await;
+    let text = ends_with(&output, 1);
+    assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
+    assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
+
+    let proof = stage.path("proofs/V01-c_w.example.com-1");
+    assert!(text.contains("proof: proofs/V01-c_w.example.com-1"), "{text}");
+    let expected = [
+        "1-reply.json",
+        "1-review.json",
+        "2-reply.json",
+        "2-review.json",
+        "README.md",
+        "c_w.example.com.pem",
+        "c_w.example.com.yaml",
+        "object.yaml",
+        "with.yaml",
+    ];
+    assert_eq!(files(&proof), expected);
+    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
+    let line = "admit review -f 2-review.json -c c_w.example.com.yaml --with with.yaml";
+    assert!(readme.contains(line) && readme.contains("curl -sS --cacert c_w.example.com.pem"), "{readme}");
+    // The line does what it says.
+    let review = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(line.split(' ').skip(1))
+        .current_dir(&proof)
+        .env("NO_COLOR", "1")
+        .output();
+    let review = review.expect("the command runs");
+    let text = String::from_utf8_lossy(&review.stdout).into_owned();
+    assert!(text.contains("w.example.com") && text.contains("xx"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_ends_with_0() {
+    let stage = Stage::with("always-mutate").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V02", "--check", "v11"];
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.contains("0 findings; 3 passed, 0 not checked"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_checked_ends_with_6_and_a_skipped_check_has_its_reason() {
+    let stage = Stage::with("allow").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11,V38"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    assert!(text.contains("V38 ? not checked"), "{text}");
+
+    let skipped = [&arguments[..], &["--skip", "V38=it has no client"]].concat();
+    let text = ends_with(&stage.verify(&skipped).await, 0);
+    assert!(text.contains("it has no client") && text.contains("1 skipped"), "{text}");
+    ends_with(&stage.verify(&["-c", "configuration.yaml", "--skip", "V38"]).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_checked_ends_with_4() {
+    let stage = Stage::with("allow").await;
+    // No rule picks a ConfigMap.
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    stage.write("objects.yaml", &[object]);
+    let text = ends_with(
+        &stage.verify(&["-c", "configuration.yaml", "-f", "objects.yaml", "--check", "V01"]).await,
+        4,
+    );
+    assert!(text.contains("not applicable"), "{text}");
+    stage.write("nothing.yaml", &pods());
+    let text = ends_with(&stage.verify(&["-c", "nothing.yaml"]).await, 4);
+    assert!(text.contains("there is no webhook in the configurations"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_severity_decides_what_fails() {
+    // The order of the operations varies: a note.
+    let stage = Stage::with("fault: M19").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11"];
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.contains("note[V11]"), "{text}");
+    ends_with(&stage.verify(&[&arguments[..], &["--fail-on", "note"]].concat()).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_json_report_has_a_version_and_every_check() {
+    let stage = Stage::with("allow").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V22", "-o", "json"];
+    let output = stage.verify(&arguments).await;
+    ends_with(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["version"], &report["objects"]), (&json!(1), &json!(3)));
+    let ids: Vec<&Value> =
+        report["checks"].as_array().into_iter().flatten().map(|check| &check["id"]).collect();
+    assert_eq!(ids, ["V01", "V22"]);
+    assert_eq!(report["checks"][0]["results"][0]["verdict"], "passed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_beyond_this_machine_is_called_unasked() {
+    let stage = Stage::with("allow").await;
+    let remote = entry("w", "https://192.0.2.1:8443/", stage.fake.ca_bundle());
+    stage.write("remote.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[remote])]);
+    let text = ends_with(&stage.verify(&["-c", "remote.yaml", "-f", "pods.yaml"]).await, 2);
+    assert!(text.contains("c/w.example.com at 192.0.2.1:8443") && text.contains("add --yes"), "{text}");
+    // Led elsewhere, it is on this machine.
+    let url = stage.fake.url();
+    let arguments = ["-c", "remote.yaml", "-f", "pods.yaml", "--endpoint", &url, "--check", "V22"];
+    ends_with(&stage.verify(&arguments).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_reached_where_the_command_line_says_under_its_own_name() {
+    let stage = Stage::with("allow").await;
+    let mut behind = entry("w", "", stage.fake.ca_bundle());
+    behind["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
+    stage.write("service.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[behind])]);
+    std::fs::write(stage.path("ca.pem"), stage.fake.ca_bundle()).expect("the file is written");
+    let base = ["-c", "service.yaml", "-f", "pods.yaml", "--ca-file", "ca.pem", "--check", "V22,V45"];
+
+    let text = ends_with(&stage.verify(&base).await, 6);
+    assert!(text.contains("add --service injector/webhook=HOST:PORT"), "{text}");
+    let service = format!("injector/webhook={}", stage.fake.address());
+    ends_with(&stage.verify(&[&base[..], &["--service", &service]].concat()).await, 0);
+    ends_with(&stage.verify(&[&base[..], &["--endpoint", &stage.fake.url()]].concat()).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_built_in_corpus_has_objects_for_the_rules() {
+    let stage = Stage::with("allow").await;
+    let output = stage.verify(&["-c", "configuration.yaml", "--check", "V22", "-o", "json"]).await;
+    ends_with(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report["objects"].as_u64() >= Some(200), "{}", report["objects"]);
+}
+
+#[test]
+fn the_list_of_checks_says_why_and_runs_nothing() {
+    let output = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--list"]).output();
+    let output = output.expect("the command runs");
+    let text = ends_with(&output, 0);
+    for check in harness::verify::checks::ALL {
+        assert!(text.contains(check.id) && text.contains(check.why), "{}", check.id);
+    }
+}
+
+#[test]
+fn an_unknown_check_is_an_error_that_names_those_there_are() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "V99"]).output();
+    let text = ends_with(&output.expect("the command runs"), 2);
+    assert!(text.contains("there is no check `V99`; there are V01, V02"), "{text}");
+}
