@@ -129,8 +129,8 @@ Exit status:
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names could
-       not be made
+    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
+       an option that was not given
   130  stopped by SIGINT or SIGTERM";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -338,8 +338,12 @@ impl Verify {
             return ExitCode::Failed;
         }
         let checked = report.count(Tally::Passed) + report.count(Tally::Found);
-        let not_checked = report.count(Tally::NotChecked);
-        if not_checked > 0 {
+        let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
+        let is_unclear = report.checks.iter().any(|check| {
+            let mut unclear = check.results.iter().filter(|result| result.verdict == Tally::NotChecked);
+            unclear.any(|result| !result.unequipped || is_named(&check.id))
+        });
+        if is_unclear {
             return ExitCode::NotChecked;
         }
         if checked == 0 {

@@ -5,6 +5,7 @@
 mod command;
 mod configuration;
 mod determinism;
+mod documentation;
 mod idempotence;
 mod laboratory;
 mod patches;
