@@ -1,5 +1,6 @@
 //! The registry of the checks: one file each (or for a small family), one line each.
 
+mod common;
 mod matched;
 mod requests;
 mod said;
@@ -46,6 +47,14 @@ mod v41_latency;
 mod v45_certificate;
 mod v48_self_lockout;
 mod v50_system;
+mod v51_virtual;
+mod v52_timeouts;
+mod v53_rules;
+mod v54_bypass;
+mod v55_conditions;
+mod v56_overlap;
+mod v57_explicit;
+mod v58_reinvocation;
 
 use super::check::Check;
 use super::comparison::Difference;
@@ -93,6 +102,14 @@ pub const ALL: &[&Check] = &[
     &v45_certificate::CHECK,
     &v48_self_lockout::CHECK,
     &v50_system::CHECK,
+    &v51_virtual::CHECK,
+    &v52_timeouts::CHECK,
+    &v53_rules::CHECK,
+    &v54_bypass::CHECK,
+    &v55_conditions::CHECK,
+    &v56_overlap::CHECK,
+    &v57_explicit::CHECK,
+    &v58_reinvocation::CHECK,
 ];
 
 /// The check with this id, in any case.
