@@ -2,6 +2,7 @@
 
 mod common;
 mod matched;
+mod recorded;
 mod requests;
 mod said;
 mod structure;
@@ -43,8 +44,11 @@ mod v34_deletion;
 mod v35_evolution;
 mod v36_large_bodies;
 mod v38_dry_run;
+mod v39_no_effects;
+mod v40_repeated;
 mod v41_latency;
 mod v45_certificate;
+mod v47_versions;
 mod v48_self_lockout;
 mod v50_system;
 mod v51_virtual;
@@ -98,8 +102,11 @@ pub const ALL: &[&Check] = &[
     &v35_evolution::CHECK,
     &v36_large_bodies::CHECK,
     &v38_dry_run::CHECK,
+    &v39_no_effects::CHECK,
+    &v40_repeated::CHECK,
     &v41_latency::CHECK,
     &v45_certificate::CHECK,
+    &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
     &v50_system::CHECK,
     &v51_virtual::CHECK,
