@@ -1,6 +1,7 @@
-//! V02 and V03: what other webhooks do in between.
+//! V02, V03 and V58: what other webhooks do in between.
 
 use harness::verify::report::Tally;
+use serde_json::json;
 
 use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
 
@@ -62,4 +63,19 @@ async fn neither_is_about_a_webhook_that_denies() {
         let check = verify(id, vec![Suspect::mutating("deny")]).await;
         assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}");
     }
+}
+
+#[tokio::test]
+async fn v58_finds_injectors_that_never_see_a_pod_again() {
+    let check = verify("V58", vec![Suspect::mutating("sidecar")]).await;
+    finds(&check, &["injects without reinvocation"]);
+}
+
+#[tokio::test]
+async fn v58_passes_who_does_or_only_sets_labels() {
+    passes(
+        &verify("V58", vec![Suspect::mutating("sidecar").with("reinvocationPolicy", json!("IfNeeded"))])
+            .await,
+    );
+    passes(&verify("V58", vec![Suspect::mutating("mutate: [{set: {/metadata/labels/team: a}}]")]).await);
 }

@@ -34,7 +34,8 @@ fn run(subject: &Subject) -> Vec<Violation> {
             }
             FailurePolicy::Ignore => "failurePolicy is not set, so it is Ignore",
         };
-        violations.push(Violation::new("failurePolicy is left to the default", message));
+        let violation = Violation::new("failurePolicy is left to the default", message);
+        violations.push(violation.with_severity(Severity::Note));
     }
     if !subject.webhook.admission_review_versions.iter().any(|version| version == "v1") {
         let message = format!(
