@@ -70,6 +70,9 @@ impl SourceFile {
         };
         let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
         let parsed = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
+        if parsed.webhooks.is_empty() {
+            return Err(Failure::usage(format!("{shown}: `webhooks` is empty: expected at least one")));
+        }
         Ok(Self { text, parsed })
     }
 }
