@@ -66,7 +66,7 @@ pub use fields::{
 };
 pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry, Filter, Subject};
+pub use journal::{Answered, Entry, Filter, Subject, UnreadableEntry};
 pub use list::List;
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,

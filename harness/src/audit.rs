@@ -137,7 +137,7 @@ fn escape_html(json: &str) -> String {
 /// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
 ///
 /// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
-fn is_qualified_name(key: &str) -> bool {
+pub(crate) fn is_qualified_name(key: &str) -> bool {
     key.contains('/') && names::label_key(key).is_empty()
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Deploy {
 }
 
 /// What is built by `just image` from this version.
-const DEFAULT_IMAGE: &str = concat!("admit-fakes:", env!("CARGO_PKG_VERSION"));
+pub(crate) const DEFAULT_IMAGE: &str = concat!("admit-fakes:", env!("CARGO_PKG_VERSION"));
 
 /// Where a dry run ends.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -163,7 +163,7 @@ impl Deploy {
         secrets: &'a Secrets,
     ) -> (Manifests<'a>, Configurations<'a>) {
         let namespace = &self.namespace;
-        let manifests = Manifests { namespace, image: &self.image, source, secrets };
+        let manifests = Manifests { namespace, image: &self.image, source, spare_ports: 0, secrets };
         let configurations = Configurations {
             namespace,
             ca_certificate: &secrets.ca_certificate,

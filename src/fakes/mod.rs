@@ -5,6 +5,7 @@ mod api;
 mod configurations;
 mod delete;
 mod deploy;
+mod fleet;
 mod install;
 mod journal;
 mod manifests;
@@ -14,6 +15,11 @@ mod progress;
 mod rollout;
 mod safety;
 mod source;
+
+pub(crate) use api::{Api, Kind};
+pub(crate) use deploy::DEFAULT_IMAGE;
+pub(crate) use fleet::{Fleet, FleetDeployment, RemoteFake};
+pub(crate) use names::FakesNamespace;
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! The names that keep scenarios apart which run on one server at the same time.
 
+use std::fmt::Display;
+
 use uuid::Uuid;
 
 /// The names of one scenario.
@@ -41,6 +43,11 @@ impl Names {
     /// The value of the scenario label in the marker namespace.
     pub(crate) fn marker_id(&self) -> String {
         format!("{}-marker", self.id)
+    }
+
+    /// The name of a fake, which `what` tells from the others of the scenario.
+    pub(crate) fn fake(&self, what: impl Display) -> String {
+        format!("{}-{what}", self.id)
     }
 
     /// The name of both webhook configurations.

@@ -14,7 +14,7 @@ use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::run::narration::Narrator;
-use crate::target::{Target, TargetKind};
+use crate::target::{Leftovers, RUN_LABEL, Target, TargetKind};
 
 /// What one scenario knows.
 #[derive(Debug, cucumber::World)]
@@ -71,7 +71,12 @@ impl World {
     /// Called once after the last step, also of a failed scenario: removes from the target what the scenario made.
     ///
     /// The last made is removed first, and the namespaces at the end, because nothing waits until they are empty.
+    /// The fakes go last: until then a webhook may be called for what is removed.
     pub(crate) async fn finish(&mut self) {
+        match self.target.as_ref().map(|target| target.leftovers) {
+            Some(Leftovers::Removed) => {}
+            Some(Leftovers::Kept) | None => return,
+        }
         let namespaces = self.namespaces.iter().map(|name| format!("/api/v1/namespaces/{name}"));
         let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
         for path in paths {
@@ -81,7 +86,11 @@ impl World {
             }
         }
         self.namespaces.clear();
-        self.webhooks.clear();
+        let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
+        for fake in fakes.chain(self.installation.marker.take()) {
+            // One that cannot be reached goes with its pod.
+            drop(fake.stop().await);
+        }
     }
 
     /// The server of this run.
@@ -126,7 +135,10 @@ impl World {
     /// The namespace of the scenario, made when it is first needed.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
-        self.make_namespace(&name, &id).await?;
+        if !self.namespaces.contains(&name) {
+            self.make_namespace(&name, &id).await?;
+            self.wait_for_controllers(&name).await?;
+        }
         Ok(name)
     }
 
@@ -135,9 +147,13 @@ impl World {
         if self.namespaces.iter().any(|made| made == name) {
             return Ok(());
         }
+        let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
+        // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
+        for mode in ["enforce", "audit", "warn"] {
+            labels[format!("pod-security.kubernetes.io/{mode}")] = json!("privileged");
+        }
         let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "labels": {SCENARIO_LABEL: label}},
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
         });
         api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace))
             .await?
@@ -147,19 +163,22 @@ impl World {
         Ok(())
     }
 
-    /// In a cluster a controller makes the service account without which no pod is admitted. If it does not come, the
-    /// server itself says what is missing.
-    pub(super) async fn wait_for_service_account(&self, namespace: &str) -> Outcome {
+    /// In a cluster controllers fill a new namespace: with the service account without which no pod is admitted, and
+    /// with a ConfigMap, for which a webhook would be called. If they do not come, the server itself says what is
+    /// missing.
+    pub(super) async fn wait_for_controllers(&self, namespace: &str) -> Outcome {
         match self.target()?.kind {
             TargetKind::InProcess | TargetKind::Envtest => return Ok(()),
             TargetKind::Cluster => {}
         }
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        for _ in 0..100 {
-            if api::send(self.client()?, Method::GET, &path, None).await?.is_success() {
-                return Ok(());
+        for made in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+            let path = format!("/api/v1/namespaces/{namespace}/{made}");
+            for _ in 0..100 {
+                if api::send(self.client()?, Method::GET, &path, None).await?.is_success() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok(())
     }

@@ -4,12 +4,16 @@
 
 mod command;
 mod configuration;
+mod contract;
 mod determinism;
 mod documentation;
 mod idempotence;
 mod laboratory;
 mod patches;
+mod quality;
 mod reinvocation;
 mod requests;
+mod returning;
+mod sides;
 mod surroundings;
 mod together;
