@@ -10,6 +10,7 @@ mod idempotence;
 mod laboratory;
 mod patches;
 mod reinvocation;
+mod reports;
 mod requests;
 mod surroundings;
 mod together;
