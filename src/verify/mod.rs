@@ -69,7 +69,7 @@ pub(crate) struct Verify {
     skip: Vec<Skip>,
 
     /// Try only a part of the corpus: 3/16 is the third of 16 (every 16th object), and auto/16 the one that
-    /// JOB_COMPLETION_INDEX names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
+    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
     #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
     shard: Option<Shard>,
 

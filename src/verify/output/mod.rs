@@ -36,7 +36,7 @@ pub(super) struct Outputs {
     #[arg(long, value_name = "FILE")]
     sarif: Option<PathBuf>,
 
-    /// Write a summary in Markdown; in a GitHub workflow it goes to $GITHUB_STEP_SUMMARY without being asked for
+    /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` without being asked for
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
