@@ -16,7 +16,7 @@ use crate::laboratory::{configuration, entry, pods};
 /// A webhook that runs, with files around it.
 pub(crate) struct Stage {
     folder: TempDir,
-    fake: FakeWebhook,
+    pub(crate) fake: FakeWebhook,
 }
 
 impl Stage {

@@ -7,6 +7,7 @@ mod configuration;
 mod determinism;
 mod documentation;
 mod idempotence;
+mod job;
 mod laboratory;
 mod patches;
 mod reinvocation;
