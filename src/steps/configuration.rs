@@ -141,7 +141,7 @@ impl World {
         Configuration { kind, resource, name, webhooks, marker }
     }
 
-    fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
+    pub(super) fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
         let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
         webhooks
             .map(|webhook| {
@@ -174,7 +174,7 @@ impl World {
     }
 
     /// Scenarios run beside each other on one server: each is called for its own namespace.
-    fn confine(&self, entry: &mut Value) {
+    pub(super) fn confine(&self, entry: &mut Value) {
         let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
         merge(entry, &own);
     }

@@ -31,6 +31,7 @@ pub mod foreign;
 pub mod laboratory;
 mod ledger;
 pub mod line;
+pub mod merge;
 pub mod recorder;
 pub mod report;
 pub mod shape;
