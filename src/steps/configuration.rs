@@ -75,8 +75,7 @@ impl World {
             State::Stale => {}
         }
         self.namespace().await?;
-        let (marker, marker_id) = (self.names.marker_namespace(), self.names.marker_id());
-        self.make_namespace(&marker, &marker_id).await?;
+        self.make_marker_namespace().await?;
         self.start_fakes().await?;
         self.installation.generation += 1;
         let configurations = self.configurations()?;
@@ -211,7 +210,7 @@ impl World {
             "name": MARKER,
             "clientConfig": marker.client_config(),
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.marker_id()}},
+            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.marker_namespace()?}},
             "objectSelector": {"matchLabels": {MARKER_LABEL: label}},
             "failurePolicy": "Ignore", "timeoutSeconds": 5,
             "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -245,7 +244,7 @@ impl World {
     }
 
     async fn is_used(&self, configuration: &Configuration) -> Outcome<bool> {
-        let path = format!("/api/v1/namespaces/{}/configmaps", self.names.marker_namespace());
+        let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: configuration.marker}});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let manner = Manner { effect: Effect::DryRun, ..Manner::default() };
