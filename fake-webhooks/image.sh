@@ -8,9 +8,9 @@ tag=${1:-admit-fakes:$version}
 host=$(rustc -vV | sed -n 's/^host: //p')
 
 # With --target the flags are those of the binary alone, not those of build scripts and macros.
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --release --target "$host" --package fake-webhooks
+RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile image --target "$host" --package fake-webhooks
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
-cp "target/$host/release/fake-webhooks" "$context/"
+cp "target/$host/image/fake-webhooks" "$context/"
 "${CONTAINER_TOOL:-docker}" build --quiet --tag "$tag" --file fake-webhooks/Containerfile "$context" >/dev/null
 echo "$tag: $(stat -c %s "$context/fake-webhooks") bytes"

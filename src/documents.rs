@@ -74,7 +74,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+pub(crate) fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());
@@ -94,7 +94,7 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 /// The objects of one file. `file` is how messages call it.
-fn parse(text: &str, file: &str) -> Result<Vec<Document>, Failure> {
+pub(crate) fn parse(text: &str, file: &str) -> Result<Vec<Document>, Failure> {
     let values = match json(text) {
         Some(values) => values,
         None => yaml(text, file)?,

@@ -178,3 +178,49 @@ fn what_is_wrong_is_named_with_its_file_and_status() {
     refused(&["-f", &good, "--listen", &address], 3, &[&address, "in use"]);
     refused(&["-f", &good, "-f", &good], 2, &["admit-fakes", "`name`"]);
 }
+
+fn list(arguments: &[&str]) -> String {
+    let output = fakes(&[&["list"], arguments].concat());
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_catalogue_is_printed_as_a_table_and_as_json() {
+    let table = list(&[]);
+    assert!(table.starts_with("ID "), "{table}");
+    let row = "E07-missing uid-missing policy response.uid is missing";
+    assert!(table.lines().any(|line| line.split_whitespace().eq(row.split(' '))), "{table}");
+    let document: Value = serde_json::from_str(&list(&["-o", "json"])).unwrap();
+    assert_eq!(document["version"], 1);
+    let faults = document["faults"].as_array().unwrap();
+    assert_eq!(faults.len(), table.lines().count() - 1);
+    for (fault, line) in faults.iter().zip(table.lines().skip(1)) {
+        let words: Vec<&str> = line.splitn(2, ' ').collect();
+        assert_eq!(fault["id"], words[0]);
+        assert!(line.ends_with(fault["help"].as_str().unwrap()), "{line}");
+    }
+}
+
+#[test]
+fn the_catalogue_can_be_narrowed_by_class_and_family() {
+    let ids = |arguments: &[&str]| -> Vec<String> {
+        let text = list(arguments);
+        let rows = text.lines().skip(1);
+        rows.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    };
+    let document: Value = serde_json::from_str(&list(&["--class", "refused", "-o", "json"])).unwrap();
+    let all = document["faults"].as_array().unwrap();
+    assert!(!all.is_empty() && all.iter().all(|fault| fault["class"] == "refused"));
+    let two = ids(&["transport", "patch"]);
+    assert!(two.iter().any(|id| id.starts_with('T')) && two.iter().any(|id| id.starts_with('P')), "{two:?}");
+    assert!(two.iter().all(|id| id.starts_with(['T', 'P'])), "{two:?}");
+    let both = ids(&["transport", "--class", "accepted"]);
+    assert!(
+        !both.is_empty() && both.len() < two.len() && both.iter().all(|id| id.starts_with('T')),
+        "{both:?}"
+    );
+    refused(&["list", "--class", "broken"], 2, &["invalid value", "immune"]);
+    refused(&["list", "tls"], 2, &["invalid value", "transport"]);
+}

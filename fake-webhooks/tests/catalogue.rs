@@ -89,11 +89,18 @@ fn nothing_of_the_list_is_missing() {
     let numbers = |letter: &str, numbers: std::ops::RangeInclusive<u8>| {
         numbers.map(|number| format!("{letter}{number:02}")).collect::<Vec<_>>()
     };
-    let list = [numbers("T", 1..=23), numbers("H", 1..=21), numbers("C", 1..=6)].concat();
-    for id in list {
-        let is_there = |fault: &&Fault| {
-            fault.id == id || fault.id.strip_prefix(&id).is_some_and(|rest| rest.starts_with('-'))
-        };
-        assert!(catalogue().iter().any(|fault| is_there(&fault)), "{id} is missing");
-    }
+    let list = [
+        numbers("T", 1..=23),
+        numbers("H", 1..=21),
+        numbers("E", 1..=15),
+        numbers("E", 20..=24),
+        numbers("P", 1..=18),
+        numbers("C", 1..=6),
+        numbers("M", 1..=30),
+    ]
+    .concat();
+    let there: BTreeSet<&str> =
+        catalogue().iter().map(|fault| fault.id.split_once('-').map_or(&*fault.id, |(id, _)| id)).collect();
+    let missing: Vec<_> = list.iter().filter(|id| !there.contains(id.as_str())).collect();
+    assert_eq!(missing, Vec::<&String>::new());
 }

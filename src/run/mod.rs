@@ -13,7 +13,7 @@ mod report;
 mod runner;
 mod sentences;
 mod shipped;
-mod stop;
+pub(crate) mod stop;
 mod summary;
 mod writer;
 

@@ -2,8 +2,8 @@
 
 mod audit_file;
 mod kubeconfig;
-mod listener;
-mod tls;
+pub(crate) mod listener;
+pub(crate) mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ use harness::server::{ApiServer, Authentication, Options};
 use tokio::signal::unix::{SignalKind, signal};
 
 use self::audit_file::AuditFile;
-use self::kubeconfig::Kubeconfig;
-use self::listener::Listener;
+pub(crate) use self::kubeconfig::Kubeconfig;
+pub(crate) use self::listener::Listener;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure};
 
@@ -93,7 +93,7 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
 }
 
 /// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.
-fn administrator() -> UserInfo {
+pub(crate) fn administrator() -> UserInfo {
     UserInfo {
         username: "admin".to_owned(),
         groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
@@ -102,7 +102,7 @@ fn administrator() -> UserInfo {
 }
 
 /// `text` so that a shell reads one word.
-fn shell_word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%,=".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_plain) {
         text.to_owned()

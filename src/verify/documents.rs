@@ -1,167 +1,119 @@
-//! Reads Kubernetes objects from files, folders and standard input, one after another.
+//! Reads the objects of a corpus one after another, so that the memory does not grow with the files.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
+use std::vec;
 
 use serde_json::Value;
 
-use crate::Failure;
+use crate::{Failure, documents};
 
-/// An object with the place where it stands.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Document {
-    /// The object: never a list.
-    pub(crate) object: Value,
-    /// `FILE:LINE`.
-    pub(crate) place: String,
-}
-
-/// The objects in `paths`: files, folders with all `.yaml`, `.yml` and `.json` files that they hold, and `-` for
-/// standard input. Each is read when its turn comes, so that the memory does not grow with the files.
+/// The objects in `paths`: files, folders with all that they hold, and `-` for standard input. A document is read when
+/// its turn comes; the items of a list are objects of their own.
 ///
 /// # Errors
 /// A path that cannot be read, at once; a document that is none, when its turn comes.
 pub(crate) fn documents(
     paths: &[PathBuf],
-) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
+) -> Result<impl Iterator<Item = Result<Value, Failure>> + Send + use<>, Failure> {
     let mut files = Vec::new();
     for path in paths {
-        find(path, &mut files)?;
+        if path.as_os_str() == "-" {
+            files.push(path.clone());
+            continue;
+        }
+        let before = files.len();
+        documents::find(path, &mut files).map_err(|error| failure(path, &error))?;
+        if files.len() == before {
+            let message = "no *.yaml, *.yml or *.json file in this folder";
+            return Err(failure(path, &message));
+        }
     }
     Ok(files.into_iter().flat_map(|file| match Documents::open(&file) {
         Ok(documents) => Box::new(documents) as Box<dyn Iterator<Item = _> + Send>,
-        Err(failure) => Box::new(std::iter::once(Err(failure))),
+        Err(error) => Box::new(std::iter::once(Err(failure(&file, &error)))),
     }))
 }
 
-fn find(path: &Path, files: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let unreadable = |error: io::Error| Failure::usage(format!("{}: {error}", path.display()));
-    if path == Path::new("-") {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    if !fs::metadata(path).map_err(unreadable)?.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    let mut entries: Vec<PathBuf> = fs::read_dir(path)
-        .and_then(|entries| entries.map(|entry| entry.map(|entry| entry.path())).collect())
-        .map_err(unreadable)?;
-    entries.sort();
-    let before = files.len();
-    for entry in entries {
-        let is_document = entry
-            .extension()
-            .is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
-        // A link to a folder is not followed: it may lead back here.
-        let is_folder = fs::symlink_metadata(&entry).map_err(unreadable)?.is_dir();
-        if is_folder || is_document {
-            find(&entry, files)?;
-        }
-    }
-    if files.len() == before {
-        return Err(Failure::usage(format!(
-            "{}: no .yaml, .yml or .json file in this folder",
-            path.display()
-        )));
-    }
-    Ok(())
+fn failure(path: &Path, what: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("{}: {what}", path.display()))
 }
 
 type Reader = Box<dyn BufRead + Send>;
 
-/// The documents of one file.
+/// The objects of one file.
 struct Documents {
     name: String,
     format: Format,
-    /// What is left of a list.
-    items: std::vec::IntoIter<Value>,
-    place: String,
+    /// What is left of the latest document.
+    objects: vec::IntoIter<documents::Document>,
 }
 
 enum Format {
-    Yaml {
-        reader: Reader,
-        line: usize,
-    },
+    /// Between lines of three dashes.
+    Yaml { reader: Reader, line: usize },
+    /// One after another.
     Json(serde_json::StreamDeserializer<'static, serde_json::de::IoRead<Reader>, Value>),
-    /// After an error nothing more is read.
+    /// Nothing more is read, after an error.
     Broken,
 }
 
 impl Documents {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let (name, reader): (String, Reader) = if path == Path::new("-") {
-            ("standard input".to_owned(), Box::new(BufReader::new(io::stdin())))
+    fn open(path: &Path) -> io::Result<Self> {
+        let (name, reader): (String, Reader) = if path.as_os_str() == "-" {
+            ("STDIN".to_owned(), Box::new(BufReader::new(io::stdin())))
         } else {
-            let file =
-                File::open(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-            (path.display().to_string(), Box::new(BufReader::new(file)))
+            (path.display().to_string(), Box::new(BufReader::new(File::open(path)?)))
         };
-        let (is_json, reader) =
-            begins_as_json(reader).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-        let format = if is_json {
+        let (is_json, reader) = begins_as_json(reader)?;
+        // A YAML file may well begin with a brace.
+        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let format = if is_json && !is_yaml {
             Format::Json(serde_json::Deserializer::from_reader(reader).into_iter())
         } else {
             Format::Yaml { reader, line: 0 }
         };
-        Ok(Self { name, format, items: Vec::new().into_iter(), place: String::new() })
+        Ok(Self { name, format, objects: Vec::new().into_iter() })
     }
 
-    /// The next document, whatever it is.
-    fn document(&mut self) -> Option<Result<Value, Failure>> {
-        let read = match &mut self.format {
-            Format::Broken => return None,
+    /// The objects of the next document; none at the end.
+    fn document(&mut self) -> Option<Result<Vec<documents::Document>, Failure>> {
+        match &mut self.format {
+            Format::Broken => None,
             Format::Json(stream) => {
-                self.place.clone_from(&self.name);
-                stream.next()?.map_err(|error| format!("{}: {error}", self.name))
+                let value = stream.next()?;
+                let text = value.map(|value| value.to_string());
+                let text = text.map_err(|error| Failure::usage(format!("{}: {error}", self.name)));
+                Some(text.and_then(|text| documents::parse(&text, &self.name)))
             }
             Format::Yaml { reader, line } => match next_yaml(reader, line) {
-                Ok(None) => return None,
+                Ok(None) => None,
                 Ok(Some((first, text))) => {
-                    self.place = format!("{}:{first}", self.name);
-                    serde_saphyr::from_str(&text)
-                        .map_err(|error| format!("{} (the document that begins there): {error}", self.place))
+                    let place = format!("{}, in the document that begins on line {first}", self.name);
+                    Some(documents::parse(&text, &place))
                 }
-                Err(error) => Err(format!("{}: {error}", self.name)),
+                Err(error) => Some(Err(Failure::usage(format!("{}: {error}", self.name)))),
             },
-        };
-        if read.is_err() {
-            self.format = Format::Broken;
         }
-        Some(read.map_err(Failure::usage))
     }
 }
 
 impl Iterator for Documents {
-    type Item = Result<Document, Failure>;
+    type Item = Result<Value, Failure>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(object) = self.items.next() {
-                return Some(Ok(Document { object, place: self.place.clone() }));
+            if let Some(document) = self.objects.next() {
+                return Some(Ok(document.object));
             }
-            let mut object = match self.document()? {
-                Ok(object) => object,
-                Err(failure) => return Some(Err(failure)),
-            };
-            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-            if object.is_null() {
-                continue;
+            match self.document()? {
+                Ok(objects) => self.objects = objects.into_iter(),
+                Err(failure) => {
+                    self.format = Format::Broken;
+                    return Some(Err(failure));
+                }
             }
-            if kind.ends_with("List") && object.get("items").is_some_and(Value::is_array) {
-                let Value::Array(items) = object["items"].take() else { continue };
-                self.items = items.into_iter();
-                continue;
-            }
-            if kind.is_empty() || object.get("apiVersion").and_then(Value::as_str).is_none() {
-                self.format = Format::Broken;
-                let message =
-                    format!("{}: not a Kubernetes object: it needs apiVersion and kind", self.place);
-                return Some(Err(Failure::usage(message)));
-            }
-            return Some(Ok(Document { object, place: self.place.clone() }));
         }
     }
 }
@@ -175,36 +127,34 @@ fn next_yaml(reader: &mut Reader, line: &mut usize) -> io::Result<Option<(usize,
         next.clear();
         let is_end = reader.read_line(&mut next)? == 0;
         *line += usize::from(!is_end);
-        let is_mark = next.starts_with("---") && next[3..].trim_start().is_empty();
-        if is_end || is_mark {
-            let is_empty =
-                text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
-            if !is_empty {
-                return Ok(Some((first, text)));
-            }
-            if is_end {
-                return Ok(None);
-            }
-            text.clear();
-            first = *line + 1;
-        } else {
+        let is_mark = next.strip_prefix("---").is_some_and(|rest| rest.trim_start().is_empty());
+        if !is_end && !is_mark {
             text.push_str(&next);
+            continue;
         }
+        let is_comment = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+        if !text.lines().all(is_comment) {
+            return Ok(Some((first, text)));
+        }
+        if is_end {
+            return Ok(None);
+        }
+        text.clear();
+        first = *line + 1;
     }
 }
 
 /// Whether the first character that is no space opens a JSON object.
 fn begins_as_json(mut reader: Reader) -> io::Result<(bool, Reader)> {
-    let mut spaces = Vec::new();
+    let mut read = Vec::new();
     loop {
         let mut byte = [0];
         if reader.read(&mut byte)? == 0 {
-            return Ok((false, Box::new(io::Cursor::new(spaces))));
+            return Ok((false, Box::new(io::Cursor::new(read))));
         }
-        spaces.push(byte[0]);
+        read.push(byte[0]);
         if !byte[0].is_ascii_whitespace() {
-            let is_json = byte[0] == b'{';
-            return Ok((is_json, Box::new(io::Cursor::new(spaces).chain(reader))));
+            return Ok((byte[0] == b'{', Box::new(io::Cursor::new(read).chain(reader))));
         }
     }
 }
@@ -213,55 +163,58 @@ fn begins_as_json(mut reader: Reader) -> io::Result<(bool, Reader)> {
 mod tests {
     use super::*;
 
-    fn read(files: &[(&str, &str)]) -> Vec<Result<(String, String), String>> {
+    fn read(files: &[(&str, &str)]) -> Vec<Result<String, String>> {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).unwrap();
+            std::fs::write(folder.path().join(name), text).unwrap();
         }
         let prefix = format!("{}/", folder.path().display());
         documents(&[folder.path().to_owned()])
             .unwrap()
-            .map(|document| match document {
-                Ok(document) => {
-                    let name = document.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                    Ok((name, document.place.replace(&prefix, "")))
-                }
+            .map(|object| match object {
+                Ok(object) => Ok(object["metadata"]["name"].as_str().unwrap_or_default().to_owned()),
                 Err(failure) => Err(failure.to_string().replace(&prefix, "")),
             })
             .collect()
     }
 
-    fn names(files: &[(&str, &str)]) -> Vec<String> {
-        read(files).into_iter().map(|document| document.unwrap().0).collect()
-    }
-
     #[test]
     fn documents_are_separated_by_three_dashes() {
         let text = "# first\n---\napiVersion: v1\nkind: A\nmetadata: {name: a}\n--- \n\n---\napiVersion: v1\nkind: B\nmetadata: {name: b}\n";
-        let read = read(&[("a.yaml", text)]);
-        let expected = [("a", "a.yaml:3"), ("b", "a.yaml:9")];
-        assert_eq!(read, expected.map(|(name, place)| Ok((name.to_owned(), place.to_owned()))));
+        assert_eq!(read(&[("a.yaml", text)]), [Ok("a".to_owned()), Ok("b".to_owned())]);
+    }
+
+    #[test]
+    fn yaml_may_be_written_as_json() {
+        let text = "{apiVersion: v1, kind: A, metadata: {name: a}}\n---\n{\"apiVersion\": \"v1\", \"kind\": \"B\", \"metadata\": {\"name\": \"b\"}}\n";
+        assert_eq!(read(&[("a.yaml", text)]), [Ok("a".to_owned()), Ok("b".to_owned())]);
     }
 
     #[test]
     fn json_may_come_in_lines_and_lists_are_opened() {
         let lines = "\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"B\",\"metadata\":{\"name\":\"b\"}}]}";
-        assert_eq!(names(&[("a.json", lines), ("b.txt", "ignored")]), ["a", "b"]);
+        let names = read(&[("a.json", lines), ("b.txt", "ignored")]);
+        assert_eq!(names, [Ok("a".to_owned()), Ok("b".to_owned())]);
     }
 
     #[test]
-    fn what_cannot_be_read_names_its_place() {
-        let found = read(&[("a.yaml", "apiVersion: v1\nkind: A\n---\nkind: [\n"), ("b.yaml", "a: b\n")]);
-        let errors: Vec<&String> = found.iter().filter_map(|read| read.as_ref().err()).collect();
-        assert!(errors[0].starts_with("a.yaml:4 (the document that begins there): "), "{errors:?}");
-        assert_eq!(errors[1], "b.yaml:1: not a Kubernetes object: it needs apiVersion and kind");
+    fn what_cannot_be_read_ends_its_file_and_names_its_place() {
+        let found = read(&[
+            ("a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: [\n"),
+            ("b.yaml", "a: b\n---\napiVersion: v1\nkind: A\n"),
+        ]);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found[0], Ok("a".to_owned()));
+        let error = found[1].as_ref().unwrap_err();
+        assert!(error.starts_with("a.yaml, in the document that begins on line 5:"), "{error}");
+        let error = found[2].as_ref().unwrap_err();
+        assert!(error.ends_with("the object has no `apiVersion`"), "{error}");
     }
 
     #[test]
-    fn a_folder_without_documents_is_an_error() {
+    fn a_path_that_is_not_there_is_told_at_once() {
         let folder = tempfile::tempdir().unwrap();
-        let failure = documents(&[folder.path().to_owned()]).err().unwrap();
-        assert!(failure.to_string().ends_with("no .yaml, .yml or .json file in this folder"), "{failure}");
-        assert!(documents(&[PathBuf::from("/nowhere/x.yaml")]).is_err());
+        assert!(documents(&[folder.path().to_owned()]).is_err());
+        assert!(documents(&[folder.path().join("x.yaml")]).is_err());
     }
 }

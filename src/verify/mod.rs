@@ -1,10 +1,15 @@
 //! `admit verify`.
 
+mod api_server;
+mod cluster;
 mod documents;
+mod progress;
+mod proof;
 mod table;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,8 +22,12 @@ use harness::verify::{Check, Laboratory, Plan, Settings, Severity, Subject, chec
 use serde_json::Value;
 use url::Url;
 
-use self::documents::{Document, documents};
+use self::api_server::RecordingServer;
+use self::documents::documents;
+use self::proof::Proofs;
 use self::target::Services;
+use crate::run::stop::Signals;
+use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure};
 
@@ -31,8 +40,12 @@ use crate::{ExitCode, Failure};
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are ignored
-    #[arg(short, long, value_name = "PATH", required = true, num_args = 1..)]
+    #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list"], num_args = 1..)]
     configuration: Vec<PathBuf>,
+
+    /// Read the configurations from the cluster that this context of the kubeconfig names; nothing is written there
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
 
     /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
@@ -71,6 +84,19 @@ pub(crate) struct Verify {
     #[arg(long, help_heading = "Target")]
     yes: bool,
 
+    /// Wait so many seconds until the webhooks listen
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
+    wait: u32,
+
+    /// Start an API server that writes down what the webhooks do there, and write a kubeconfig for them to this file:
+    /// start the webhooks with it (see --wait), or their side effects cannot be checked
+    #[arg(long, value_name = "FILE", help_heading = "Target")]
+    api_server_out: Option<PathBuf>,
+
+    /// Where that API server listens; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
+    api_server_listen: SocketAddr,
+
     /// The namespace of objects that have none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
     namespace: String,
@@ -87,6 +113,10 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
     horizon: u32,
 
+    /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    proofs: Option<PathBuf>,
+
     /// What standard output shows: a table and the findings, or the whole report
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
     output: Output,
@@ -99,8 +129,8 @@ Exit status:
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names could
-       not be made
+    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
+       an option that was not given
   130  stopped by SIGINT or SIGTERM";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -155,7 +185,7 @@ fn known_check(id: &str) -> Result<&'static Check, String> {
 }
 
 /// What the files of `-c` say.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Configurations {
     webhooks: Vec<Value>,
     /// Namespaces and definitions of custom resources.
@@ -168,37 +198,52 @@ impl Verify {
             anstream::print!("{}", list());
             return Ok(ExitCode::Ok);
         }
-        let configurations = self.configurations()?;
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            outcome = self.verify() => outcome,
+            () = signals.next() => {
+                progress::clear();
+                Ok(ExitCode::Interrupted)
+            }
+        }
+    }
+
+    async fn verify(&self) -> Result<ExitCode, Failure> {
+        let configurations = self.configurations().await?;
         let subjects = Subject::of(&configurations.webhooks).map_err(Failure::usage)?;
         if subjects.is_empty() {
-            return Err(Failure::nothing_run("no webhook in the configurations of -c"));
+            return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
         let services = self.services()?;
         target::consent(&subjects, &services, self.yes)?;
+        let api_server = self.api_server()?;
 
         let own_namespace = corpus::namespace(&subjects);
         let around = configurations.around.iter().chain([&own_namespace]);
-        let user = UserInfo {
-            username: "admit-verify".to_owned(),
-            groups: vec!["system:authenticated".to_owned()],
-            ..UserInfo::default()
-        };
-        let mut laboratory = Laboratory::new(Arc::new(services), Surroundings::new(around), user);
+        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around), user());
         laboratory.namespace.clone_from(&self.namespace);
+        target::wait(&subjects, &laboratory, Duration::from_secs(self.wait.into())).await;
         let objects = self.objects(&subjects, &configurations, &laboratory)?;
         let plan = Plan {
             laboratory,
-            subjects,
+            subjects: subjects.clone(),
             checks: self.checks(),
             settings: Settings {
                 concurrency: self.concurrency.into(),
                 horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
-                recorder: None,
+                recorder: api_server.as_ref().map(|server| server.recorder.clone()),
             },
             jobs: self.jobs.into(),
-            progress: Box::new(|_| {}),
+            progress: progress::line(),
         };
-        let report = harness::verify::run(plan, objects).await?;
+        let report = harness::verify::run(plan, objects).await;
+        progress::clear();
+        let mut report = report?;
+        if let Some(folder) = &self.proofs {
+            let mut around = configurations.around;
+            around.push(own_namespace);
+            Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
+        }
         match self.output {
             Output::Text => anstream::print!("{}", table::text(&report)),
             Output::Json => {
@@ -208,10 +253,16 @@ impl Verify {
         Ok(self.exit_code(&report))
     }
 
-    fn configurations(&self) -> Result<Configurations, Failure> {
+    async fn configurations(&self) -> Result<Configurations, Failure> {
+        let mut objects: Vec<Value> = crate::documents::read(&self.configuration)?
+            .into_iter()
+            .map(|document| document.object)
+            .collect();
+        if let Some(context) = &self.context {
+            objects.extend(cluster::read(context).await?);
+        }
         let mut found = Configurations::default();
-        for document in documents(&self.configuration)? {
-            let Document { mut object, .. } = document?;
+        for mut object in objects {
             match object["kind"].as_str().unwrap_or_default() {
                 "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
                     target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
@@ -222,6 +273,18 @@ impl Verify {
             }
         }
         Ok(found)
+    }
+
+    fn api_server(&self) -> Result<Option<RecordingServer>, Failure> {
+        let Some(kubeconfig) = &self.api_server_out else { return Ok(None) };
+        if !self.api_server_listen.ip().is_loopback() {
+            let message = "--api-server-listen: only addresses of this machine are allowed";
+            return Err(Failure::usage(message));
+        }
+        let server = RecordingServer::start(self.api_server_listen, kubeconfig)?;
+        let word = shell_word(&kubeconfig.to_string_lossy());
+        anstream::eprintln!("start the webhooks with: export KUBECONFIG={word}");
+        Ok(Some(server))
     }
 
     fn services(&self) -> Result<Services, Failure> {
@@ -265,9 +328,13 @@ impl Verify {
                 .filter(|object| object["kind"] == "CustomResourceDefinition")
                 .cloned()
                 .collect();
+            let missing = corpus::missing(subjects, &definitions, laboratory);
+            if !missing.is_empty() {
+                anstream::eprintln!("{}", without_objects(&missing));
+            }
             return Ok(Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok)));
         }
-        Ok(Box::new(documents(&self.filename)?.map(|document| document.map(|document| document.object))))
+        Ok(Box::new(documents(&self.filename)?))
     }
 
     fn exit_code(&self, report: &Report) -> ExitCode {
@@ -275,14 +342,38 @@ impl Verify {
             return ExitCode::Failed;
         }
         let checked = report.count(Tally::Passed) + report.count(Tally::Found);
-        let not_checked = report.count(Tally::NotChecked);
-        if not_checked > 0 {
+        let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
+        let is_unclear = report.checks.iter().any(|check| {
+            let mut unclear = check.results.iter().filter(|result| result.verdict == Tally::NotChecked);
+            unclear.any(|result| !result.unequipped || is_named(&check.id))
+        });
+        if is_unclear {
             return ExitCode::NotChecked;
         }
         if checked == 0 {
             return ExitCode::NothingRun;
         }
         ExitCode::Ok
+    }
+}
+
+/// Says of which kinds the built-in corpus has no objects.
+fn without_objects(kinds: &[String]) -> String {
+    const MOST: usize = 5;
+    let more = match kinds.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more kinds"),
+    };
+    let named = kinds[..kinds.len().min(MOST)].join(", ");
+    format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
+}
+
+/// Who makes the requests.
+fn user() -> UserInfo {
+    UserInfo {
+        username: "admit-verify".to_owned(),
+        groups: vec!["system:authenticated".to_owned()],
+        ..UserInfo::default()
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use harness::client::ServiceResolver;
 use harness::config::{ServiceReference, WebhookTarget};
 use harness::server::ServiceName;
-use harness::verify::Subject;
+use harness::verify::{Laboratory, Subject};
 use serde_json::Value;
+use tokio::time::Instant;
 use url::Url;
 
 use crate::Failure;
@@ -104,6 +106,19 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     }
     Err(Failure::usage("nothing was called"))
 }
+
+/// Waits until all webhooks take connections, for `time` at most. Which of them does not is what the checks say.
+pub(crate) async fn wait(subjects: &[Subject], laboratory: &Laboratory, time: Duration) {
+    let until = Instant::now() + time;
+    for subject in subjects {
+        while laboratory.inspect(&subject.webhook).await.is_err() && Instant::now() < until {
+            tokio::time::sleep(PERIOD).await;
+        }
+    }
+}
+
+/// How often a webhook that does not listen yet is tried.
+const PERIOD: Duration = Duration::from_millis(200);
 
 /// Host and port that a webhook is reached at; none if nobody knows.
 fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {

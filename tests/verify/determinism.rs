@@ -2,7 +2,7 @@
 
 use harness::verify::Severity;
 
-use crate::laboratory::{Suspect, finds, passes, verify};
+use crate::laboratory::{Suspect, finds, kinds, passes, verify};
 
 #[tokio::test]
 async fn v11_finds_random_names() {
@@ -16,6 +16,13 @@ async fn v11_finds_a_webhook_that_changes_its_mind() {
         let check = verify("V11", vec![suspect("sequence: [allow, deny]")]).await;
         finds(&check, &["changes its mind"]);
     }
+}
+
+#[tokio::test]
+async fn v11_finds_a_webhook_that_fails_now_and_then() {
+    let check =
+        verify("V11", vec![Suspect::validating("cycle: [allow, {bad-response: {status: 503}}]")]).await;
+    assert!(kinds(&check).contains(&"fails now and then"), "{check:#?}");
 }
 
 #[tokio::test]

@@ -2,12 +2,18 @@
 
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
+mod command;
 mod configuration;
+mod contract;
 mod determinism;
+mod documentation;
 mod idempotence;
 mod laboratory;
 mod patches;
+mod quality;
 mod reinvocation;
 mod requests;
+mod returning;
+mod sides;
 mod surroundings;
 mod together;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::state::State;
-use super::storage::{Key, Storage};
+use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
@@ -51,6 +51,18 @@ impl Surroundings {
     /// The resource whose objects are of `kind`; none if nothing like it is served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
         self.state.resources().of_kind(kind).map(|resource| served(resource))
+    }
+
+    /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
+    pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
+        let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        let definition = definitions.iter().find(|definition| {
+            let spec = &definition["spec"];
+            spec["group"] == *kind.group && spec["names"]["kind"] == *kind.kind
+        })?;
+        let mut versions = definition["spec"]["versions"].as_array()?.iter();
+        let version = versions.find(|version| version["name"] == *kind.version)?;
+        version.pointer("/schema/openAPIV3Schema").cloned()
     }
 
     /// All resources that are served, those of the API server first.
@@ -197,6 +209,8 @@ mod tests {
         let kind = GroupVersionKind::new("example.com", "v1", "Widget");
         assert_eq!(surroundings.resource_of(&kind).unwrap().name.resource, "widgets");
         assert!(!surroundings.is_built_in(&kind));
+        assert_eq!(surroundings.schema_of(&kind), Some(json!({"type": "object"})));
+        assert_eq!(surroundings.schema_of(&GroupVersionKind::new("example.com", "v2", "Widget")), None);
         assert_eq!(Surroundings::new([]).resource_of(&kind), None);
     }
 

@@ -101,7 +101,7 @@ pub type Observed = Result<Vec<Violation>, Obstacle>;
 
 /// Why a probe could not look.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
-#[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, or no answer")]
+#[expect(clippy::exhaustive_enums, reason = "there is nothing to ask, no answer, or nothing to look with")]
 pub enum Obstacle {
     /// There is nothing that the check could be about: no rule matches, the webhook changes nothing.
     #[error("{0}")]
@@ -109,6 +109,9 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
+    /// As `NotChecked`, but only since the user has not given an option that would make it possible. The text says which.
+    #[error("{0}")]
+    Unequipped(String),
 }
 
 impl Obstacle {

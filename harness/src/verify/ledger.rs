@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::check::{Check, Observed, Obstacle, Violation};
 use super::laboratory::Outcome;
-use super::report::{CheckReport, CheckResult, Finding, Report, Step, VERSION};
+use super::report::{CheckReport, CheckResult, Finding, Report, Step, Tally, VERSION};
 use super::shape;
 
 /// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
@@ -29,6 +29,8 @@ pub(super) struct Ledger {
 #[derive(Debug, Default)]
 struct Entry {
     held: u64,
+    /// How often it could not be told with all that the user gave.
+    unanswered: u64,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
     found: Vec<Found>,
@@ -52,7 +54,11 @@ impl Ledger {
         let entry = self.tallies.entry(place).or_default();
         match observed {
             Err(Obstacle::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
-            Err(Obstacle::NotChecked(reason)) => count(&mut entry.not_checked, reason),
+            Err(Obstacle::NotChecked(reason)) => {
+                entry.unanswered += 1;
+                count(&mut entry.not_checked, reason);
+            }
+            Err(Obstacle::Unequipped(reason)) => count(&mut entry.not_checked, reason),
             Ok(violations) if violations.is_empty() => entry.held += 1,
             Ok(violations) => {
                 for violation in violations {
@@ -65,6 +71,11 @@ impl Ledger {
     /// Writes down what a probe measured.
     pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
+    }
+
+    /// Whether anything was noted for the check at this position.
+    pub(super) fn has_seen(&self, check: usize) -> bool {
+        self.tallies.range((check, None)..(check + 1, None)).next().is_some()
     }
 
     /// An object that nothing can be done with.
@@ -142,6 +153,7 @@ impl Entry {
             webhook: webhook.to_owned(),
             verdict,
             held: self.held,
+            unequipped: verdict == Tally::NotChecked && self.unanswered == 0,
             not_checked: self.not_checked,
             not_applicable: self.not_applicable,
             notes: self.notes,
@@ -198,7 +210,6 @@ fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Tally;
     use super::*;
 
     fn report(ledger: Ledger) -> Report {

@@ -58,6 +58,9 @@ pub struct CheckResult {
     pub verdict: Tally,
     /// For how many objects (or, without objects, how often) the assertion held.
     pub held: u64,
+    /// Whether it was not checked only because an option was not given that would make it possible.
+    #[serde(default)]
+    pub unequipped: bool,
     /// Why the check could not look, and how often.
     pub not_checked: BTreeMap<String, u64>,
     /// Why there was nothing to look at, and how often.

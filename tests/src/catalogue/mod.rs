@@ -37,12 +37,18 @@ pub fn case_text(fault: &Fault) -> String {
     format!("{HEAD}{}", yaml::write(&case))
 }
 
-/// Writes the case of every fault, and says which were changed.
+/// Writes the case of every fault, removes those of none, and says which were changed.
 ///
 /// # Errors
 /// A file cannot be written.
 pub fn write_cases() -> io::Result<Vec<String>> {
     let mut changed = Vec::new();
+    for case in cases::find(&cases::folder(), &format!("{CONCEPT}/*"))? {
+        if !catalogue().iter().any(|fault| case_name(fault) == case.name) {
+            fs::remove_dir_all(&case.folder)?;
+            changed.push(case.name);
+        }
+    }
     for fault in catalogue() {
         let (name, text) = (case_name(fault), case_text(fault));
         let path = cases::folder().join(&name).join("case.yaml");
@@ -101,6 +107,14 @@ fn webhook(fault: &Fault, name: &str, policy: &str) -> Value {
         webhook["names"] = json!(["hook.<ns>.svc"]);
         webhook["clientConfig"] =
             json!({"url": null, "service": {"name": "hook", "namespace": "<ns>", "port": 0}});
+    }
+    if let Some(resource) = fault.request.get("resource").and_then(Value::as_str) {
+        let (group_version, resource) = resource.rsplit_once('/').unwrap_or(("v1", resource));
+        let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+        webhook["rules"] = json!([{
+            "operations": ["*"], "apiGroups": [group], "apiVersions": [version],
+            "resources": [resource, format!("{resource}/*")],
+        }]);
     }
     merge(&mut webhook, &fault.fake);
     webhook

@@ -73,7 +73,7 @@ impl Page {
 }
 
 /// What stands before the date.
-const DATE: &str = "on ";
+const DATE: &str = "\non ";
 
 fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
     let versions: std::collections::BTreeSet<&str> =
@@ -84,8 +84,7 @@ fn text(measured: &[(&Fault, Measured)], date: &str) -> String {
         "<!-- Written by `cargo run -p tests -- faults --page` from recordings; change the catalogue instead. -->
 # What kube-apiserver does with a webhook that misbehaves
 
-{total} ways in which an admission webhook can go wrong, and what a real kube-apiserver {version} said to each of them,
-{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
+{total} ways in which an admission webhook can go wrong, and what a real kube-apiserver {version} said to each of them,{DATE}{date}. Search this page for the message that you have in front of you; every fault can be had from admit.
 
 ## The classes
 
@@ -190,7 +189,7 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
         let _ = write!(text, " Asked with `{}`.", Value::Object(fault.request.clone()));
     }
     if fault.requests > 1 {
-        let _ = write!(text, " Told of the last of {} requests.", fault.requests);
+        let _ = write!(text, " Asked {} times; the first refusal counts.", fault.requests);
     }
     if measured.fail.calls > usize::from(fault.requests) {
         let _ = write!(text, " The webhook was called {} times.", measured.fail.calls);

@@ -7,7 +7,7 @@ use super::{CONCEPT, case_name};
 use crate::cases;
 use crate::recording::{Recording, RecordingError};
 
-/// What became of the last request under one policy.
+/// What became of the requests under one policy: of the first that was refused, or of the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The HTTP status.
@@ -36,12 +36,14 @@ pub struct Measured {
 impl Verdict {
     /// Whether the request was admitted.
     pub fn is_admitted(&self) -> bool {
-        (200..300).contains(&self.status)
+        is_success(self.status)
     }
 
     fn of(requests: &[Value]) -> Self {
         let empty = Value::Null;
-        let answer = requests.last().map_or(&empty, |request| &request["answer"]);
+        let refused =
+            requests.iter().find(|it| !is_success(it["answer"]["status"].as_u64().unwrap_or_default()));
+        let answer = refused.or(requests.last()).map_or(&empty, |request| &request["answer"]);
         let texts = |value: &Value| -> Vec<String> {
             value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
@@ -54,6 +56,10 @@ impl Verdict {
             calls: requests.iter().map(|request| request["calls"].as_array().map_or(0, Vec::len)).sum(),
         }
     }
+}
+
+fn is_success(status: u64) -> bool {
+    (200..300).contains(&status)
 }
 
 impl Measured {

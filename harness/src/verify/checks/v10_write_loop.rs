@@ -100,7 +100,7 @@ fn comparison_name(object: &Value) -> String {
 }
 
 /// Writes what `wanted` says into `object`, and leaves the rest alone, as an apply does.
-fn overlay(object: &mut Value, wanted: &Value) {
+pub(super) fn overlay(object: &mut Value, wanted: &Value) {
     match (object, wanted) {
         (Value::Object(members), Value::Object(wanted)) => {
             for (name, wanted) in wanted {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
-use crate::verify::laboratory::Outcome;
+use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::trial::Trial;
 
 /// How often the same is asked again.
@@ -31,6 +31,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
     for _ in 0..REPETITIONS {
         let again = trial.outcome_anew(&alone, trial.request).await;
         let steps = [Arc::clone(&first), Arc::clone(&again)];
+        if let Verdict::Failed(reason) = again.verdict() {
+            let message =
+                format!("what it answered once, it gives no valid answer to the next time: {reason}");
+            return Ok(vec![Violation::new("fails now and then", message).with_steps(steps)]);
+        }
         if first.refusal.is_some() != again.refusal.is_some() {
             let (one, other) = (first.verdict().to_string(), again.verdict().to_string());
             let message = format!("the same request has two answers: {one}; {other}");

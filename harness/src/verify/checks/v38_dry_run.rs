@@ -93,9 +93,11 @@ async fn run(station: &Station<'_>) -> Observed {
         return Ok(violations);
     }
     match &station.settings.recorder {
-        None => Err(Obstacle::not_checked(
-            "its answers are the same, but nobody watches what it writes: give it the kubeconfig of --api-server-out",
-        )),
+        None => {
+            let reason = "its answers are the same, but nobody watches what it writes: give it the kubeconfig of \
+                          --api-server-out";
+            Err(Obstacle::Unequipped(reason.to_owned()))
+        }
         Some(recorder) if !recorder.was_contacted() => Err(Obstacle::not_checked(
             "its answers are the same, but it has never asked the API server of --api-server-out anything: is it \
              started with that kubeconfig?",

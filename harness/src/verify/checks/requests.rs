@@ -1,0 +1,199 @@
+//! Requests that several checks make of one creation.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::v10_write_loop::as_stored;
+use super::v29_delete::is_confused;
+use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use crate::cluster_state::ClusterState as _;
+use crate::verify::check::Violation;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::station::Station;
+use crate::verify::trial::Trial;
+
+/// The request that writes `written` over `stored`.
+pub(super) fn update(trial: &Trial<'_>, stored: Value, written: Value) -> Attributes {
+    Attributes {
+        operation: Operation::Update,
+        name: stored["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        object: Some(written),
+        old_object: Some(stored),
+        options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
+        ..trial.request.clone()
+    }
+}
+
+/// A request about something that is not in the corpus: a connection, a subresource.
+pub(super) struct Side<'a> {
+    pub(super) operation: Operation,
+    /// Group, version and resource.
+    pub(super) resource: (&'a str, &'a str, &'a str),
+    pub(super) subresource: &'a str,
+    pub(super) name: &'a str,
+    /// Empty for a resource without namespaces.
+    pub(super) namespace: &'a str,
+    pub(super) object: Value,
+    pub(super) old_object: Option<Value>,
+}
+
+impl Side<'_> {
+    /// The request, as the station's user makes it.
+    pub(super) fn request(self, station: &Station<'_>) -> Attributes {
+        let (group, version, resource) = self.resource;
+        let with_defaults = |mut object: Value| {
+            station.laboratory.surroundings.set_defaults(&mut object);
+            object
+        };
+        let options = match self.operation {
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
+        };
+        Attributes {
+            operation: self.operation,
+            resource: GroupVersionResource::new(group, version, resource),
+            subresource: self.subresource.to_owned(),
+            kind: GroupVersionKind::of(&self.object),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+            object: Some(with_defaults(self.object)),
+            old_object: self.old_object.map(with_defaults),
+            options: options.map(|kind| json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"})),
+            dry_run: false,
+            user: station.laboratory.user.clone(),
+        }
+    }
+}
+
+/// The namespace of the samples, since the selectors pick that; else the one for objects that have none.
+pub(super) fn namespace<'a>(station: &'a Station<'_>) -> &'a str {
+    let of_samples = station.samples.iter().map(|sample| sample.namespace.as_str());
+    of_samples.into_iter().find(|namespace| !namespace.is_empty()).unwrap_or(&station.laboratory.namespace)
+}
+
+/// What is wrong with the answer to a request `what`, which the webhook asked to see: it gives none, its patch does not
+/// apply, or it denies since it cannot read the object.
+pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let (kind, message) = match outcome.verdict() {
+        Verdict::Failed(reason) => ("fails", format!("on {what} it gives no valid answer: {reason}")),
+        Verdict::ServerError(status) => {
+            ("breaks", format!("on {what} its patch does not apply: {}", status.message))
+        }
+        Verdict::Denied(status) if is_confused(status.code, &status.message) => {
+            ("misreads", format!("on {what} it denies since it cannot read the request: {}", status.message))
+        }
+        Verdict::Denied(_) | Verdict::Admitted | Verdict::Unsupported(_) => return None,
+    };
+    Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
+}
+
+/// The object as a client creates it from what it read: with its name and what the server and its controllers wrote
+/// into the spec, without what the server gives anew.
+///
+/// Source: kubernetes plugin/pkg/admission/serviceaccount, `defaulttolerationseconds` and `priority`;
+/// pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
+pub(super) fn restored(object: &Value) -> Value {
+    let mut restored = as_stored(object);
+    if let Some(metadata) = restored["metadata"].as_object_mut() {
+        for field in
+            ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"]
+        {
+            metadata.remove(field);
+        }
+    }
+    if let Some(members) = restored.as_object_mut() {
+        members.remove("status");
+    }
+    match restored["kind"].as_str() {
+        Some("Pod") => as_it_ran(&mut restored["spec"]),
+        Some("Service") => as_allocated(&mut restored["spec"]),
+        Some("Deployment") => {
+            restored["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1".into();
+        }
+        _ => {}
+    }
+    restored
+}
+
+/// What the scheduler and the server's own plugins write into a Pod.
+fn as_it_ran(spec: &mut Value) {
+    const TOKEN: &str = "kube-api-access-x7k2p";
+    let Some(members) = spec.as_object_mut() else { return };
+    let gives_token = members.get("automountServiceAccountToken") != Some(&false.into());
+    let account = members.entry("serviceAccountName").or_insert_with(|| "default".into()).clone();
+    members.entry("serviceAccount").or_insert(account);
+    members.entry("nodeName").or_insert_with(|| "node-1".into());
+    members.entry("priority").or_insert_with(|| 0.into());
+    members.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
+    let tolerations = ["not-ready", "unreachable"].map(|condition| {
+        json!({"key": format!("node.kubernetes.io/{condition}"), "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": 300})
+    });
+    append(spec, "tolerations", tolerations);
+    if !gives_token {
+        return;
+    }
+    let token = json!({"name": TOKEN, "projected": {"defaultMode": 420, "sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+    ]}});
+    append(spec, "volumes", [token]);
+    for list in ["containers", "initContainers"] {
+        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            let path = "/var/run/secrets/kubernetes.io/serviceaccount";
+            append(container, "volumeMounts", [json!({"name": TOKEN, "mountPath": path, "readOnly": true})]);
+        }
+    }
+}
+
+/// What the server allocates for a Service.
+fn as_allocated(spec: &mut Value) {
+    let Some(members) = spec.as_object_mut() else { return };
+    if members.get("type") == Some(&"ExternalName".into()) {
+        return;
+    }
+    let address = members.entry("clusterIP").or_insert_with(|| "10.96.0.10".into()).clone();
+    members.entry("clusterIPs").or_insert_with(|| json!([address]));
+    members.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
+}
+
+fn append<const N: usize>(parent: &mut Value, list: &str, items: [Value; N]) {
+    let Some(members) = parent.as_object_mut() else { return };
+    if let Some(list) = members.entry(list).or_insert_with(|| json!([])).as_array_mut() {
+        list.extend(items);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restored_pod_has_run_and_has_no_identity() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"},
+            "spec": {"containers": [{"name": "app"}]}, "status": {"phase": "Running"}});
+        let restored = restored(&pod);
+        assert_eq!(restored["metadata"], json!({"generateName": "p-", "name": "p-x7k2p"}));
+        assert_eq!(restored.get("status"), None);
+        assert_eq!(restored["spec"]["volumes"][0]["name"], "kube-api-access-x7k2p");
+        assert_eq!(restored["spec"]["containers"][0]["volumeMounts"][0]["readOnly"], true);
+        assert_eq!(restored["spec"]["tolerations"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn a_restored_service_has_an_address_unless_it_is_an_alias() {
+        let service = |spec: Value| {
+            let service =
+                json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
+            restored(&service)["spec"].clone()
+        };
+        assert_eq!(service(json!({}))["clusterIPs"], json!(["10.96.0.10"]));
+        assert_eq!(service(json!({"clusterIP": "None"}))["clusterIPs"], json!(["None"]));
+        let alias = json!({"type": "ExternalName", "externalName": "example.com"});
+        assert_eq!(service(alias.clone()), alias);
+    }
+}

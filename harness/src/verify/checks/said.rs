@@ -1,0 +1,182 @@
+//! What a webhook said, in its own words: before the dispatcher judged or repaired it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use crate::attributes::Attributes;
+use crate::caller::Reply;
+use crate::event::CallResult;
+use crate::patch::Patch;
+use crate::verify::check::Obstacle;
+use crate::verify::comparison::{Difference, Order};
+use crate::verify::laboratory::Outcome;
+use crate::verify::line::Exchange;
+use crate::verify::trial::Trial;
+
+/// One answer of a webhook.
+pub(super) struct Said {
+    /// What became of the request.
+    pub(super) outcome: Arc<Outcome>,
+    /// `request` of the review.
+    pub(super) request: Value,
+    /// `response` of the answer; null if there is none.
+    pub(super) response: Value,
+    operations: Option<Vec<Value>>,
+}
+
+/// What an answer does to the object, without the server's defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Effect {
+    /// It is admitted, and looks like this.
+    Admitted(Value),
+    /// It is denied, with this message.
+    Denied(String),
+    /// There is no answer, or its patch does not apply.
+    Broken(String),
+}
+
+impl Said {
+    /// What the webhook says to the creation of the object.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if it is not called, or its answer is no JSON with HTTP status 200.
+    pub(super) async fn of(trial: &Trial<'_>) -> Result<Self, Obstacle> {
+        Self::to(trial, trial.request).await
+    }
+
+    /// The same for another request.
+    ///
+    /// # Errors
+    /// As for [`Self::of`].
+    pub(super) async fn to(trial: &Trial<'_>, request: &Attributes) -> Result<Self, Obstacle> {
+        let id = &trial.subject.webhook.id;
+        let outcome = trial.outcome(&trial.alone(), request).await;
+        let Some(called) = outcome.calls_of(id).next() else {
+            // Says why it was not called.
+            trial.answered(&trial.alone(), request).await?;
+            return Err(Obstacle::not_checked(outcome.verdict().to_string()));
+        };
+        let operations = match &called.result {
+            CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.clone(),
+            CallResult::Denied(_) | CallResult::Failed { .. } => None,
+        };
+        let exchange = outcome.exchanges_of(id).next();
+        let response = exchange.and_then(|exchange| response(exchange.reply.as_ref().ok()?));
+        let review: Option<Value> =
+            exchange.and_then(|exchange| serde_json::from_slice(&exchange.review).ok());
+        let (Some(response), Some(mut review)) = (response, review) else {
+            return Err(Obstacle::not_checked(outcome.verdict().to_string()));
+        };
+        Ok(Self { outcome: Arc::clone(&outcome), request: review["request"].take(), response, operations })
+    }
+
+    /// `request.object`: the object as the webhook saw it.
+    pub(super) fn object(&self) -> &Value {
+        &self.request["object"]
+    }
+
+    /// The patch with which it allows: at least one operation.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if it denies, sends none, or sends one that nobody can read.
+    pub(super) fn patch(&self) -> Result<Patch, Obstacle> {
+        if self.response["allowed"] != true {
+            return Err(Obstacle::not_applicable("the webhook denies the object"));
+        }
+        let patch = match &self.operations {
+            Some(operations) => Patch::decode(Value::from(operations.clone()).to_string().as_bytes()).ok(),
+            None => decoded(&self.response),
+        };
+        match patch {
+            Some(patch) if patch.is_empty() => Err(Obstacle::not_applicable("its patch is empty")),
+            Some(patch) => Ok(patch),
+            None if self.response.get("patch").is_none_or(Value::is_null) => {
+                Err(Obstacle::not_applicable("it sends no patch"))
+            }
+            None => Err(Obstacle::not_checked("its patch cannot be read")),
+        }
+    }
+
+    /// The object with the patch, and nothing that the server does beside.
+    ///
+    /// # Errors
+    /// As for [`Self::patch`], and if the patch does not apply.
+    pub(super) fn patched(&self) -> Result<Value, Obstacle> {
+        let patched = self.patch()?.apply(self.object());
+        patched.map_err(|error| Obstacle::not_checked(format!("its patch does not apply: {error}")))
+    }
+
+    /// What the answer does to the object.
+    pub(super) fn effect(&self) -> Effect {
+        effect(&self.response, self.object())
+    }
+}
+
+/// `response` of a review that came with HTTP status 200.
+pub(super) fn response(reply: &Reply) -> Option<Value> {
+    if reply.status != 200 {
+        return None;
+    }
+    let mut answer: Value = serde_json::from_slice(&reply.body).ok()?;
+    answer.get_mut("response").map(Value::take)
+}
+
+/// What an answer that came past the dispatcher does to `object`.
+pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
+    match &exchange.reply {
+        Err(error) => Effect::Broken(error.to_string()),
+        Ok(reply) => match response(reply) {
+            Some(response) => effect(&response, object),
+            None => Effect::Broken(format!("HTTP status {} and no review", reply.status)),
+        },
+    }
+}
+
+impl Effect {
+    /// What is another one than `expected`, for people, and where; none if they mean the same.
+    pub(super) fn departure(&self, expected: &Self, trial: &Trial<'_>) -> Option<(String, Vec<Difference>)> {
+        match (expected, self) {
+            (Self::Admitted(expected), Self::Admitted(found)) => {
+                let differences = trial.differences(expected, found, Order::Counts);
+                let fields = super::fields(&differences);
+                (!differences.is_empty()).then(|| (format!("it makes another {fields}"), differences))
+            }
+            (Self::Denied(_), Self::Denied(_)) | (Self::Broken(_), Self::Broken(_)) => None,
+            _ => Some((format!("the answer is another one: {expected}; {self}"), Vec::new())),
+        }
+    }
+}
+
+fn effect(response: &Value, object: &Value) -> Effect {
+    if response["allowed"] != true {
+        let message = response.pointer("/status/message").and_then(Value::as_str).unwrap_or_default();
+        return Effect::Denied(message.to_owned());
+    }
+    match decoded(response) {
+        None if response.get("patch").is_none_or(Value::is_null) => Effect::Admitted(object.clone()),
+        None => Effect::Broken("its patch cannot be read".to_owned()),
+        Some(patch) => match patch.apply(object) {
+            Ok(object) => Effect::Admitted(object),
+            Err(error) => Effect::Broken(format!("its patch does not apply: {error}")),
+        },
+    }
+}
+
+fn decoded(response: &Value) -> Option<Patch> {
+    let bytes = STANDARD.decode(response["patch"].as_str()?).ok()?;
+    Patch::decode(&bytes).ok()
+}
+
+/// How an effect is told to people.
+impl std::fmt::Display for Effect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Admitted(_) => f.write_str("admitted"),
+            Self::Denied(message) => write!(f, "denied: {message}"),
+            Self::Broken(what) => f.write_str(what),
+        }
+    }
+}

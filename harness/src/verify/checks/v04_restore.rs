@@ -1,0 +1,59 @@
+//! V04: what was backed up can be restored.
+
+use std::sync::Arc;
+
+use super::requests;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::Verdict;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V04",
+    title: "restorable: its result, with what the server and its controllers added since, can be created again as it is",
+    severity: Severity::Error,
+    why: "Backups, migrations and `kubectl get -o yaml | kubectl create -f -` create objects that the webhook has \
+          mutated before and that have since got a name, a node, the volume with the service account's token, default \
+          tolerations, a cluster IP. A webhook that takes these for the user's wishes, or for a reason to say no, makes \
+          the restored object another one, or none, on the day on which nobody can afford it.",
+    source: "Dynamic Admission Control, Idempotence: any change could already exist in the user-provided object",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let first = trial.first().await?;
+    let Some(made) = &first.object else { return Ok(Vec::new()) };
+    let again = trial.outcome(&trial.alone(), &trial.with_object(made.clone())).await;
+    let is_left = match (again.verdict(), &again.object) {
+        (Verdict::Admitted, Some(again)) => trial.differences(made, again, Order::Counts).is_empty(),
+        _ => false,
+    };
+    if !is_left {
+        return Err(Obstacle::not_checked(
+            "it does not leave its own result alone, restored or not: see V01",
+        ));
+    }
+    let request = trial.laboratory.create(requests::restored(made));
+    let request = request.map_err(|status| Obstacle::not_checked(status.message))?;
+    let replay = match trial.answered(&trial.alone(), &request).await {
+        Ok(replay) => replay,
+        // It no longer picks the object: then it does nothing to it either.
+        Err(Obstacle::NotApplicable(_)) => return Ok(Vec::new()),
+        Err(obstacle) => return Err(obstacle),
+    };
+    let steps = [Arc::clone(&first), Arc::clone(&replay)];
+    if let Verdict::Denied(status) = replay.verdict() {
+        let message = format!("it denies its own result when that is restored: {}", status.message);
+        return Ok(vec![Violation::new("denies what is restored", message).with_steps(steps)]);
+    }
+    let (Some(restored), Some(found)) = (&request.object, &replay.object) else { return Ok(Vec::new()) };
+    let differences = trial.differences(restored, found, Order::Counts);
+    if differences.is_empty() {
+        return Ok(Vec::new());
+    }
+    let message = format!("when its own result is restored it changes {}", super::fields(&differences));
+    Ok(vec![
+        Violation::new("changes what is restored", message).with_differences(differences).with_steps(steps),
+    ])
+}

@@ -1,0 +1,67 @@
+//! V09: applying the same manifest again changes nothing.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::requests;
+use super::v10_write_loop::{as_stored, overlay};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V09",
+    title: "settled: applying the same manifest a second time leaves what is stored as it is",
+    severity: Severity::Warning,
+    why: "GitOps tools, operators and server-side apply send the same manifest again and again, as an apply over what \
+          is stored or as a whole replacement. A webhook that adds something on each update, or mutates creations and \
+          not the updates that it asked to see, makes every sync a change: drift that never ends, restarts, and for \
+          Pods updates of immutable fields that the server refuses.",
+    source: "kubernetes/kubernetes#124605, #129960; Admission Webhook Good Practices, competing controllers",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let created = trial.first().await?;
+    let Some(made) = &created.object else { return Ok(Vec::new()) };
+    let stored = as_stored(made);
+    let mut applied = stored.clone();
+    overlay(&mut applied, trial.object());
+    let mut violations = Vec::new();
+    // An apply keeps the order of lists, a replacement need not.
+    let ways = [
+        ("apply", applied, Order::Counts),
+        ("replacement by the same manifest", as_stored(trial.object()), Order::Free),
+    ];
+    for (way, written, order) in ways {
+        let request = requests::update(trial, stored.clone(), written);
+        let updated = match trial.answered(&trial.alone(), &request).await {
+            Ok(updated) => updated,
+            Err(Obstacle::NotApplicable(_)) => {
+                let reason = "its rules and selectors do not pick UPDATE of the object";
+                return Err(Obstacle::not_applicable(reason));
+            }
+            Err(obstacle) => return Err(obstacle),
+        };
+        let steps = [Arc::clone(&created), Arc::clone(&updated)];
+        violations.extend(judge(trial, way, &stored, &updated, order).map(|found| found.with_steps(steps)));
+    }
+    Ok(violations)
+}
+
+fn judge(trial: &Trial<'_>, way: &str, stored: &Value, updated: &Outcome, order: Order) -> Option<Violation> {
+    if let Verdict::Denied(status) = updated.verdict() {
+        // Taking away what was injected may well be forbidden; an apply takes nothing away.
+        let message = format!("it denies an apply that changes nothing: {}", status.message);
+        return (way == "apply").then(|| Violation::new("denies a second apply", message));
+    }
+    let differences = trial.differences(stored, updated.object.as_ref()?, order);
+    if differences.is_empty() {
+        return None;
+    }
+    let message = format!("after a second {way} these are others: {}", super::fields(&differences));
+    Some(Violation::new(format!("not settled after a second {way}"), message).with_differences(differences))
+}

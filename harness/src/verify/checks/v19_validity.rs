@@ -1,0 +1,247 @@
+//! V19: what comes out is a valid object.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::said::Said;
+use super::structure;
+use crate::schema;
+use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::verify::laboratory::Verdict;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V19",
+    title: "valid: what it makes decodes, has no key twice in a list, and fits the schema",
+    severity: Severity::Error,
+    why: "Nobody looks at the object between the webhook and the server's validation, whose error names a container \
+          or a volume that the user never wrote. Two containers, volumes or mounts of one name are refused; two \
+          variables or owners are stored and break server-side apply; a field that the kind does not have is dropped \
+          without a word, and with it whatever the webhook was installed for.",
+    source: "Admission Webhook Good Practices, Ensure that mutations don't violate validations; kubernetes \
+             pkg/apis/core/validation; API types, listType and listMapKey",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+/// Lists whose items have a key, by the name of their field: what the key is made of, and how bad it is to have it twice.
+/// An item without the key counts not. Containers of all kinds share their names.
+const LISTS: [(&str, &[&str], Severity); 17] = [
+    ("volumes", &["name"], Severity::Error),
+    ("volumeMounts", &["mountPath"], Severity::Error),
+    ("volumeDevices", &["devicePath"], Severity::Error),
+    ("ports", &["name"], Severity::Error),
+    ("ports", &["port", "protocol"], Severity::Error),
+    ("ports", &["containerPort", "protocol"], Severity::Warning),
+    ("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"], Severity::Error),
+    ("resourceClaims", &["name"], Severity::Error),
+    ("schedulingGates", &["name"], Severity::Error),
+    ("volumeClaimTemplates", &["metadata"], Severity::Error),
+    ("subjects", &["kind", "name", "namespace"], Severity::Note),
+    ("env", &["name"], Severity::Warning),
+    ("imagePullSecrets", &["name"], Severity::Warning),
+    ("hostAliases", &["ip"], Severity::Warning),
+    ("ownerReferences", &["uid"], Severity::Warning),
+    ("secrets", &["name"], Severity::Note),
+    ("webhooks", &["name"], Severity::Error),
+];
+const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let said = Said::of(trial).await?;
+    let after = said.patched()?;
+    let before = said.object();
+    let mut violations = Vec::new();
+    if let Verdict::ServerError(status) = said.outcome.verdict() {
+        let message =
+            format!("its patch applies, and the server cannot read what comes out: {}", status.message);
+        violations.push(Violation::new("does not decode", message));
+    }
+    violations.extend(repeated(before, &after));
+    if trial.laboratory.is_built_in(trial.request) {
+        let unknown = |object: &Value| schema::settle(&mut object.clone(), &trial.request.kind);
+        let known = unknown(before);
+        let mut added: Vec<String> =
+            unknown(&after).into_iter().filter(|path| !known.contains(path)).collect();
+        added.dedup();
+        if !added.is_empty() {
+            let message = format!(
+                "it sets fields that the kind does not have and the server drops: {}",
+                added.join(", ")
+            );
+            violations.push(Violation::new("sets unknown fields", message).with_severity(Severity::Warning));
+        }
+    } else if let Some(schema) = trial.laboratory.surroundings.schema_of(&trial.request.kind) {
+        let known = structure::faults(&schema, before);
+        for fault in structure::faults(&schema, &after).into_iter().filter(|fault| !known.contains(fault)) {
+            let (what, path) = fault;
+            // The server drops an unknown field, and refuses the object for anything else.
+            let severity = if what == "unknown field" { Severity::Warning } else { Severity::Error };
+            let message = format!("what it makes does not fit the schema of its definition: {what}: {path}");
+            violations
+                .push(Violation::new(format!("against the schema: {what}"), message).with_severity(severity));
+        }
+    }
+    Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
+}
+
+/// Keys that are more often in a list than before, and than once.
+fn repeated(before: &Value, after: &Value) -> Vec<Violation> {
+    let mut counts = [BTreeMap::new(), BTreeMap::new()];
+    count(before, "", &mut counts[0]);
+    count(after, "", &mut counts[1]);
+    let [known, found] = counts;
+    let mut violations: Vec<Violation> = Vec::new();
+    for (place, (times, severity)) in found {
+        let before = known.get(&place).map_or(1, |(times, _)| *times);
+        if times > before.max(1) {
+            let Place { list, field, key } = place;
+            let message = format!("after its patch {list} has {field} {key} {times} times");
+            violations
+                .push(Violation::new(format!("{list}: {field} twice"), message).with_severity(severity));
+        }
+    }
+    violations.dedup_by(|a, b| a.kind == b.kind);
+    violations
+}
+
+/// A key of a list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// The field without positions, such as `spec.containers.env`.
+    list: String,
+    /// What the key is made of, such as `name`.
+    field: String,
+    /// The key.
+    key: String,
+}
+
+/// How often each key is in one list at most.
+fn count(value: &Value, path: &str, counts: &mut BTreeMap<Place, (usize, Severity)>) {
+    match value {
+        Value::Object(members) => {
+            let names = CONTAINERS.iter().filter_map(|list| members.get(*list)?.as_array()).flatten();
+            add(
+                path,
+                "name of a container",
+                names.filter_map(|item| item["name"].as_str()),
+                Severity::Error,
+                counts,
+            );
+            for (name, member) in members {
+                let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                if let Some(items) = member.as_array() {
+                    for (_, fields, severity) in LISTS.iter().filter(|(list, _, _)| list == name) {
+                        let keys: Vec<String> = items.iter().filter_map(|item| key(item, fields)).collect();
+                        add(
+                            &place,
+                            &fields.join(" and "),
+                            keys.iter().map(String::as_str),
+                            *severity,
+                            counts,
+                        );
+                    }
+                    if name == "finalizers" {
+                        add(
+                            &place,
+                            "entry",
+                            items.iter().filter_map(Value::as_str),
+                            Severity::Warning,
+                            counts,
+                        );
+                    }
+                }
+                count(member, &place, counts);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| count(item, path, counts)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn add<'a>(
+    list: &str,
+    field: &str,
+    keys: impl Iterator<Item = &'a str>,
+    severity: Severity,
+    counts: &mut BTreeMap<Place, (usize, Severity)>,
+) {
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for key in keys {
+        *times.entry(key).or_default() += 1;
+    }
+    for (key, times) in times {
+        let place = Place { list: list.to_owned(), field: field.to_owned(), key: key.to_owned() };
+        let entry = counts.entry(place).or_insert((0, severity));
+        entry.0 = entry.0.max(times);
+    }
+}
+
+/// The key of an item; none if it has not all of it. A protocol that is not given is TCP.
+fn key(item: &Value, fields: &[&str]) -> Option<String> {
+    let part = |field: &&str| match (*field, item.get(*field)) {
+        ("protocol", None) => Some("TCP".to_owned()),
+        ("namespace", None) => Some(String::new()),
+        ("metadata", Some(metadata)) => metadata["name"].as_str().map(str::to_owned),
+        (_, Some(Value::String(text))) => Some(text.clone()),
+        (_, value) => value.map(Value::to_string),
+    };
+    fields.iter().map(part).collect::<Option<Vec<_>>>().map(|parts| parts.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(before: &Value, after: &Value, expected: &[&str]) {
+        let violations = repeated(before, after);
+        let kinds: Vec<&str> = violations.iter().map(|violation| violation.kind.as_str()).collect();
+        assert_eq!(kinds, expected, "{after}");
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_found_wherever_the_list_is() {
+        let spec = |spec: Value| json!({"spec": {"template": {"spec": spec}}});
+        let none = spec(json!({}));
+        check(
+            &none,
+            &spec(json!({"volumes": [{"name": "a"}, {"name": "a"}]})),
+            &["spec.template.spec.volumes: name twice"],
+        );
+        let containers = json!({"containers": [{"name": "a"}], "initContainers": [{"name": "a"}]});
+        check(&none, &spec(containers), &["spec.template.spec: name of a container twice"]);
+        let env = |names: [&str; 2]| {
+            spec(json!({"containers": [{"name": "x", "env": names.map(|name| json!({"name": name}))}]}))
+        };
+        check(&none, &env(["A", "A"]), &["spec.template.spec.containers.env: name twice"]);
+        check(&none, &env(["A", "B"]), &[]);
+        // Two containers may well have the same variable.
+        let both = json!({"containers": [{"name": "x", "env": [{"name": "A"}]}, {"name": "y", "env": [{"name": "A"}]}]});
+        check(&none, &spec(both), &[]);
+    }
+
+    #[test]
+    fn ports_differ_by_their_protocol() {
+        let ports = |ports: Value| json!({"spec": {"ports": ports}});
+        let none = json!({});
+        check(&none, &ports(json!([{"port": 53}, {"port": 53, "protocol": "UDP"}])), &[]);
+        check(
+            &none,
+            &ports(json!([{"port": 53}, {"port": 53, "protocol": "TCP"}])),
+            &["spec.ports: port and protocol twice"],
+        );
+    }
+
+    #[test]
+    fn what_the_user_has_twice_is_the_users() {
+        let object = json!({"metadata": {"finalizers": ["a", "a"]}});
+        check(&object, &object, &[]);
+        let more = json!({"metadata": {"finalizers": ["a", "a", "a"]}});
+        check(&object, &more, &["metadata.finalizers: entry twice"]);
+    }
+}

@@ -1,0 +1,71 @@
+//! V21: mirror pods are left alone.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::attributes::{Attributes, UserInfo};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::Verdict;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V21",
+    title: "mirror pods: it neither changes nor refuses the image of a pod that runs on a node anyway",
+    severity: Severity::Warning,
+    why: "The kubelet runs static pods from files and shows each of them in the API as a mirror pod with the annotation \
+          kubernetes.io/config.mirror. Changing that changes nothing on the node: the API then shows sidecars and \
+          settings that do not exist. Refusing it hides a pod that runs, often one of the control plane, from the \
+          scheduler, from metrics and from whoever looks for it.",
+    source: "Admission Webhook Good Practices, Don't change immutable objects; kubernetes pkg/kubelet/types/pod_update.go",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+const MIRROR: &str = "kubernetes.io/config.mirror";
+const NODE: &str = "node-1";
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    if trial.request.kind.kind != "Pod" || !trial.request.kind.group.is_empty() {
+        return Err(Obstacle::not_applicable("only a pod can be a mirror"));
+    }
+    // A pod that is denied as it is may be denied as a mirror, too.
+    let plain = trial.admitted(&trial.alone(), trial.request).await?;
+    let request = mirrored(trial.request, trial.object());
+    let outcome = trial.answered(&trial.alone(), &request).await?;
+    let steps = [plain, Arc::clone(&outcome)];
+    if let Verdict::Denied(status) = outcome.verdict() {
+        let message = format!("it denies the mirror of a pod that it admits itself: {}", status.message);
+        return Ok(vec![Violation::new("denies a mirror pod", message).with_steps(steps)]);
+    }
+    let (Some(before), Some(after)) = (&request.object, &outcome.object) else { return Ok(Vec::new()) };
+    let differences = trial.differences(before, after, Order::Counts);
+    if differences.is_empty() {
+        return Ok(Vec::new());
+    }
+    let message = format!("it changes {} of a mirror pod", super::fields(&differences));
+    Ok(vec![Violation::new("changes a mirror pod", message).with_differences(differences).with_steps(steps)])
+}
+
+/// The creation of the same pod as a mirror, by the kubelet of its node.
+fn mirrored(request: &Attributes, object: &Value) -> Attributes {
+    let mut pod = object.clone();
+    let hash = "5d41402abc4b2a76b9719d911017c592";
+    for (annotation, value) in
+        [(MIRROR, hash), ("kubernetes.io/config.hash", hash), ("kubernetes.io/config.source", "file")]
+    {
+        pod["metadata"]["annotations"][annotation] = value.into();
+    }
+    pod["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "v1", "kind": "Node", "name": NODE, "uid": "6f3d1d2e-0000-4000-8000-00000000000c",
+        "controller": true,
+    }]);
+    pod["spec"]["nodeName"] = NODE.into();
+    let user = UserInfo {
+        username: format!("system:node:{NODE}"),
+        groups: vec!["system:nodes".to_owned(), "system:authenticated".to_owned()],
+        ..UserInfo::default()
+    };
+    Attributes { object: Some(pod), user, ..request.clone() }
+}

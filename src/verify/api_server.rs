@@ -1,0 +1,46 @@
+//! The API server that stands behind the webhooks and writes down what they do.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use harness::server::{ApiServer, Authentication, Options};
+use harness::verify::Recorder;
+
+use crate::Failure;
+use crate::serve::{Kubeconfig, Listener, administrator, listener, tls};
+
+/// A server that runs until it is dropped.
+pub(crate) struct RecordingServer {
+    /// What it was asked.
+    pub(crate) recorder: Recorder,
+    _listener: Listener,
+}
+
+impl RecordingServer {
+    /// Starts it on `listen` and writes a kubeconfig for the webhooks.
+    pub(crate) fn start(listen: SocketAddr, kubeconfig_out: &Path) -> Result<Self, Failure> {
+        let socket = listener::bind(listen)?;
+        let credentials = tls::Credentials::new(socket.address())?;
+        let kubeconfig = Kubeconfig {
+            server: tls::client_url(socket.address()),
+            certificate_authority: credentials.certificate_authority_pem().to_owned(),
+            token: tls::random_token()?,
+        };
+        kubeconfig.write(kubeconfig_out)?;
+        let authentication = Authentication::BearerToken { token: kubeconfig.token, user: administrator() };
+        let recorder = Recorder::default();
+        let told = recorder.clone();
+        let router = ApiServer::new(Options::default()).router(authentication).layer(middleware::from_fn(
+            move |request: Request, next: Next| {
+                let uri = request.uri();
+                told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+                next.run(request)
+            },
+        ));
+        let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;
+        Ok(Self { recorder, _listener: listener })
+    }
+}

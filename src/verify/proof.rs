@@ -1,0 +1,196 @@
+//! The proof of a finding: a folder that can be sent to somebody who has never seen admit.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use harness::client::ServiceResolver as _;
+use harness::config::WebhookTarget;
+use harness::verify::Subject;
+use harness::verify::report::{CheckReport, Finding, Report, Step};
+use serde_json::{Value, json};
+
+use super::target::Services;
+use crate::Failure;
+
+/// What the commands of a proof need to know.
+#[derive(Debug)]
+pub(crate) struct Proofs {
+    /// Where the folders go.
+    pub(crate) folder: PathBuf,
+    /// The webhooks.
+    pub(crate) subjects: Vec<Subject>,
+    /// Where they are reached.
+    pub(crate) services: Services,
+    /// Namespaces and definitions of custom resources.
+    pub(crate) around: Vec<Value>,
+}
+
+impl Proofs {
+    /// Writes a folder for each finding, and its path into the report.
+    pub(crate) fn write(&self, report: &mut Report) -> Result<(), Failure> {
+        for check in &mut report.checks {
+            let about = check.clone();
+            for result in &mut check.results {
+                for (number, finding) in (1..).zip(&mut result.findings) {
+                    let webhook: String = result.webhook.chars().map(plain).collect();
+                    let folder = self.folder.join(format!("{}-{webhook}-{number}", about.id));
+                    self.folder_of(&folder, &about, &result.webhook, finding).map_err(|error| {
+                        Failure::environment(format!("cannot write the proof {}: {error}", folder.display()))
+                    })?;
+                    finding.proof = Some(folder.display().to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn folder_of(
+        &self,
+        folder: &Path,
+        check: &CheckReport,
+        webhook: &str,
+        finding: &Finding,
+    ) -> std::io::Result<()> {
+        if folder.exists() {
+            fs::remove_dir_all(folder)?;
+        }
+        fs::create_dir_all(folder)?;
+        let mut text = format!(
+            "# {} {}\n\n`{webhook}`: {}\n\n{}\n\nSource: {}\n",
+            check.id, check.title, finding.message, check.why, check.source
+        );
+        if !finding.differences.is_empty() {
+            text.push_str("\n## What differs\n\n```diff\n");
+            for difference in &finding.differences {
+                let _ = writeln!(text, "  {}", difference.path);
+                for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
+                    if let Some(value) = value {
+                        let _ = writeln!(text, "{sign} {value}");
+                    }
+                }
+            }
+            text.push_str("```\n");
+        }
+        if let Some(object) = &finding.object {
+            fs::write(folder.join("object.yaml"), yaml(object))?;
+            text.push_str("\nThe smallest object that shows it is `object.yaml`.\n");
+        }
+        if !finding.steps.is_empty() {
+            text.push_str("\n## The calls\n");
+        }
+        let around: Vec<String> = self.around.iter().map(yaml).collect();
+        fs::write(folder.join("with.yaml"), around.join("---\n"))?;
+        let mut configured = Vec::new();
+        for (number, step) in (1..).zip(&finding.steps) {
+            fs::write(folder.join(format!("{number}-review.json")), pretty(&step.review))?;
+            fs::write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
+            self.step(&mut text, folder, number, step, &mut configured)?;
+        }
+        if finding.steps.is_empty() {
+            for subject in self.subjects.iter().filter(|subject| subject.name() == webhook) {
+                fs::write(folder.join("configuration.yaml"), yaml(&own_configuration(subject)))?;
+                text.push_str("\nThe configuration is `configuration.yaml`.\n");
+            }
+        }
+        fs::write(folder.join("README.md"), text)
+    }
+
+    /// One call: what it was, and how to make it again.
+    fn step(
+        &self,
+        text: &mut String,
+        folder: &Path,
+        number: usize,
+        step: &Step,
+        configured: &mut Vec<String>,
+    ) -> std::io::Result<()> {
+        let status = step.status.map_or_else(|| "no reply".to_owned(), |status| format!("HTTP {status}"));
+        let _ = writeln!(
+            text,
+            "\n{number}. `{number}-review.json`, answered by `{number}-reply.json` ({status})"
+        );
+        if step.foreign {
+            text.push_str("   from another webhook, whose part admit played\n");
+            return Ok(());
+        }
+        let Some(subject) = self.subjects.iter().find(|subject| id(subject) == step.webhook) else {
+            return Ok(());
+        };
+        let name: String = step.webhook.chars().map(plain).collect();
+        if !configured.contains(&name) {
+            fs::write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;
+            fs::write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
+            configured.push(name.clone());
+        }
+        let (curl, service) = self.commands(subject, &format!("{name}.pem"), number);
+        let _ = writeln!(
+            text,
+            "\n   ```console\n   $ {curl}\n   $ admit review -f {number}-review.json -c {name}.yaml --with with.yaml{service}\n   ```"
+        );
+        Ok(())
+    }
+
+    /// A curl line that sends the review as it was sent, and the `--service` of an admit line.
+    fn commands(&self, subject: &Subject, ca_file: &str, number: usize) -> (String, String) {
+        let webhook = &subject.webhook;
+        let trust = if webhook.client_config.ca_bundle.is_empty() {
+            String::new()
+        } else {
+            format!(" --cacert {ca_file}")
+        };
+        let seconds = webhook.timeout.as_secs();
+        let curl = |more: &str, url: &str| {
+            format!(
+                "curl -sS{trust}{more} -H 'Content-Type: application/json' --data-binary @{number}-review.json \
+                 '{url}?timeout={seconds}s'"
+            )
+        };
+        match &webhook.client_config.target {
+            WebhookTarget::Url(url) => (curl("", url), String::new()),
+            WebhookTarget::Service(service) => {
+                let authority = format!("{}.{}.svc:{}", service.name, service.namespace, service.port);
+                let path = service.path.trim_start_matches('/');
+                let (there, option) = match self.services.resolve(service) {
+                    Ok((host, port)) => {
+                        let host = if host.contains(':') { format!("[{host}]") } else { host };
+                        let option =
+                            format!(" --service {}/{}={host}:{port}", service.namespace, service.name);
+                        (format!(" --connect-to '{authority}:{host}:{port}'"), option)
+                    }
+                    Err(_) => (String::new(), String::new()),
+                };
+                (curl(&there, &format!("https://{authority}/{path}")), option)
+            }
+        }
+    }
+}
+
+/// How a step names the webhook.
+fn id(subject: &Subject) -> String {
+    format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
+}
+
+/// The configuration with this webhook alone.
+fn own_configuration(subject: &Subject) -> Value {
+    json!({
+        "apiVersion": subject.configuration["apiVersion"],
+        "kind": subject.configuration["kind"],
+        "metadata": {"name": subject.webhook.id.configuration},
+        "webhooks": [subject.declaration()],
+    })
+}
+
+/// A letter of a file's name.
+fn plain(letter: char) -> char {
+    if letter.is_ascii_alphanumeric() || "-_.".contains(letter) { letter } else { '_' }
+}
+
+fn yaml(value: &Value) -> String {
+    serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string())
+}
+
+fn pretty(value: &Value) -> String {
+    // A reply that is no JSON stays the text that it is.
+    value.as_str().map_or_else(|| serde_json::to_string_pretty(value).unwrap_or_default(), str::to_owned)
+}

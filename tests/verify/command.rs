@@ -1,0 +1,350 @@
+//! The command: what it takes, what it says, and how it ends.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::laboratory::{configuration, entry, pods};
+
+/// A webhook that runs, with files around it.
+struct Stage {
+    folder: TempDir,
+    fake: FakeWebhook,
+}
+
+impl Stage {
+    async fn with(behaviour: &str) -> Self {
+        let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+        let fake = FakeWebhook::start(Fake {
+            behaviour,
+            names: vec!["webhook.injector.svc".to_owned()],
+            ..Fake::default()
+        });
+        let fake = fake.await.expect("the fake starts");
+        let stage = Self { folder: tempfile::tempdir().expect("a folder"), fake };
+        let entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+        stage.write("configuration.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[entry])]);
+        stage.write("pods.yaml", &pods());
+        stage
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, objects: &[Value]) {
+        let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        std::fs::write(self.path(name), documents.join("\n---\n")).expect("the file is written");
+    }
+
+    /// Runs `admit verify` in the folder, with the fake running beside it.
+    async fn verify(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        command.arg("verify").args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command.stdin(std::process::Stdio::null());
+        tokio::task::spawn_blocking(move || command.output().expect("the command runs"))
+            .await
+            .expect("the command ends")
+    }
+}
+
+#[track_caller]
+fn ends_with(output: &Output, status: i32) -> String {
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{text}");
+    text
+}
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
+    let stage = Stage::with("non-idempotent").await;
+    let output = stage
+        .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
+        .await;
+    let text = ends_with(&output, 1);
+    assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
+    assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
+
+    let proof = stage.path("proofs/V01-c_w.example.com-1");
+    assert!(text.contains("proof: proofs/V01-c_w.example.com-1"), "{text}");
+    let expected = [
+        "1-reply.json",
+        "1-review.json",
+        "2-reply.json",
+        "2-review.json",
+        "README.md",
+        "c_w.example.com.pem",
+        "c_w.example.com.yaml",
+        "object.yaml",
+        "with.yaml",
+    ];
+    assert_eq!(files(&proof), expected);
+    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
+    let line = "admit review -f 2-review.json -c c_w.example.com.yaml --with with.yaml";
+    assert!(readme.contains(line) && readme.contains("curl -sS --cacert c_w.example.com.pem"), "{readme}");
+    // The line does what it says.
+    let review = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(line.split(' ').skip(1))
+        .current_dir(&proof)
+        .env("NO_COLOR", "1")
+        .output();
+    let review = review.expect("the command runs");
+    let text = String::from_utf8_lossy(&review.stdout).into_owned();
+    assert!(text.contains("w.example.com") && text.contains("xx"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_ends_with_0() {
+    let stage = Stage::with("always-mutate").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V02", "--check", "v11"];
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.contains("0 findings; 3 passed, 0 not checked"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_checked_ends_with_6_and_a_skipped_check_has_its_reason() {
+    let stage = Stage::with("allow").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11,V38"];
+    let text = ends_with(&stage.verify(&arguments).await, 6);
+    assert!(text.contains("V38 ? not checked"), "{text}");
+
+    let skipped = [&arguments[..], &["--skip", "V38=it has no client"]].concat();
+    let text = ends_with(&stage.verify(&skipped).await, 0);
+    assert!(text.contains("it has no client") && text.contains("1 skipped"), "{text}");
+    ends_with(&stage.verify(&["-c", "configuration.yaml", "--skip", "V38"]).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_is_named() {
+    let stage = Stage::with("allow").await;
+    stage.write("pod.yaml", &pods()[..1]);
+    let skip = ["--skip", "V41=takes time", "--skip", "V50=it is meant for all pods"];
+    let arguments = [&["-c", "configuration.yaml", "-f", "pod.yaml", "--horizon", "1"][..], &skip].concat();
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.contains("V38 ? not checked") && text.contains("--api-server-out"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_behind_the_webhook_tells_of_writes_on_dry_runs() {
+    let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
+    let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
+    let fake = FakeWebhook::start(first).await.expect("the fake starts");
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = entry("w", &fake.url(), fake.ca_bundle());
+    let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
+    std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
+    std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
+    // Nobody listens until the webhook is started with the kubeconfig.
+    let listen = fake.address();
+    fake.stop().await;
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V38", "--wait", "60"]);
+    command.args(["--api-server-out", "kubeconfig"]).current_dir(folder.path()).env("NO_COLOR", "1");
+    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let running = tokio::spawn(async move { command.output().await });
+
+    let kubeconfig = written(&folder.path().join("kubeconfig")).await;
+    let text =
+        |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let ca_bundle = decoded(&text("/clusters/0/cluster/certificate-authority-data"));
+    let behaviour = json!({"side-effect": {"write": {
+        "url": format!("{}/api/v1/namespaces/default/configmaps", text("/clusters/0/cluster/server")),
+        "token": text("/users/0/user/token"), "caBundle": ca_bundle,
+    }}});
+    let behaviour: Behaviour = serde_saphyr::from_str(&behaviour.to_string()).expect("a behaviour");
+    let authority = Authority::Shared(authority);
+    let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
+    let _fake = started.expect("the fake starts again");
+    let output = running.await.expect("the command ends").expect("the command runs");
+    let text = ends_with(&output, 1);
+    assert!(
+        text.contains("in 1 dry runs it wrote 1 times, first POST /api/v1/namespaces/default/configmaps"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configurations_may_come_from_a_cluster() {
+    let stage = Stage::with("allow").await;
+    let mut serve = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    serve.args(["serve", "--kubeconfig-out", "kubeconfig"]).current_dir(stage.folder.path());
+    serve.stdout(std::process::Stdio::null()).kill_on_drop(true);
+    let _serving = serve.spawn().expect("the server starts");
+    let path = stage.path("kubeconfig");
+    written(&path).await;
+
+    let kubeconfig = kube::config::Kubeconfig::read_from(&path).expect("a kubeconfig");
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+    let client = kube::Client::try_from(config).expect("a client");
+    let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let configuration = configuration("ValidatingWebhookConfiguration", "stored", &[webhook]);
+    let kind = kube::core::GroupVersionKind::gvk(
+        "admissionregistration.k8s.io",
+        "v1",
+        "ValidatingWebhookConfiguration",
+    );
+    let resource = kube::core::ApiResource::from_gvk(&kind);
+    let api: kube::Api<kube::core::DynamicObject> = kube::Api::all_with(client, &resource);
+    let object = serde_json::from_value(configuration).expect("an object");
+    api.create(&kube::api::PostParams::default(), &object).await.expect("it is stored");
+
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["verify", "--context", "admit", "-f", "pods.yaml", "--check", "V22"]);
+    command.current_dir(stage.folder.path()).env("KUBECONFIG", &path).env("NO_COLOR", "1");
+    let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
+    let text = ends_with(&output.await.expect("the command ends"), 0);
+    assert!(text.contains("stored/w.example.com"), "{text}");
+}
+
+/// The kubeconfig, as soon as it is there.
+async fn written(path: &Path) -> Value {
+    let reading = async {
+        loop {
+            if let Ok(text) = std::fs::read_to_string(path) {
+                return serde_saphyr::from_str(&text).expect("YAML");
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reading).await.expect("the kubeconfig is written")
+}
+
+fn decoded(base64: &str) -> String {
+    use base64::Engine as _;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(base64).expect("base64");
+    String::from_utf8(bytes).expect("PEM")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_checked_ends_with_4() {
+    let stage = Stage::with("allow").await;
+    // No rule picks a ConfigMap.
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
+    stage.write("objects.yaml", &[object]);
+    let text = ends_with(
+        &stage.verify(&["-c", "configuration.yaml", "-f", "objects.yaml", "--check", "V01"]).await,
+        4,
+    );
+    assert!(text.contains("not applicable"), "{text}");
+    let only_validating = ["-c", "validating.yaml", "-f", "objects.yaml", "--check", "V06,V22"];
+    let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    stage.write("validating.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&only_validating).await, 4);
+    assert!(text.contains("(there is no mutating webhook)"), "{text}");
+    stage.write("nothing.yaml", &pods());
+    let text = ends_with(&stage.verify(&["-c", "nothing.yaml"]).await, 4);
+    assert!(text.contains("there is no webhook in the configurations"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_severity_decides_what_fails() {
+    // The order of the operations varies: a note.
+    let stage = Stage::with("fault: M19").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11"];
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.contains("note[V11]"), "{text}");
+    ends_with(&stage.verify(&[&arguments[..], &["--fail-on", "note"]].concat()).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_json_report_has_a_version_and_every_check() {
+    let stage = Stage::with("allow").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V22", "-o", "json"];
+    let output = stage.verify(&arguments).await;
+    ends_with(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["version"], &report["objects"]), (&json!(1), &json!(3)));
+    let ids: Vec<&Value> =
+        report["checks"].as_array().into_iter().flatten().map(|check| &check["id"]).collect();
+    assert_eq!(ids, ["V01", "V22"]);
+    assert_eq!(report["checks"][0]["results"][0]["verdict"], "passed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_beyond_this_machine_is_called_unasked() {
+    let stage = Stage::with("allow").await;
+    let remote = entry("w", "https://192.0.2.1:8443/", stage.fake.ca_bundle());
+    stage.write("remote.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[remote])]);
+    let text = ends_with(&stage.verify(&["-c", "remote.yaml", "-f", "pods.yaml"]).await, 2);
+    assert!(text.contains("c/w.example.com at 192.0.2.1:8443") && text.contains("add --yes"), "{text}");
+    // Led elsewhere, it is on this machine.
+    let url = stage.fake.url();
+    let arguments = ["-c", "remote.yaml", "-f", "pods.yaml", "--endpoint", &url, "--check", "V22"];
+    ends_with(&stage.verify(&arguments).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_is_reached_where_the_command_line_says_under_its_own_name() {
+    let stage = Stage::with("allow").await;
+    let mut behind = entry("w", "", stage.fake.ca_bundle());
+    behind["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
+    stage.write("service.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[behind])]);
+    std::fs::write(stage.path("ca.pem"), stage.fake.ca_bundle()).expect("the file is written");
+    let base = ["-c", "service.yaml", "-f", "pods.yaml", "--ca-file", "ca.pem", "--check", "V22,V45"];
+
+    let text = ends_with(&stage.verify(&base).await, 6);
+    assert!(text.contains("add --service injector/webhook=HOST:PORT"), "{text}");
+    let service = format!("injector/webhook={}", stage.fake.address());
+    ends_with(&stage.verify(&[&base[..], &["--service", &service]].concat()).await, 0);
+    ends_with(&stage.verify(&[&base[..], &["--endpoint", &stage.fake.url()]].concat()).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_built_in_corpus_has_objects_for_the_rules() {
+    let stage = Stage::with("allow").await;
+    let output = stage.verify(&["-c", "configuration.yaml", "--check", "V22", "-o", "json"]).await;
+    ends_with(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report["objects"].as_u64() >= Some(200), "{}", report["objects"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_without_built_in_objects_are_named() {
+    let stage = Stage::with("allow").await;
+    let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    webhook["rules"][0]["apiGroups"] = json!(["networking.k8s.io"]);
+    webhook["rules"][0]["resources"] = json!(["ingresses"]);
+    stage.write("ingress.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "ingress.yaml", "--check", "V22"]).await, 4);
+    assert!(
+        text.contains("the rules match networking.k8s.io/v1 Ingress, of which the built-in corpus"),
+        "{text}"
+    );
+    assert!(text.contains("(there was no object to try)"), "{text}");
+}
+
+#[test]
+fn the_list_of_checks_says_why_and_runs_nothing() {
+    let output = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--list"]).output();
+    let output = output.expect("the command runs");
+    let text = ends_with(&output, 0);
+    for check in harness::verify::checks::ALL {
+        assert!(text.contains(check.id) && text.contains(check.why), "{}", check.id);
+    }
+}
+
+#[test]
+fn an_unknown_check_is_an_error_that_names_those_there_are() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "-c", "x", "--check", "V99"]).output();
+    let text = ends_with(&output.expect("the command runs"), 2);
+    assert!(text.contains("there is no check `V99`; there are V01, V02"), "{text}");
+}
