@@ -100,15 +100,17 @@ impl World {
         for (index, webhook) in self.webhooks.iter_mut().enumerate() {
             let wanted = webhook.wanted()?;
             match &mut webhook.running {
-                None => {
+                // What a connection meets is decided before anybody listens.
+                Some((running, told)) if told.transport == wanted.transport => {
+                    if *told != wanted {
+                        running.change(&wanted).await?;
+                        *told = wanted;
+                    }
+                }
+                Some(_) | None => {
                     let running = Running::start(&target, &self.names.fake(index), &wanted).await?;
-                    webhook.running = Some((running, wanted));
+                    webhook.runs_as(running, wanted);
                 }
-                Some((running, told)) if *told != wanted => {
-                    running.change(&wanted).await?;
-                    *told = wanted;
-                }
-                Some(_) => {}
             }
         }
         Ok(())
