@@ -121,7 +121,7 @@ impl World {
         for admission in [Admission::Mutating, Admission::Validating] {
             let webhooks = self.entries(admission)?;
             if !webhooks.is_empty() {
-                configurations.push(self.configuration(admission, self.names.configuration(), webhooks));
+                configurations.push(Self::configuration(admission, self.names.configuration(), webhooks));
             }
         }
         for own in &self.installation.own {
@@ -133,7 +133,7 @@ impl World {
         Ok(configurations)
     }
 
-    fn configuration(&self, admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
+    fn configuration(admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
         let (kind, resource) = match admission {
             Admission::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             Admission::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
@@ -171,7 +171,7 @@ impl World {
             self.target()?.locate(entry);
             self.confine(entry);
         }
-        Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+        Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
     }
 
     /// Scenarios run beside each other on one server: each is called for its own namespace.

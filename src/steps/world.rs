@@ -77,7 +77,11 @@ impl World {
             Some(Leftovers::Removed) => {}
             Some(Leftovers::Kept) | None => return,
         }
-        let namespaces = self.namespaces.iter().map(|name| format!("/api/v1/namespaces/{name}"));
+        let namespaces = self.namespaces.drain(..).flat_map(|name| {
+            let namespace = format!("/api/v1/namespaces/{name}");
+            // A node would give each pod its time, and the namespace would wait for it.
+            [format!("{namespace}/pods?gracePeriodSeconds=0"), namespace]
+        });
         let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
         for path in paths {
             // What cannot be removed has been removed by the scenario, or by the end of the server.
@@ -85,7 +89,6 @@ impl World {
                 drop(api::send(client, Method::DELETE, &path, None).await);
             }
         }
-        self.namespaces.clear();
         let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
         for fake in fakes.chain(self.installation.marker.take()) {
             // One that cannot be reached goes with its pod.
