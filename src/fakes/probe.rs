@@ -158,10 +158,8 @@ fn cannot_be_called(transport: Transport) -> bool {
         Certificate::Valid => false,
         Certificate::Defective(defect) => !defect.is_accepted(),
     };
-    let is_spoken = match transport.connection {
-        Connection::Accepted | Connection::TlsOrPlainHttp => transport.http != HttpVersions::Http2,
-        _ => false,
-    };
+    let is_spoken = matches!(transport.connection, Connection::Accepted | Connection::TlsOrPlainHttp)
+        && transport.http != HttpVersions::Http2;
     !is_spoken || is_refused(transport.certificate) || transport.rotate.is_some_and(is_refused)
 }
 
