@@ -236,9 +236,20 @@ fn a_cluster_has_to_be_told_how_it_reaches_the_fakes() {
         2,
         &expect![""],
         &expect![[r#"
-            error: --target cluster needs --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on Linux: the gateway of the docker network `kind`)
+            error: --target cluster needs --fakes-in-cluster, which puts the fakes into a pod behind a Service, or --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on Linux: the gateway of the docker network `kind`)
         "#]],
     );
+}
+
+#[test]
+fn options_that_mean_something_for_a_cluster_only_are_refused_for_other_targets() {
+    for option in ["--fakes-in-cluster", "--fakes-in-cluster=fakes", "--fakes-host=here", "--keep"] {
+        let output = output(&mut admit(&["run", "tests/features/passes.feature", option]));
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let (name, _) = option.split_once('=').unwrap_or((option, ""));
+        assert_eq!(message, format!("error: {name} needs --target cluster\n"));
+        assert_eq!(output.status.code(), Some(2));
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub enum Condition {
     Resources(Vec<String>),
     /// `api-versions: [apps/v1]`: `request.kind` is of one of these.
     ApiVersions(Vec<String>),
+    /// `in-review: /request/options/dryRun`: something stands there in the review, whatever the object is.
+    InReview(String),
     /// `review-version: v1beta1`: the review is of this version.
     ReviewVersion(String),
     /// `users: [NAME]`: one of these asks.
@@ -116,6 +118,7 @@ pub(crate) fn holds(condition: &Condition, at: &Circumstances, review: &Value) -
             let version = part("version");
             versions.contains(&group.map_or_else(|| version.to_owned(), |group| format!("{group}/{version}")))
         }
+        Condition::InReview(path) => review.pointer(path).is_some(),
         Condition::ReviewVersion(version) => {
             review["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()) == Some(version)
         }

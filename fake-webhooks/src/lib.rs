@@ -27,6 +27,7 @@ mod fields;
 mod fleet;
 mod hang;
 mod journal;
+mod list;
 mod listener;
 mod log_line;
 mod memory;
@@ -65,7 +66,8 @@ pub use fields::{
 };
 pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
-pub use journal::{Answered, Entry, Filter, Subject};
+pub use journal::{Answered, Entry, Filter, Subject, UnreadableEntry};
+pub use list::List;
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,
     StatusCode, Timeout, When,

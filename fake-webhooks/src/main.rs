@@ -9,10 +9,17 @@ use fake_webhooks::Log;
 
 /// Admission webhooks that answer, and misanswer, on demand.
 #[derive(Debug, Parser)]
-#[command(version, about)]
+#[command(version, about, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct FakeWebhooks {
+    #[command(subcommand)]
+    command: Option<Command>,
     #[command(flatten)]
     arguments: fake_webhooks::Arguments,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    List(fake_webhooks::List),
 }
 
 #[tokio::main]
@@ -21,7 +28,17 @@ async fn main() -> ExitCode {
         // Nobody reads it any more: that is no reason to stop to serve.
         let _ = writeln!(std::io::stderr(), "{line}");
     });
-    match FakeWebhooks::parse().arguments.run(&log).await {
+    let FakeWebhooks { command, arguments } = FakeWebhooks::parse();
+    if let Some(Command::List(list)) = command {
+        return match list.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                log(&format!("error: cannot write to standard output: {error}"));
+                ExitCode::from(3)
+            }
+        };
+    }
+    match arguments.run(&log).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log(&format!("error: {error}"));

@@ -73,6 +73,8 @@ fn a_condition_holds_if_all_that_it_says_is_so() {
         ("api-versions: [v1]", false),
         ("review-version: v1", true),
         ("review-version: v1beta1", false),
+        ("in-review: /request/uid", true),
+        ("in-review: /request/admitUnknown", false),
         ("users: [jo]", true),
         ("users: [system:admin]", false),
         ("dry-run: true", true),

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
+use url::Url;
 
 use crate::event::{CallResult, Called, Phase, Record};
 use crate::names;
 
-/// The annotations that an audit event of level Request carries. Of several values for one key the first stays.
+/// The annotations that an audit event of level Request carries. Of several values for one key the first stays. What
+/// ends after the client was answered comes too late.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go.
 pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
-    for called in record.calls() {
+    let in_time = |called: &&Called| record.cut_off.is_none_or(|limit| called.started + called.took < limit);
+    for called in record.calls().filter(in_time) {
         for (key, value) in of_call(called) {
             if is_qualified_name(&key) {
                 annotations.entry(key).or_insert(value);
@@ -55,6 +58,9 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
         };
         annotations.push((format!("failed-open.{phase}.webhook.admission.k8s.io/{place}"), name.clone()));
     }
+    if let CallResult::Failed { failure, .. } = &called.result {
+        annotations.extend(of_certificate(&failure.reason));
+    }
     if called.phase == Phase::Mutating {
         let (patch, changed) = match &called.result {
             CallResult::Allowed { patch, changed } => (patch.as_deref(), *changed),
@@ -79,6 +85,29 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
         ));
     }
     annotations
+}
+
+/// What the server says of a certificate that it used to accept in earlier versions.
+///
+/// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
+fn of_certificate(reason: &str) -> Option<(String, String)> {
+    let (what, says) = [
+        (
+            "x509: certificate relies on legacy Common Name field",
+            (
+                "missing-san",
+                "relies on a legacy Common Name field instead of the SAN extension for subject validation",
+            ),
+        ),
+        (
+            "x509: cannot verify signature: insecure algorithm SHA1",
+            ("insecure-sha1", "uses an insecure SHA-1 signature"),
+        ),
+    ]
+    .into_iter()
+    .find_map(|(complaint, said)| reason.contains(complaint).then_some(said))?;
+    let url = Url::parse(reason.split_once("Post \"")?.1.split_once('"')?.0).ok()?;
+    Some((format!("{what}.invalid-cert.kubernetes.io/{}", url.host_str()?), says.to_owned()))
 }
 
 /// `value` as Go's `json.Marshal` writes it: keys sorted, and `<`, `>`, `&` and two line separators escaped.
@@ -108,7 +137,7 @@ fn escape_html(json: &str) -> String {
 /// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
 ///
 /// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
-fn is_qualified_name(key: &str) -> bool {
+pub(crate) fn is_qualified_name(key: &str) -> bool {
     key.contains('/') && names::label_key(key).is_empty()
 }
 

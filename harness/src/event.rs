@@ -20,6 +20,8 @@ pub struct Record {
     pub events: Vec<Event>,
     /// What ran, oldest first: what metrics time beside the calls.
     pub passes: Vec<Pass>,
+    /// When the client was answered because the request's time was up, counted from its beginning; none if it was not.
+    pub cut_off: Option<Duration>,
 }
 
 impl Record {

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
-    /// Always `Status` on the way to a client.
+    /// `Status` on the way to a client, who is not told only where the request's time is up.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Always `v1` on the way to a client.
+    /// `v1` where `kind` is there.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub api_version: String,
     /// An empty `ListMeta`.
     pub metadata: Value,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::event::Record;
 
 /// What all warnings of a response may hold together, in characters, before they are cut.
-const TOTAL: usize = 4096;
+pub(crate) const TOTAL: usize = 4096;
 /// What is left of each when they are cut.
 const EACH: usize = 256;
 

@@ -1,5 +1,7 @@
 //! The admin endpoint of deployed fakes, through the API server's proxy to their Service.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
@@ -51,8 +53,20 @@ impl Admin {
     /// # Errors
     /// The API server does not answer.
     pub(crate) async fn is_healthy(&self) -> Result<Result<(), String>, Failure> {
-        let answer = self.send(Method::GET, "/healthz").await?;
+        let answer = self.send(Method::GET, "/healthz", Vec::new()).await?;
         Ok(if answer.code.is_success() { Ok(()) } else { Err(answer.message()) })
+    }
+
+    /// What goes into the `caBundle` of each fake, by its name. Some certificates have an authority of their own, which is
+    /// made anew with each start.
+    ///
+    /// # Errors
+    /// The API server does not answer, or the fakes do not.
+    pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
+        let fakes = answer["fakes"].as_array().map_or(&[][..], Vec::as_slice);
+        let text = |fake: &Value, field: &str| fake[field].as_str().map(str::to_owned);
+        Ok(fakes.iter().filter_map(|fake| Some((text(fake, "name")?, text(fake, "caBundle")?))).collect())
     }
 
     /// The journal; `query` is one of the admin endpoint, such as `fake=NAME&wait=2`.
@@ -60,7 +74,23 @@ impl Admin {
     /// # Errors
     /// The API server does not answer, or the fakes do not.
     pub(crate) async fn journal(&self, query: &str) -> Result<Value, Failure> {
-        self.call(Method::GET, &format!("/journal?{query}")).await
+        self.call(Method::GET, &format!("/journal?{query}"), Vec::new()).await
+    }
+
+    /// Adds the fake `name`, or puts it in the place of the one that has this name. What it is like.
+    ///
+    /// # Errors
+    /// The API server does not answer, or the fakes refuse.
+    pub(crate) async fn put(&self, name: &str, entry: &Value) -> Result<Value, Failure> {
+        self.call(Method::PUT, &format!("/fakes/{name}"), entry.to_string().into_bytes()).await
+    }
+
+    /// Ends the fake `name`.
+    ///
+    /// # Errors
+    /// The API server does not answer, or there is no such fake.
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), Failure> {
+        self.call(Method::DELETE, &format!("/fakes/{name}"), Vec::new()).await.map(|_| ())
     }
 
     /// Lets every one of `fakes` begin anew, and forgets all calls.
@@ -69,13 +99,13 @@ impl Admin {
     /// The API server does not answer, or the fakes do not.
     pub(crate) async fn begin_anew(&self, fakes: impl IntoIterator<Item = &str>) -> Result<(), Failure> {
         for fake in fakes {
-            self.call(Method::POST, &format!("/fakes/{fake}/reset")).await?;
+            self.call(Method::POST, &format!("/fakes/{fake}/reset"), Vec::new()).await?;
         }
-        self.call(Method::DELETE, "/journal").await.map(|_| ())
+        self.call(Method::DELETE, "/journal", Vec::new()).await.map(|_| ())
     }
 
-    async fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
-        let answer = self.send(method.clone(), path).await?;
+    async fn call(&self, method: Method, path: &str, body: Vec<u8>) -> Result<Value, Failure> {
+        let answer = self.send(method.clone(), path, body).await?;
         if answer.code.is_success() {
             return Ok(answer.body);
         }
@@ -86,10 +116,10 @@ impl Admin {
         )))
     }
 
-    async fn send(&self, method: Method, path: &str) -> Result<Answer, Failure> {
+    async fn send(&self, method: Method, path: &str, body: Vec<u8>) -> Result<Answer, Failure> {
         // A proxied request loses its Authorization header.
         let headers = [("x-admit-token", self.token.as_str())];
-        self.api.send(method, &format!("{}{path}", self.proxy), &headers, Vec::new()).await
+        self.api.send(method, &format!("{}{path}", self.proxy), &headers, body).await
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) struct Kind {
     /// The kind.
     pub(crate) name: &'static str,
     group_version: &'static str,
-    plural: &'static str,
+    /// The name of its objects in paths.
+    pub(crate) plural: &'static str,
     namespaced: bool,
 }
 
@@ -66,6 +67,9 @@ impl Kind {
         "validatingwebhookconfigurations",
         false,
     );
+
+    pub(crate) const CUSTOM_RESOURCE_DEFINITION: Self =
+        kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false);
 
     /// The kind of an object that is applied.
     ///
@@ -106,9 +110,10 @@ impl Kind {
 }
 
 impl Answer {
-    /// `message` of the Status, or all that there is.
+    /// `message` of a Status, `error` of the fakes' admin endpoint, or all that there is.
     pub(crate) fn message(&self) -> String {
-        let message = self.body["message"].as_str().or(self.body.as_str()).unwrap_or_default().trim();
+        let texts = [&self.body["message"], &self.body["error"], &self.body];
+        let message = texts.into_iter().find_map(Value::as_str).unwrap_or_default().trim();
         if message.is_empty() { self.code.to_string() } else { message.to_owned() }
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Manifests<'a> {
     pub(crate) image: &'a str,
     /// The files of fakes.
     pub(crate) source: &'a Source,
+    /// How many ports the Service shows beyond those of the files, for fakes that come later.
+    pub(crate) spare_ports: u16,
     /// What nobody else knows.
     pub(crate) secrets: &'a Secrets,
 }
@@ -197,11 +199,16 @@ impl Manifests<'_> {
     }
 
     fn ports(&self) -> impl Iterator<Item = (String, u16)> {
-        let listeners = self.source.plan.listeners().iter();
-        listeners
-            .map(|listener| listener.listen.port())
+        self.webhook_ports()
             .map(|port| (format!("webhooks-{port}"), port))
             .chain([("admin".to_owned(), ADMIN_PORT)])
+    }
+
+    /// The ports of webhooks: those of the files, and then the spare ones.
+    pub(crate) fn webhook_ports(&self) -> impl Iterator<Item = u16> {
+        let planned = self.source.plan.listeners().iter().map(|listener| listener.listen.port());
+        let first_spare = planned.clone().max().map_or(FIRST_PORT, |last| last + 1);
+        planned.chain(first_spare..first_spare + self.spare_ports)
     }
 
     fn service(&self) -> Value {

@@ -5,6 +5,7 @@ mod api;
 mod configurations;
 mod delete;
 mod deploy;
+mod fleet;
 mod install;
 mod journal;
 mod manifests;
@@ -14,6 +15,11 @@ mod progress;
 mod rollout;
 mod safety;
 mod source;
+
+pub(crate) use api::{Api, Kind};
+pub(crate) use deploy::DEFAULT_IMAGE;
+pub(crate) use fleet::{Fleet, FleetDeployment, RemoteFake};
+pub(crate) use names::FakesNamespace;
 
 use std::sync::Arc;
 
@@ -34,6 +40,7 @@ pub(crate) struct Fakes {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    List(fake_webhooks::List),
     Deploy(deploy::Deploy),
     Journal(journal::Journal),
     Delete(delete::Delete),
@@ -43,6 +50,10 @@ impl Fakes {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         match self.command {
             None => serve(self.arguments).await,
+            Some(Command::List(list)) => match list.run() {
+                Ok(()) => Ok(ExitCode::Ok),
+                Err(error) => Err(Failure::environment(format!("cannot write to standard output: {error}"))),
+            },
             Some(Command::Deploy(deploy)) => deploy.run().await,
             Some(Command::Journal(journal)) => journal.run().await,
             Some(Command::Delete(delete)) => delete.run().await,

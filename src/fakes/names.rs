@@ -44,6 +44,11 @@ impl FakesNamespace {
         labels[MANAGED_BY] == MANAGER && labels[INSTANCE] == self.0.as_str()
     }
 
+    /// The namespace of the fakes of one run of scenarios, which `run` tells from others.
+    pub(crate) fn of_run(run: &str) -> Self {
+        Self(format!("admit-run-{run}"))
+    }
+
     /// The name of the configurations that prove that the webhooks answer.
     pub(crate) fn probe_configuration(&self) -> String {
         format!("{NAME}-probe.{}", self.0)

@@ -41,8 +41,18 @@ impl FileArguments {
     /// # Errors
     /// A file cannot be read or understood, or the files contradict each other.
     pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
-        let host: Name = host.parse().map_err(Failure::usage)?;
         let files = self.files.iter().map(SourceFile::read).collect::<Result<Vec<_>, _>>()?;
+        Source::place(files, listen, host)
+    }
+}
+
+impl Source {
+    /// Places the webhooks of `files` at `listen`, where they are called by the name `host`.
+    ///
+    /// # Errors
+    /// The files contradict each other.
+    pub(crate) fn place(files: Vec<SourceFile>, listen: SocketAddr, host: &str) -> Result<Self, Failure> {
+        let host: Name = host.parse().map_err(Failure::usage)?;
         let placed: Vec<FakesFile> = files
             .iter()
             .map(|file| FakesFile {
@@ -53,7 +63,7 @@ impl FileArguments {
             })
             .collect();
         let plan = Plan::new(&placed).map_err(Failure::usage)?;
-        Ok(Source { files, plan })
+        Ok(Self { files, plan })
     }
 }
 
@@ -69,7 +79,19 @@ impl SourceFile {
             std::io::stdin().read_to_string(&mut text).map(|_| text)
         };
         let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-        let parsed = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
+        let file = Self::parse(text, &shown)?;
+        if file.parsed.webhooks.is_empty() {
+            return Err(Failure::usage(format!("{shown}: `webhooks` is empty: expected at least one")));
+        }
+        Ok(file)
+    }
+
+    /// Understands `text`, which messages call `shown`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub(crate) fn parse(text: String, shown: &str) -> Result<Self, Failure> {
+        let parsed = FakesFile::parse(&text, shown).map_err(Failure::usage)?;
         Ok(Self { text, parsed })
     }
 }

@@ -20,18 +20,21 @@ mod writer;
 pub(crate) use catalogue::Steps;
 
 use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cucumber::World as _;
+use cucumber::step::Collection;
+use futures::FutureExt as _;
 use gherkin::tagexpr::TagOperation;
 use regex::Regex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::steps::world::World;
-use crate::target::{Launched, TargetArguments, TargetKind};
+use crate::target::{Cleanup, Launched, TargetArguments, TargetKind};
 use crate::{ExitCode, Failure};
 use display::{Detail, Display};
 use live::Live;
@@ -92,6 +95,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
+        self.target.check()?;
         let selection =
             Selection { tags: self.tags.clone(), name: self.name.clone(), target: self.target.target };
         let plan = Plan::new(features::read(&self.paths)?, &selection);
@@ -109,9 +113,34 @@ impl Run {
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
         let mut signals = Signals::listen()?;
+        let cleanup = Cleanup::new(self.target.leftovers());
+        let ready = Ready { plan, steps, reports, display, started };
+        // A panic must not leave webhooks in a cluster either.
+        let ended = AssertUnwindSafe(self.run_on_target(ready, &mut signals, &cleanup)).catch_unwind().await;
+        let cleaned = clean(&cleanup, &mut signals).await;
+        match ended {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(Ok(code)) => cleaned.map(|()| code),
+            Ok(Err(failure)) => {
+                if let Err(other) = cleaned {
+                    anstream::eprintln!("error: {other}");
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    async fn run_on_target(
+        &self,
+        ready: Ready,
+        signals: &mut Signals,
+        cleanup: &Cleanup,
+    ) -> Result<ExitCode, Failure> {
+        let Ready { plan, steps, reports, display, started } = ready;
         let display = RefCell::new(display);
+        let launch = Launched::start_run(&self.target, cleanup, |what| display.borrow_mut().wait(what));
         let launched = tokio::select! {
-            launched = Launched::start(&self.target, |what| display.borrow_mut().wait(what)) => launched,
+            launched = launch => launched,
             () = signals.next() => return Ok(ExitCode::Interrupted),
         };
         let mut display = display.into_inner();
@@ -136,7 +165,7 @@ impl Run {
             stop.clone(),
         );
         let ticker = tokio::spawn(tick(live.clone()));
-        let end = stop::until_done(run, &mut signals, &stop, &live).await;
+        let end = stop::until_done(run, signals, &stop, &live).await;
         ticker.abort();
 
         let circumstances =
@@ -164,6 +193,28 @@ impl Run {
             concurrency: concurrency.into(),
             after_failure: if self.fail_fast { AfterFailure::Stop } else { AfterFailure::GoOn },
             retries: self.retries.into(),
+        }
+    }
+}
+
+/// All that a run needs beside its target.
+struct Ready {
+    plan: Plan,
+    steps: Collection<World>,
+    reports: Reports,
+    display: Display,
+    started: Instant,
+}
+
+/// Takes out of a cluster what the run put there; another signal leaves it there.
+async fn clean(cleanup: &Cleanup, signals: &mut Signals) -> Result<(), Failure> {
+    tokio::select! {
+        cleaned = cleanup.clean() => {
+            cleaned.map_err(|failure| Failure::environment(format!("{failure}\n{}", cleanup.advice())))
+        }
+        () = signals.next(), if cleanup.is_due() => {
+            anstream::eprintln!("left in the cluster what was still there; {}", cleanup.advice());
+            Ok(())
         }
     }
 }

@@ -3,6 +3,7 @@
 /// Path and text of every file in `features/`.
 pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/failure-policy.feature", include_str!("../../features/failure-policy.feature")),
+    ("features/faults.feature", include_str!("../../features/faults.feature")),
     ("features/match-policy.feature", include_str!("../../features/match-policy.feature")),
     ("features/object-selector.feature", include_str!("../../features/object-selector.feature")),
     ("features/reinvocation.feature", include_str!("../../features/reinvocation.feature")),

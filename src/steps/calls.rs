@@ -2,6 +2,7 @@
 
 use cucumber::then;
 use fake_webhooks::{Answered, Entry};
+use futures::future::try_join_all;
 use gherkin::Step;
 use serde_json::Value;
 
@@ -15,15 +16,20 @@ use super::world::World;
 struct Call<'a> {
     webhook: &'a Webhook,
     place: usize,
-    entry: Entry,
+    entry: &'a Entry,
 }
 
 impl World {
+    /// Has every webhook show the calls that came since the last look, and no others.
+    pub(super) async fn look_at_calls(&mut self) -> Outcome {
+        try_join_all(self.webhooks.iter_mut().map(Webhook::look)).await.map(drop)
+    }
+
     /// The calls of the last request in the order of their arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         for webhook in &self.webhooks {
-            let entries = webhook.calls().into_iter().zip(1..);
+            let entries = webhook.calls.iter().zip(1..);
             calls.extend(entries.map(|(entry, place)| Call { webhook, place, entry }));
         }
         calls.sort_by_key(|call| call.entry.time);
@@ -41,7 +47,7 @@ impl World {
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {
-        let calls = self.webhook(short)?.calls();
+        let calls = &self.webhook(short)?.calls;
         let call = place.0.checked_sub(1).and_then(|index| calls.get(index)).ok_or_else(|| {
             let times = Times(calls.len());
             StepFailure::new(format!(
@@ -86,7 +92,7 @@ fn told(call: &Call<'_>) -> String {
 
 #[then(expr = "{string} is called {times}")]
 fn is_called(world: &mut World, short: String, times: Times) -> Outcome {
-    let found = Times(world.webhook(&short)?.calls().len());
+    let found = Times(world.webhook(&short)?.calls.len());
     if found == times {
         return Ok(());
     }

@@ -12,13 +12,14 @@ use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::request::name_of;
 use super::resource::{self, Scope};
-use super::webhook::label_parts;
+use super::webhook::{label_parts, merge};
 use super::world::World;
+use crate::target::RUN_LABEL;
 
 impl World {
     /// Stores an object before any webhook of the scenario is installed; a webhook configuration waits for the first
     /// request like the scenario's own.
-    async fn store(&mut self, object: Value) -> Outcome {
+    async fn store(&mut self, mut object: Value) -> Outcome {
         let is_configuration = object.get("webhooks").is_some();
         if is_configuration {
             self.installation.own.push(object);
@@ -26,12 +27,15 @@ impl World {
             return Ok(());
         }
         let path = self.collection_of(&object).await?;
-        let name = name_of(&object)?;
+        let name = name_of(&object)?.to_owned();
+        let scope = self.resource_of(&object).await?.scope;
+        if scope == Scope::Cluster {
+            merge(&mut object, &json!({"metadata": {"labels": {RUN_LABEL: self.target()?.run}}}));
+        }
         let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
         answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
-        match self.resource_of(&object).await?.scope {
-            Scope::Namespaced => {}
-            Scope::Cluster => self.remove_at_the_end(format!("{path}/{name}")),
+        if scope == Scope::Cluster {
+            self.remove_at_the_end(format!("{path}/{name}"));
         }
         match object.get("kind").and_then(Value::as_str) {
             Some("CustomResourceDefinition") => self.wait_until_served(&object).await,

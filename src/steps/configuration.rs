@@ -2,25 +2,27 @@
 
 use std::time::Duration;
 
-use fake_webhooks::Behaviour;
+use fake_webhooks::{Behaviour, Deny, Transport};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::api::{self, Effect, Manner, PatchFormat};
-use super::endpoint::{Endpoint, Running};
+use super::endpoint::{Running, Wanted};
 use super::failure::{Outcome, StepFailure};
 use super::names::SCENARIO_LABEL;
 use super::parameter::Admission;
 use super::webhook::merge;
 use super::world::World;
+use crate::target::RUN_LABEL;
 
 /// What the server has been told.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     state: State,
-    /// Counts what the server was told, so that a call of the marker says which of it the server uses.
+    /// Counts what the server was told, so that what the marker refuses says which of it the server uses.
     generation: usize,
-    marker: Option<Running>,
+    /// The webhook by which that is seen: it refuses everything.
+    pub(super) marker: Option<Running>,
     written: Vec<String>,
     /// Configurations of the author's own.
     pub(super) own: Vec<Value>,
@@ -39,10 +41,16 @@ struct Configuration {
     resource: &'static str,
     name: String,
     webhooks: Vec<Value>,
-    marker_path: String,
+    /// The value of [`MARKER_LABEL`] on what its marker webhook refuses.
+    marker: String,
 }
 
 const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// The label of what nobody but one marker webhook is called for.
+const MARKER_LABEL: &str = "admit.example.com/marker";
+/// The name of every marker webhook.
+const MARKER: &str = "marker.admit.example.com";
 
 /// How long the server may take to use a configuration.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,8 +75,7 @@ impl World {
             State::Stale => {}
         }
         self.namespace().await?;
-        let (marker, marker_id) = (self.names.marker_namespace(), self.names.marker_id());
-        self.make_namespace(&marker, &marker_id).await?;
+        self.make_marker_namespace().await?;
         self.start_fakes().await?;
         self.installation.generation += 1;
         let configurations = self.configurations()?;
@@ -83,21 +90,27 @@ impl World {
     async fn start_fakes(&mut self) -> Outcome {
         let target = self.shared_target()?;
         if self.installation.marker.is_none() {
-            let marker = Running::start(&target, Endpoint::Trusted, Behaviour::default()).await?;
+            let message = Some("the configuration is in use".to_owned());
+            let behaviour = Behaviour::Deny(Deny { message, ..Deny::default() });
+            let wanted =
+                Wanted { admission: Admission::Validating, transport: Transport::default(), behaviour };
+            let marker = Running::start(&target, &self.names.fake("marker"), &wanted).await?;
             self.installation.marker = Some(marker);
         }
-        for webhook in &mut self.webhooks {
-            let wanted = webhook.behaviour()?;
+        for (index, webhook) in self.webhooks.iter_mut().enumerate() {
+            let wanted = webhook.wanted()?;
             match &mut webhook.running {
-                None => {
-                    let running = Running::start(&target, webhook.endpoint, wanted.clone()).await?;
-                    webhook.running = Some((running, wanted));
+                // What a connection meets is decided before anybody listens.
+                Some((running, told)) if told.transport == wanted.transport => {
+                    if *told != wanted {
+                        running.change(&wanted).await?;
+                        *told = wanted;
+                    }
                 }
-                Some((running, told)) if *told != wanted => {
-                    running.set_behaviour(wanted.clone());
-                    *told = wanted;
+                Some(_) | None => {
+                    let running = Running::start(&target, &self.names.fake(index), &wanted).await?;
+                    webhook.runs_as(running, wanted);
                 }
-                Some(_) => {}
             }
         }
         Ok(())
@@ -108,22 +121,25 @@ impl World {
         for admission in [Admission::Mutating, Admission::Validating] {
             let webhooks = self.entries(admission)?;
             if !webhooks.is_empty() {
-                configurations.push(self.configuration(admission, self.names.configuration(), webhooks));
+                configurations.push(Self::configuration(admission, self.names.configuration(), webhooks));
             }
         }
         for own in &self.installation.own {
             configurations.push(self.own_configuration(own)?);
         }
+        for (index, configuration) in configurations.iter_mut().enumerate() {
+            configuration.marker = format!("{}-{}-{index}", self.names.id(), self.installation.generation);
+        }
         Ok(configurations)
     }
 
-    fn configuration(&self, admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
+    fn configuration(admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
         let (kind, resource) = match admission {
             Admission::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             Admission::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
         };
-        let marker_path = format!("/{}/{resource}/{name}", self.installation.generation);
-        Configuration { kind, resource, name, webhooks, marker_path }
+        let marker = String::new();
+        Configuration { kind, resource, name, webhooks, marker }
     }
 
     pub(super) fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
@@ -132,7 +148,9 @@ impl World {
             .map(|webhook| {
                 let mut entry = webhook.entry.clone();
                 if let Some((running, _)) = &webhook.running {
-                    merge(&mut entry, &json!({"clientConfig": running.client_config("/")?}));
+                    let mut client_config = running.client_config();
+                    json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
+                    merge(&mut entry, &json!({ "clientConfig": client_config }));
                 }
                 self.confine(&mut entry);
                 Ok(entry)
@@ -153,7 +171,7 @@ impl World {
             self.target()?.locate(entry);
             self.confine(entry);
         }
-        Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+        Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
     }
 
     /// Scenarios run beside each other on one server: each is called for its own namespace.
@@ -165,7 +183,7 @@ impl World {
     /// Writes the configuration with the marker at its end.
     async fn write(&mut self, configuration: &Configuration) -> Outcome {
         let mut webhooks = configuration.webhooks.clone();
-        webhooks.push(self.marker_entry(&configuration.marker_path)?);
+        webhooks.push(self.marker_entry(&configuration.marker)?);
         let collection = format!("{ROOT}/{}", configuration.resource);
         let path = format!("{collection}/{}", configuration.name);
         let (client, manner) = (self.client()?.clone(), Manner::default());
@@ -176,7 +194,8 @@ impl World {
         } else {
             let object = json!({
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration.kind,
-                "metadata": {"name": configuration.name}, "webhooks": webhooks,
+                "metadata": {"name": configuration.name, "labels": {RUN_LABEL: self.target()?.run}},
+                "webhooks": webhooks,
             });
             api::send(&client, Method::POST, &collection, Some(&object)).await?
         };
@@ -186,54 +205,57 @@ impl World {
         Ok(())
     }
 
-    fn marker_entry(&self, path: &str) -> Outcome<Value> {
+    fn marker_entry(&self, label: &str) -> Outcome<Value> {
         let marker = self.installation.marker.as_ref();
         let marker = marker.ok_or_else(|| StepFailure::new("the marker webhook was not started"))?;
         Ok(json!({
-            "name": "marker.admit.example.com",
-            "clientConfig": marker.client_config(path)?,
+            "name": MARKER,
+            "clientConfig": marker.client_config(),
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.marker_id()}},
+            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.marker_namespace()?}},
+            "objectSelector": {"matchLabels": {MARKER_LABEL: label}},
             "failurePolicy": "Ignore", "timeoutSeconds": 5,
             "sideEffects": "None", "admissionReviewVersions": ["v1"],
         }))
     }
 
-    /// Nothing tells that a server uses a configuration but a call. The marker webhook of each is called for dry runs
-    /// in a namespace where nothing else happens.
+    /// Nothing tells that a server uses a configuration but what it does. The marker webhook of each refuses what has
+    /// its label: dry runs in a namespace where nothing else happens.
     async fn wait_until_used(&self, configurations: &[Configuration]) -> Outcome {
         let started = tokio::time::Instant::now();
         let mut touched = started;
         let mut pause = Duration::from_millis(5);
-        loop {
-            self.poke().await?;
-            let called = self.marker_paths();
-            let unused: Vec<&Configuration> =
-                configurations.iter().filter(|it| !called.contains(&it.marker_path)).collect();
-            let Some(first) = unused.first() else { return Ok(()) };
+        let mut unused = configurations.iter();
+        let mut next = unused.next();
+        while let Some(configuration) = next {
+            if self.is_used(configuration).await? {
+                next = unused.next();
+                continue;
+            }
             if started.elapsed() > PATIENCE {
-                return Err(self.never_used(first));
+                return Err(self.never_used(configuration));
             }
             if touched.elapsed() > TOUCH_AFTER {
                 touched = tokio::time::Instant::now();
-                self.touch(first).await?;
+                self.touch(configuration).await?;
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(100));
         }
+        Ok(())
     }
 
-    async fn poke(&self) -> Outcome {
-        let path = format!("/api/v1/namespaces/{}/configmaps", self.names.marker_namespace());
-        let marker = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "marker"}});
+    async fn is_used(&self, configuration: &Configuration) -> Outcome<bool> {
+        let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
+        let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: configuration.marker}});
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let manner = Manner { effect: Effect::DryRun, ..Manner::default() };
-        let answer = api::send_as(self.client()?, &manner, Method::POST, &path, Some(&marker), None).await?;
-        answer.successful().map(drop).map_err(|failure| failure.during("the marker's dry run"))
-    }
-
-    fn marker_paths(&self) -> Vec<String> {
-        let journal = self.installation.marker.as_ref().map(Running::journal).unwrap_or_default();
-        journal.into_iter().map(|call| call.path).collect()
+        let answer = api::send_as(self.client()?, &manner, Method::POST, &path, Some(&object), None).await?;
+        if answer.message().starts_with(&format!("admission webhook \"{MARKER}\" denied the request")) {
+            return Ok(true);
+        }
+        let admitted = answer.successful().map_err(|failure| failure.during("the marker's dry run"));
+        admitted.map(|_| false)
     }
 
     async fn touch(&self, configuration: &Configuration) -> Outcome {
@@ -247,7 +269,7 @@ impl World {
     }
 
     fn never_used(&self, configuration: &Configuration) -> StepFailure {
-        let host = self.target().map(|target| target.fakes_host.clone()).unwrap_or_default();
+        let host = self.target().map(|target| target.fakes.host()).unwrap_or_default();
         StepFailure::new(format!(
             "the server did not call the webhooks of {} {} within {} s: can it reach {host}?",
             configuration.kind,

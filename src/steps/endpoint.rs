@@ -1,96 +1,130 @@
 //! How a fake of a scenario is reached from the server, and what it received.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use certs::{CertificateAuthority, Defect};
-use fake_webhooks::{Behaviour, Certificate, Entry, Fake, FakeWebhook, RefusingPort, RemoteAccess};
+use fake_webhooks::{Behaviour, Entry, Fake, FakeWebhook, RemoteAccess, Transport};
 use serde_json::{Value, json};
 
-use super::failure::Outcome;
-use crate::target::Target;
+use super::failure::{Outcome, StepFailure};
+use super::parameter::Admission;
+use crate::fakes::RemoteFake;
+use crate::target::{FakesPlace, Target};
 
-/// What a connection to a webhook meets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    /// A certificate that the configuration's bundle vouches for.
-    #[default]
-    Trusted,
-    /// A certificate with a defect.
-    Presenting(Defect),
-    /// Nobody.
-    Refusing,
+/// What a fake is to be like.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Wanted {
+    /// Which plugin calls it.
+    pub(crate) admission: Admission,
+    /// What a connection to it meets.
+    pub(crate) transport: Transport,
+    /// What it does.
+    pub(crate) behaviour: Behaviour,
 }
 
 /// A webhook that the server can call.
 #[derive(Debug)]
 pub(crate) enum Running {
-    /// A fake that listens.
-    Fake {
+    /// A fake of this process.
+    Here {
         /// The fake.
         fake: FakeWebhook,
         /// What is dialled from the server.
         host: String,
     },
-    /// A port that refuses.
-    Refusing {
-        /// The port.
-        port: RefusingPort,
-        /// What is dialled from the server.
-        host: String,
-    },
+    /// A fake in the cluster.
+    InCluster(Box<RemoteFake>),
 }
 
 impl Running {
-    /// Starts to listen where `target` can reach it.
-    pub(crate) async fn start(target: &Target, endpoint: Endpoint, behaviour: Behaviour) -> Outcome<Self> {
-        let host = target.fakes_host.clone();
-        let certificate = match endpoint {
-            Endpoint::Refusing => return Ok(Self::Refusing { port: RefusingPort::bind()?, host }),
-            Endpoint::Trusted => Certificate::Valid,
-            Endpoint::Presenting(defect) => Certificate::Defective(defect),
-        };
-        let is_local = target.fakes_listen.is_loopback();
-        let (remote_access, names) = if is_local {
-            (RemoteAccess::Refused, Vec::new())
-        } else {
-            (RemoteAccess::Allowed, vec![host.clone()])
-        };
-        let listen = SocketAddr::new(target.fakes_listen, 0);
-        let fake = Fake { behaviour, certificate, listen, names, remote_access, ..Fake::default() };
-        // Certificates take their time, and all scenarios share one task.
-        let fake = tokio::spawn(FakeWebhook::start(fake)).await??;
-        Ok(Self::Fake { fake, host })
+    /// Starts a fake where `target` can reach it, under a `name` that no other has.
+    pub(crate) async fn start(target: &Target, name: &str, wanted: &Wanted) -> Outcome<Self> {
+        match &target.fakes {
+            FakesPlace::Here { host, listen } => Self::start_here(host, *listen, wanted.clone()).await,
+            FakesPlace::InCluster(fleet) => {
+                let fake = fleet.put(name, wanted.entry()).await.map_err(StepFailure::new)?;
+                Ok(Self::InCluster(Box::new(fake)))
+            }
+        }
     }
 
-    /// `clientConfig` for calls to `path`.
-    pub(crate) fn client_config(&self, path: &str) -> Outcome<Value> {
-        let (host, address, bundle) = match self {
-            Self::Fake { fake, host } => (host, fake.address(), fake.ca_bundle().to_owned()),
-            Self::Refusing { port, host } => {
-                let authority = CertificateAuthority::new("admit test CA")?;
-                (host, port.address(), authority.certificate_pem().to_owned())
-            }
+    async fn start_here(host: &str, listen: IpAddr, wanted: Wanted) -> Outcome<Self> {
+        let (remote_access, names) = if listen.is_loopback() {
+            (RemoteAccess::Refused, Vec::new())
+        } else {
+            (RemoteAccess::Allowed, vec![host.to_owned()])
         };
-        let url = format!("https://{}:{}{path}", bracketed(host), address.port());
-        Ok(json!({"url": url, "caBundle": STANDARD.encode(bundle)}))
+        let Wanted { transport, behaviour, admission: _ } = wanted;
+        let fake = Fake {
+            behaviour,
+            certificate: transport.certificate,
+            rotate: transport.rotate,
+            connection: transport.connection,
+            http: transport.http,
+            listen: SocketAddr::new(listen, 0),
+            names,
+            remote_access,
+            ..Fake::default()
+        };
+        // Certificates take their time, and all scenarios share one task.
+        let fake = tokio::spawn(FakeWebhook::start(fake)).await??;
+        Ok(Self::Here { fake, host: host.to_owned() })
+    }
+
+    /// `clientConfig` for calls to it.
+    pub(crate) fn client_config(&self) -> Value {
+        match self {
+            Self::Here { fake, host } => {
+                let url = format!("https://{}:{}/", bracketed(host), fake.address().port());
+                json!({"url": url, "caBundle": STANDARD.encode(fake.ca_bundle())})
+            }
+            Self::InCluster(fake) => fake.client_config.clone(),
+        }
     }
 
     /// Does something else from the next call on.
-    pub(crate) fn set_behaviour(&self, behaviour: Behaviour) {
+    pub(crate) async fn change(&mut self, wanted: &Wanted) -> Outcome {
         match self {
-            Self::Fake { fake, .. } => fake.set_behaviour(behaviour),
-            Self::Refusing { .. } => {}
+            Self::Here { fake, .. } => {
+                fake.set_behaviour(wanted.behaviour.clone());
+                Ok(())
+            }
+            Self::InCluster(fake) => fake.replace(wanted.entry()).await.map_err(StepFailure::new),
         }
     }
 
-    /// The calls that it received, oldest first.
-    pub(crate) fn journal(&self) -> Vec<Entry> {
+    /// The calls that it received after the one with this number, oldest first.
+    pub(crate) async fn calls_after(&self, number: u64) -> Outcome<Vec<Entry>> {
         match self {
-            Self::Fake { fake, .. } => fake.journal(),
-            Self::Refusing { .. } => Vec::new(),
+            Self::Here { fake, .. } => {
+                let mut calls = fake.journal();
+                calls.retain(|call| call.number > number);
+                Ok(calls)
+            }
+            Self::InCluster(fake) => fake.calls_after(number).await.map_err(StepFailure::new),
         }
+    }
+
+    /// Ends it. What runs in this process ends by itself too.
+    pub(crate) async fn stop(self) -> Outcome {
+        match self {
+            Self::Here { .. } => Ok(()),
+            Self::InCluster(fake) => fake.remove().await.map_err(StepFailure::new),
+        }
+    }
+}
+
+impl Wanted {
+    /// As an entry of a file of fakes.
+    fn entry(&self) -> Value {
+        let mut entry = json!(self.transport);
+        entry["type"] = match self.admission {
+            Admission::Mutating => json!("mutating"),
+            Admission::Validating => json!("validating"),
+        };
+        entry["behaviour"] = json!(self.behaviour);
+        entry
     }
 }
 

@@ -160,6 +160,11 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given "policy" presents a certificate with the defect "expired""#,
     ),
     given(
+        "{string} has the fault {string}",
+        "A fault of the catalogue by its id or name, of whatever kind: `admit fakes list` and docs/faults.md tell them all",
+        r#"Given "policy" has the fault "E07-missing""#,
+    ),
+    given(
         "this object exists:",
         "Creates an object before any webhook is called",
         r#"Given this object exists:

@@ -11,6 +11,7 @@ mod containment;
 mod document;
 mod endpoint;
 mod failure;
+mod fault;
 mod help;
 mod names;
 mod outcome;

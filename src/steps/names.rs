@@ -1,5 +1,7 @@
 //! The names that keep scenarios apart which run on one server at the same time.
 
+use std::fmt::Display;
+
 use uuid::Uuid;
 
 /// The names of one scenario.
@@ -33,14 +35,9 @@ impl Names {
         format!("admit-{}", self.id)
     }
 
-    /// The namespace in which the server is asked whether it uses a configuration already.
-    pub(crate) fn marker_namespace(&self) -> String {
-        format!("admit-{}-marker", self.id)
-    }
-
-    /// The value of the scenario label in the marker namespace.
-    pub(crate) fn marker_id(&self) -> String {
-        format!("{}-marker", self.id)
+    /// The name of a fake, which `what` tells from the others of the scenario.
+    pub(crate) fn fake(&self, what: impl Display) -> String {
+        format!("{}-{what}", self.id)
     }
 
     /// The name of both webhook configurations.

@@ -15,14 +15,13 @@ impl World {
     /// Sends the request of a When, keeps its answer, and tells what happened.
     async fn request(&mut self, step: &Step, method: Method, path: &str, body: Option<Value>) -> Outcome {
         self.install().await?;
-        for webhook in &mut self.webhooks {
-            webhook.calls_before = webhook.journal().last().map_or(0, |call| call.number);
-        }
+        self.look_at_calls().await?;
         let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
         let manner = self.manner.clone();
         let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
         let answer = sent.await?.imitated()?;
         self.last = Some(answer);
+        self.look_at_calls().await?;
         self.tell_what_happened(step);
         Ok(())
     }
@@ -38,8 +37,8 @@ impl World {
         let named = object.pointer("/metadata/namespace").and_then(Value::as_str);
         let namespace = named.unwrap_or(&own);
         let resource = self.resource_of(object).await?;
-        if resource.kind == "Pod" {
-            self.wait_for_service_account(namespace).await?;
+        if resource.kind == "Pod" && namespace != own {
+            self.wait_for_controllers(namespace).await?;
         }
         Ok(resource.collection(namespace))
     }

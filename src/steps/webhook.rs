@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use cucumber::given;
 use fake_webhooks::{
-    AlwaysMutate, BadResponse, Behaviour, Condition, ContainerEnv, Deny, Entry, Patch, Sequence, Sidecar,
-    StatusCode, Timeout, When,
+    AlwaysMutate, BadResponse, Behaviour, Certificate, Condition, Connection, ContainerEnv, Deny, Entry,
+    Patch, Sequence, Sidecar, StatusCode, Timeout, Transport, When,
 };
 use gherkin::Step;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::document;
-use super::endpoint::{Endpoint, Running};
+use super::endpoint::{Running, Wanted};
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
 use super::parameter::{Admission, Operations, Ordinal};
@@ -26,14 +26,18 @@ pub(crate) struct Webhook {
     pub(super) admission: Admission,
     /// Its entry in the configuration, without `clientConfig` and the scenario's namespace.
     pub(super) entry: Value,
-    /// How its calls are received.
-    pub(super) endpoint: Endpoint,
+    /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
+    pub(super) client_config: Map<String, Value>,
+    /// What a connection to it meets.
+    pub(super) transport: Transport,
     on_call: BTreeMap<usize, Behaviour>,
-    otherwise: Behaviour,
-    /// The fake and what it was told to do, once the server has been told of it.
-    pub(super) running: Option<(Running, Behaviour)>,
-    /// How many calls it had received before the last request of a When.
-    pub(super) calls_before: u64,
+    pub(super) otherwise: Behaviour,
+    /// The fake and what it was told to be like, once the server has been told of it.
+    pub(super) running: Option<(Running, Wanted)>,
+    /// The number of the newest call that somebody has looked at.
+    looked_at: u64,
+    /// The calls of the last request of a When, oldest first.
+    pub(super) calls: Vec<Entry>,
 }
 
 impl Webhook {
@@ -45,16 +49,24 @@ impl Webhook {
             short: short.to_owned(),
             admission,
             entry,
-            endpoint: Endpoint::Trusted,
+            client_config: Map::new(),
+            transport: Transport::default(),
             on_call: BTreeMap::new(),
             otherwise: Behaviour::default(),
             running: None,
-            calls_before: 0,
+            looked_at: 0,
+            calls: Vec::new(),
         }
     }
 
+    /// What its fake is to be like.
+    pub(super) fn wanted(&self) -> Outcome<Wanted> {
+        let (admission, transport) = (self.admission, self.transport);
+        Ok(Wanted { admission, transport, behaviour: self.behaviour()? })
+    }
+
     /// What it does, call by call.
-    pub(super) fn behaviour(&self) -> Outcome<Behaviour> {
+    fn behaviour(&self) -> Outcome<Behaviour> {
         let Some(last) = self.on_call.keys().max() else {
             return Ok(self.otherwise.clone());
         };
@@ -63,16 +75,22 @@ impl Webhook {
         Ok(Behaviour::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
-    /// The calls of the last request of a When, oldest first.
-    pub(super) fn calls(&self) -> Vec<Entry> {
-        let mut calls = self.journal();
-        calls.retain(|call| call.number > self.calls_before && !is_of_a_controller(call));
-        calls
+    /// From now on it is another fake, of which nobody has seen a call.
+    pub(super) fn runs_as(&mut self, running: Running, wanted: Wanted) {
+        self.running = Some((running, wanted));
+        self.looked_at = 0;
     }
 
-    /// All calls, oldest first.
-    pub(super) fn journal(&self) -> Vec<Entry> {
-        self.running.as_ref().map(|(running, _)| running.journal()).unwrap_or_default()
+    /// Has in `calls` those that came since the last look. A fake knows of a call before the server answers the
+    /// request that it belongs to.
+    pub(super) async fn look(&mut self) -> Outcome {
+        self.calls = match &self.running {
+            Some((running, _)) => running.calls_after(self.looked_at).await?,
+            None => Vec::new(),
+        };
+        self.looked_at = self.calls.last().map_or(self.looked_at, |call| call.number);
+        self.calls.retain(|call| !is_of_a_controller(call));
+        Ok(())
     }
 
     fn add_rule(&mut self, resources: &str, group: &str, version: &str) {
@@ -84,7 +102,7 @@ impl Webhook {
         }
     }
 
-    fn set(&mut self, field: &str, value: Value) {
+    pub(super) fn set(&mut self, field: &str, value: Value) {
         merge(&mut self.entry, &json!({ field: value }));
     }
 
@@ -125,7 +143,7 @@ impl World {
     }
 
     /// The webhook to change; the server is told of the change before the next request.
-    fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
+    pub(super) fn change(&mut self, short: &str) -> Outcome<&mut Webhook> {
         let missing = self.no_webhook(short);
         self.installation.expire();
         self.webhooks.iter_mut().find(|webhook| webhook.short == short).ok_or(missing)
@@ -327,19 +345,22 @@ fn bad_response_on_call(world: &mut World, short: String, name: String, call: Or
 
 #[given(expr = "{string} refuses connections")]
 fn refuses_connections(world: &mut World, short: String) -> Outcome {
-    world.change(&short)?.endpoint = Endpoint::Refusing;
+    world.change(&short)?.transport.connection = Connection::Refused;
     Ok(())
 }
 
 #[given(expr = "{string} presents an untrusted certificate")]
 fn untrusted_certificate(world: &mut World, short: String) -> Outcome {
-    world.change(&short)?.endpoint = Endpoint::Presenting(certs::Defect::UnknownIssuer);
-    Ok(())
+    present(world, &short, certs::Defect::UnknownIssuer)
 }
 
 #[given(expr = "{string} presents a certificate with the defect {string}")]
 fn defective_certificate(world: &mut World, short: String, defect: String) -> Outcome {
-    world.change(&short)?.endpoint = Endpoint::Presenting(defect.parse()?);
+    present(world, &short, defect.parse()?)
+}
+
+fn present(world: &mut World, short: &str, defect: certs::Defect) -> Outcome {
+    world.change(short)?.transport.certificate = Certificate::Defective(defect);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{self, Answer, Manner};
@@ -14,7 +14,7 @@ use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::run::narration::Narrator;
-use crate::target::{Target, TargetKind};
+use crate::target::{Leftovers, RUN_LABEL, Target, TargetKind};
 
 /// What one scenario knows.
 #[derive(Debug, cucumber::World)]
@@ -71,8 +71,17 @@ impl World {
     /// Called once after the last step, also of a failed scenario: removes from the target what the scenario made.
     ///
     /// The last made is removed first, and the namespaces at the end, because nothing waits until they are empty.
+    /// The fakes go last: until then a webhook may be called for what is removed.
     pub(crate) async fn finish(&mut self) {
-        let namespaces = self.namespaces.iter().map(|name| format!("/api/v1/namespaces/{name}"));
+        match self.target.as_ref().map(|target| target.leftovers) {
+            Some(Leftovers::Removed) => {}
+            Some(Leftovers::Kept) | None => return,
+        }
+        let namespaces = self.namespaces.drain(..).flat_map(|name| {
+            let namespace = format!("/api/v1/namespaces/{name}");
+            // A node would give each pod its time, and the namespace would wait for it.
+            [format!("{namespace}/pods?gracePeriodSeconds=0"), namespace]
+        });
         let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
         for path in paths {
             // What cannot be removed has been removed by the scenario, or by the end of the server.
@@ -80,8 +89,11 @@ impl World {
                 drop(api::send(client, Method::DELETE, &path, None).await);
             }
         }
-        self.namespaces.clear();
-        self.webhooks.clear();
+        let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
+        for fake in fakes.chain(self.installation.marker.take()) {
+            // One that cannot be reached goes with its pod.
+            drop(fake.stop().await);
+        }
     }
 
     /// The server of this run.
@@ -126,20 +138,34 @@ impl World {
     /// The namespace of the scenario, made when it is first needed.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
-        self.make_namespace(&name, &id).await?;
+        if !self.namespaces.contains(&name) {
+            self.make_namespace(&name, &id).await?;
+            self.wait_for_controllers(&name).await?;
+        }
         Ok(name)
     }
 
-    /// Makes a namespace with the scenario label, unless it has been made.
-    pub(super) async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
-        if self.namespaces.iter().any(|made| made == name) {
-            return Ok(());
+    /// The namespace in which the server is asked whether it uses a configuration already; also its scenario label.
+    /// All scenarios of a run share it: each asks with labels of its own.
+    pub(super) fn marker_namespace(&self) -> Outcome<String> {
+        Ok(format!("admit-run-{}-marker", self.target()?.run))
+    }
+
+    /// Makes the marker namespace, unless another scenario has made it. It stays until the end of the run.
+    pub(super) async fn make_marker_namespace(&self) -> Outcome {
+        let name = self.marker_namespace()?;
+        match self.post_namespace(&name, &name).await? {
+            answer if answer.code == StatusCode::CONFLICT => Ok(()),
+            answer => answer
+                .successful()
+                .map(drop)
+                .map_err(|failure| failure.during(format!("making the namespace {name}"))),
         }
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace",
-            "metadata": {"name": name, "labels": {SCENARIO_LABEL: label}},
-        });
-        api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace))
+    }
+
+    /// Makes a namespace with the scenario label.
+    async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
+        self.post_namespace(name, label)
             .await?
             .successful()
             .map_err(|failure| failure.during(format!("making the namespace {name}")))?;
@@ -147,19 +173,34 @@ impl World {
         Ok(())
     }
 
-    /// In a cluster a controller makes the service account without which no pod is admitted. If it does not come, the
-    /// server itself says what is missing.
-    pub(super) async fn wait_for_service_account(&self, namespace: &str) -> Outcome {
+    async fn post_namespace(&self, name: &str, label: &str) -> Outcome<Answer> {
+        let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
+        // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
+        for mode in ["enforce", "audit", "warn"] {
+            labels[format!("pod-security.kubernetes.io/{mode}")] = json!("privileged");
+        }
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
+        });
+        api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace)).await
+    }
+
+    /// In a cluster controllers fill a new namespace: with the service account without which no pod is admitted, and
+    /// with a ConfigMap, for which a webhook would be called. If they do not come, the server itself says what is
+    /// missing.
+    pub(super) async fn wait_for_controllers(&self, namespace: &str) -> Outcome {
         match self.target()?.kind {
             TargetKind::InProcess | TargetKind::Envtest => return Ok(()),
             TargetKind::Cluster => {}
         }
-        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        for _ in 0..100 {
-            if api::send(self.client()?, Method::GET, &path, None).await?.is_success() {
-                return Ok(());
+        for made in ["serviceaccounts/default", "configmaps/kube-root-ca.crt"] {
+            let path = format!("/api/v1/namespaces/{namespace}/{made}");
+            for _ in 0..100 {
+                if api::send(self.client()?, Method::GET, &path, None).await?.is_success() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok(())
     }

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 use harness::server::ServiceName;
 
-use super::TargetKind;
+use super::{Leftovers, TargetKind};
+use crate::Failure;
 use crate::cluster_client::ClusterArguments;
+use crate::fakes::{DEFAULT_IMAGE, FakesNamespace};
 use crate::service_map::{self, ServiceMapping};
 
 /// The options that choose and describe a target.
@@ -25,7 +27,21 @@ pub struct TargetArguments {
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
 
-    /// The host or address under which the cluster reaches the fakes on this machine (--target cluster needs it)
+    /// Put the fakes into a pod of the cluster, and name them by their Service, as real webhooks are. They are in a
+    /// namespace of the run's own, or in this one, and are taken out at the end unless they were there before
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["fakes_host", "fakes_listen"])]
+    #[expect(clippy::option_option, reason = "the option may stand without its value")]
+    pub(crate) fakes_in_cluster: Option<Option<FakesNamespace>>,
+
+    /// The image of those fakes, which the cluster must have
+    #[arg(long, default_value = DEFAULT_IMAGE, requires = "fakes_in_cluster")]
+    pub(crate) image: String,
+
+    /// Leave in the cluster what the scenarios and the run put there, and say how to remove it
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// Keep the fakes here, and reach them from the cluster under this host or address of this machine
     #[arg(long, value_name = "HOST")]
     pub(crate) fakes_host: Option<String>,
 
@@ -45,10 +61,36 @@ impl TargetArguments {
             target,
             service: Vec::new(),
             cluster: ClusterArguments::default(),
+            fakes_in_cluster: None,
+            image: DEFAULT_IMAGE.to_owned(),
+            keep: false,
             fakes_host: None,
             fakes_listen: None,
             audit_log: None,
         }
+    }
+
+    /// Says which options mean something for a cluster only.
+    ///
+    /// # Errors
+    /// One of them is given, and the target is another one.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let given = [
+            ("--fakes-in-cluster", self.fakes_in_cluster.is_some()),
+            ("--fakes-host", self.fakes_host.is_some()),
+            ("--keep", self.keep),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) if self.target != TargetKind::Cluster => {
+                Err(Failure::usage(format!("{option} needs --target cluster")))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What becomes of what the scenarios make.
+    pub(crate) fn leftovers(&self) -> Leftovers {
+        if self.keep { Leftovers::Kept } else { Leftovers::Removed }
     }
 
     /// Where services listen that a `clientConfig` names.

@@ -2,17 +2,49 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::{AuditLog, Target, TargetArguments, TargetKind};
+use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
+use crate::fakes::{Api, FakesNamespace, FleetDeployment};
 
-/// The cluster that the arguments name, once it has answered.
+/// The cluster that the arguments name, once it has answered; its fakes run in this process.
 pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
-    let Some(fakes_host) = arguments.fakes_host.clone() else {
+    let fakes = here(arguments)?;
+    new(arguments, arguments.cluster.connect().await?, fakes)
+}
+
+/// The same; its fakes run where the arguments say. `cleanup` knows of all that is put there.
+pub(super) async fn target_of_run(arguments: &TargetArguments, cleanup: &Cleanup) -> Result<Target, Failure> {
+    let Some(namespace) = &arguments.fakes_in_cluster else {
+        let target = target(arguments).await?;
+        cleanup.watch(Api::new(target.client.clone()));
+        return Ok(of_run(target, cleanup));
+    };
+    let client = arguments.cluster.connect().await?;
+    let namespace = namespace.clone().unwrap_or_else(|| FakesNamespace::of_run(cleanup.run()));
+    let api = Api::new(client.clone());
+    cleanup.watch(api.clone());
+    let deployment = FleetDeployment::new(api, namespace, &arguments.image)?;
+    let fleet = cleanup.watch_fleet(deployment).put().await?;
+    Ok(of_run(new(arguments, client, FakesPlace::InCluster(fleet))?, cleanup))
+}
+
+fn of_run(target: Target, cleanup: &Cleanup) -> Target {
+    Target { run: cleanup.run().to_owned(), leftovers: cleanup.leftovers(), ..target }
+}
+
+fn here(arguments: &TargetArguments) -> Result<FakesPlace, Failure> {
+    let Some(host) = arguments.fakes_host.clone() else {
         return Err(Failure::usage(
-            "--target cluster needs --fakes-host HOST: the name or address under which the cluster's API server \
-             reaches this machine (kind on Linux: the gateway of the docker network `kind`)",
+            "--target cluster needs --fakes-in-cluster, which puts the fakes into a pod behind a Service, or \
+             --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on \
+             Linux: the gateway of the docker network `kind`)",
         ));
     };
+    let listen = arguments.fakes_listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    Ok(FakesPlace::Here { host, listen })
+}
+
+fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> Result<Target, Failure> {
     let audit = match &arguments.audit_log {
         Some(path) => AuditLog::follow_from_end(path).map_err(|error| {
             Failure::environment(format!("cannot read the audit log {}: {error}", path.display()))
@@ -21,10 +53,11 @@ pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failur
     };
     Ok(Target {
         kind: TargetKind::Cluster,
-        client: arguments.cluster.connect().await?,
-        fakes_host,
-        fakes_listen: arguments.fakes_listen.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        client,
+        fakes,
         services: arguments.services(),
         audit,
+        run: Cleanup::new_run(),
+        leftovers: Leftovers::Removed,
     })
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-use super::{AuditLog, LOOPBACK, Target, TargetArguments, TargetKind};
+use super::{AuditLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 
 /// The two servers and their folder. Dropped means killed and removed.
@@ -94,10 +94,11 @@ async fn start_once(
     let target = Target {
         kind: TargetKind::Envtest,
         client,
-        fakes_host: LOOPBACK.to_string(),
-        fakes_listen: LOOPBACK,
+        fakes: FakesPlace::loopback(),
         services: arguments.services(),
         audit,
+        run: Cleanup::new_run(),
+        leftovers: Leftovers::Removed,
     };
     Ok((target, Envtest { _apiserver: apiserver, _etcd: etcd, _folder: folder }))
 }

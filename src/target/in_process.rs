@@ -6,7 +6,7 @@ use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
 
 use super::audit_log::AuditIndex;
-use super::{AuditLog, LOOPBACK, Target, TargetArguments, TargetKind};
+use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 
 /// A new server without objects.
 pub(super) fn target(arguments: &TargetArguments) -> Target {
@@ -27,9 +27,10 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
     Target {
         kind: TargetKind::InProcess,
         client: kube::Client::new(server.router(Authentication::Always(user)), "default"),
-        fakes_host: LOOPBACK.to_string(),
-        fakes_listen: LOOPBACK,
+        fakes: FakesPlace::loopback(),
         services,
         audit: AuditLog::recorded(index),
+        run: Cleanup::new_run(),
+        leftovers: Leftovers::Removed,
     }
 }

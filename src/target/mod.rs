@@ -2,6 +2,7 @@
 
 mod arguments;
 mod audit_log;
+mod cleanup;
 mod cluster;
 mod envtest;
 mod in_process;
@@ -13,8 +14,10 @@ use std::sync::Arc;
 
 pub use arguments::TargetArguments;
 pub use audit_log::{Annotations, AuditLog};
+pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
+use crate::fakes::Fleet;
 use envtest::Envtest;
 use harness::server::ServiceName;
 use serde_json::Value;
@@ -25,15 +28,45 @@ pub struct Target {
     pub kind: TargetKind,
     /// The only way in which steps speak to it.
     pub client: kube::Client,
-    /// The host under which that server reaches fakes that listen here: `127.0.0.1` but for a cluster.
-    pub fakes_host: String,
-    /// The address at which fakes listen: loopback but for a cluster.
-    pub fakes_listen: IpAddr,
+    /// Where the fakes of scenarios run.
+    pub(crate) fakes: FakesPlace,
     /// Where services listen that a `clientConfig` names, by `--service`: host and port. The API server of this crate
     /// knows them itself; for every other one a configuration's `service` has to be rewritten into a `url`.
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Where the audit events of requests are found; a cluster may not show them.
     pub audit: AuditLog,
+    /// The value of [`RUN_LABEL`] on what has no namespace.
+    pub(crate) run: String,
+    /// What becomes of that when a scenario ends.
+    pub(crate) leftovers: Leftovers,
+}
+
+/// Where the fakes of scenarios run, and how the server reaches them.
+pub(crate) enum FakesPlace {
+    /// In this process, by URL.
+    Here {
+        /// The host under which the server reaches them: `127.0.0.1` but for a cluster.
+        host: String,
+        /// The address at which they listen: loopback but for a cluster.
+        listen: IpAddr,
+    },
+    /// In a pod of the cluster, by Service.
+    InCluster(Fleet),
+}
+
+impl FakesPlace {
+    /// In this process, for a server on this machine.
+    fn loopback() -> Self {
+        Self::Here { host: LOOPBACK.to_string(), listen: LOOPBACK }
+    }
+
+    /// What the server has to reach.
+    pub(crate) fn host(&self) -> String {
+        match self {
+            Self::Here { host, .. } => host.clone(),
+            Self::InCluster(fleet) => fleet.host(),
+        }
+    }
 }
 
 impl Target {
@@ -103,7 +136,7 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// Makes the target ready; `tell` hears what is being waited for.
+    /// Makes a target ready whose fakes run in this process; `tell` hears what is being waited for.
     ///
     /// # Errors
     /// The surroundings are not as they must be: the failure says what to do.
@@ -117,6 +150,25 @@ impl Launched {
             TargetKind::Cluster => (cluster::target(arguments).await?, None),
         };
         Ok(Self { target: Arc::new(target), _servers: servers })
+    }
+
+    /// Makes a target ready, wherever its fakes run. `cleanup` knows what has to be taken out of a cluster again, also
+    /// if this does not get to its end.
+    ///
+    /// # Errors
+    /// As with [`Launched::start`].
+    pub(crate) async fn start_run(
+        arguments: &TargetArguments,
+        cleanup: &Cleanup,
+        tell: impl Fn(&str),
+    ) -> Result<Self, Failure> {
+        match arguments.target {
+            TargetKind::InProcess | TargetKind::Envtest => Self::start(arguments, tell).await,
+            TargetKind::Cluster => {
+                let target = cluster::target_of_run(arguments, cleanup).await?;
+                Ok(Self { target: Arc::new(target), _servers: None })
+            }
+        }
     }
 }
 

@@ -333,6 +333,10 @@ impl Verify {
                 .filter(|object| object["kind"] == "CustomResourceDefinition")
                 .cloned()
                 .collect();
+            let missing = corpus::missing(subjects, &definitions, laboratory);
+            if !missing.is_empty() {
+                anstream::eprintln!("{}", without_objects(&missing));
+            }
             Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
         } else {
             Box::new(documents(&self.filename)?)
@@ -349,6 +353,17 @@ fn is_configuration(object: &Value) -> bool {
     ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
         .iter()
         .any(|kind| object["kind"] == *kind)
+}
+
+/// Says of which kinds the built-in corpus has no objects.
+fn without_objects(kinds: &[String]) -> String {
+    const MOST: usize = 5;
+    let more = match kinds.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more kinds"),
+    };
+    let named = kinds[..kinds.len().min(MOST)].join(", ");
+    format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
 }
 
 /// Who makes the requests.

@@ -254,6 +254,11 @@ async fn nothing_checked_ends_with_4() {
         4,
     );
     assert!(text.contains("not applicable"), "{text}");
+    let only_validating = ["-c", "validating.yaml", "-f", "objects.yaml", "--check", "V06,V22"];
+    let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    stage.write("validating.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&only_validating).await, 4);
+    assert!(text.contains("(there is no mutating webhook)"), "{text}");
     stage.write("nothing.yaml", &pods());
     let text = ends_with(&stage.verify(&["-c", "nothing.yaml"]).await, 4);
     assert!(text.contains("there is no webhook in the configurations"), "{text}");
@@ -319,6 +324,21 @@ async fn the_built_in_corpus_has_objects_for_the_rules() {
     ends_with(&output, 0);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(report["objects"].as_u64() >= Some(200), "{}", report["objects"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kinds_without_built_in_objects_are_named() {
+    let stage = Stage::with("allow").await;
+    let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    webhook["rules"][0]["apiGroups"] = json!(["networking.k8s.io"]);
+    webhook["rules"][0]["resources"] = json!(["ingresses"]);
+    stage.write("ingress.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "ingress.yaml", "--check", "V22"]).await, 4);
+    assert!(
+        text.contains("the rules match networking.k8s.io/v1 Ingress, of which the built-in corpus"),
+        "{text}"
+    );
+    assert!(text.contains("(there was no object to try)"), "{text}");
 }
 
 #[test]

@@ -108,6 +108,26 @@ pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
 
 /// As [`verify`], with what a user decides.
 pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Settings) -> CheckReport {
+    verify_among(id, suspects, settings, pods(), &[]).await
+}
+
+/// As [`verify`], with these objects, and these definitions of custom resources around them.
+pub(crate) async fn verify_objects(
+    id: &str,
+    suspects: Vec<Suspect>,
+    objects: Vec<Value>,
+    around: &[Value],
+) -> CheckReport {
+    verify_among(id, suspects, Settings::default(), objects, around).await
+}
+
+async fn verify_among(
+    id: &str,
+    suspects: Vec<Suspect>,
+    settings: Settings,
+    objects: Vec<Value>,
+    around: &[Value],
+) -> CheckReport {
     let mut fakes = Vec::new();
     let mut configurations = Vec::new();
     for (suspect, name) in suspects.into_iter().zip('a'..='z') {
@@ -122,8 +142,7 @@ pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Sett
         configurations.push(configuration(suspect.kind, &name, &[entry]));
         fakes.push(fake);
     }
-    let report = run(id, &configurations, pods(), settings).await;
-    only(report)
+    only(run_among(id, &configurations, objects, settings, around).await)
 }
 
 /// The report of one check about webhooks that run already.
@@ -133,8 +152,18 @@ pub(crate) async fn run(
     objects: Vec<Value>,
     settings: Settings,
 ) -> Report {
+    run_among(id, configurations, objects, settings, &[]).await
+}
+
+async fn run_among(
+    id: &str,
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+    around: &[Value],
+) -> Report {
     let plan = Plan {
-        laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new([]), UserInfo::default()),
+        laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new(around), UserInfo::default()),
         subjects: Subject::of(configurations).expect("the configurations can be read"),
         checks: vec![(checks::find(id).expect("there is such a check"), None)],
         settings,

@@ -4,14 +4,18 @@
 
 mod command;
 mod configuration;
+mod contract;
 mod determinism;
 mod documentation;
 mod idempotence;
 mod job;
 mod laboratory;
 mod patches;
+mod quality;
 mod reinvocation;
 mod reports;
 mod requests;
+mod returning;
+mod sides;
 mod surroundings;
 mod together;

@@ -48,39 +48,52 @@ pub struct Fault {
 }
 
 /// What a kube-apiserver makes of a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Class {
     /// `policy`: the `failurePolicy` decides. `Fail` refuses the request, `Ignore` admits it.
+    #[value(help = "The failurePolicy decides: Fail refuses the request, Ignore admits it")]
     Policy,
     /// `immune`: the request fails whatever the `failurePolicy` says.
+    #[value(help = "The request fails whatever the failurePolicy says")]
     Immune,
     /// `accepted`: it looks broken, and is taken all the same.
+    #[value(help = "It looks broken, and is taken all the same")]
     Accepted,
     /// `refused`: the configuration is not accepted, so that no webhook is ever called.
+    #[value(help = "The configuration is not accepted, so that no webhook is ever called")]
     Refused,
 }
 
 /// What kind of fault it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Family {
     /// `transport`: connections and TLS (T).
+    #[value(help = "Connections and TLS (T)")]
     #[default]
     Transport,
     /// `http`: what stands around the review (H).
+    #[value(help = "What stands around the review (H)")]
     Http,
     /// `envelope`: the review in the answer (E).
+    #[value(help = "The review in the answer (E)")]
     Envelope,
     /// `denials`: how a webhook says no (E20 and further).
+    #[value(help = "How a webhook says no (E20 and further)")]
     Denials,
     /// `patch`: what a webhook changes (P).
+    #[value(help = "What a webhook changes (P)")]
     Patch,
     /// `configuration`: what the configuration says of the webhook (C).
+    #[value(help = "What the configuration says of the webhook (C)")]
     Configuration,
     /// `misbehaving`: valid answers with bad consequences (M).
+    #[value(help = "Valid answers with bad consequences (M)")]
     Misbehaving,
 }
 

@@ -1,8 +1,11 @@
 //! Calls as JSON, for those who read the journal of a running fleet.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use crate::{Answered, Entry};
+use crate::{Answered, Entry, Subject};
 
 /// The version of what is below: what it means does not change, fields may come.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
@@ -11,6 +14,76 @@ const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 pub(crate) fn document<'a>(entries: impl IntoIterator<Item = &'a Entry>, dropped: u64) -> Value {
     let entries: Vec<_> = entries.into_iter().map(call).collect();
     json!({"apiVersion": API_VERSION, "kind": "Journal", "entries": entries, "dropped": dropped})
+}
+
+/// A call whose JSON lacks a field, or has something else in it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` of a call in the journal cannot be read")]
+pub struct UnreadableEntry(&'static str);
+
+impl Entry {
+    /// Reads one of the `entries` of a journal that an admin endpoint told as JSON. The body of a review is the same
+    /// JSON, but not the same bytes.
+    ///
+    /// # Errors
+    /// A field is missing or cannot be understood.
+    pub fn from_json(call: &Value) -> Result<Self, UnreadableEntry> {
+        let text = |field: &'static str| call[field].as_str().ok_or(UnreadableEntry(field));
+        let body = match call.get("review") {
+            Some(review) => review.to_string(),
+            None => text("body")?.to_owned(),
+        };
+        let answered = &call["answered"];
+        Ok(Self {
+            number: call["number"].as_u64().ok_or(UnreadableEntry("number"))?,
+            time: read(call, "time")?,
+            fake: text("fake")?.into(),
+            method: read(call, "method")?,
+            path: text("path")?.to_owned(),
+            query: text("query")?.to_owned(),
+            version: version(text("httpVersion")?).ok_or(UnreadableEntry("httpVersion"))?,
+            headers: headers(&call["headers"]).ok_or(UnreadableEntry("headers"))?,
+            subject: call.get("review").and_then(Subject::of),
+            body: Bytes::from(body),
+            answered: outcome(answered).ok_or(UnreadableEntry("answered"))?,
+            took: match answered.get("seconds") {
+                None => None,
+                Some(seconds) => {
+                    let seconds = seconds.as_f64().map(Duration::try_from_secs_f64);
+                    Some(seconds.and_then(Result::ok).ok_or(UnreadableEntry("answered.seconds"))?)
+                }
+            },
+        })
+    }
+}
+
+fn read<T: std::str::FromStr>(call: &Value, field: &'static str) -> Result<T, UnreadableEntry> {
+    call[field].as_str().and_then(|text| text.parse().ok()).ok_or(UnreadableEntry(field))
+}
+
+fn version(text: &str) -> Option<http::Version> {
+    [http::Version::HTTP_10, http::Version::HTTP_11, http::Version::HTTP_2]
+        .into_iter()
+        .find(|version| format!("{version:?}") == text)
+}
+
+fn headers(list: &Value) -> Option<Vec<(String, String)>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    list.as_array()?.iter().map(|header| Some((text(&header["name"])?, text(&header["value"])?))).collect()
+}
+
+fn outcome(answered: &Value) -> Option<Answered> {
+    Some(match answered["outcome"].as_str()? {
+        "pending" => Answered::Pending,
+        "abandoned" => Answered::Abandoned,
+        "closed" => Answered::Closed,
+        "bytes" => Answered::Bytes,
+        "sent" => Answered::Sent {
+            status: u16::try_from(answered["status"].as_u64()?).ok()?.try_into().ok()?,
+            summary: answered["summary"].as_str()?.to_owned(),
+        },
+        _ => return None,
+    })
 }
 
 fn call(entry: &Entry) -> Value {
@@ -92,6 +165,21 @@ mod tests {
                 },
             ],
         });
-        assert_eq!(document([&reviewed, &pending], 4), expected);
+        let told = document([&reviewed, &pending], 4);
+        assert_eq!(told, expected);
+        assert_eq!(Entry::from_json(&told["entries"][1]), Ok(pending));
+        let review = Bytes::from(r#"{"request":{"uid":"7"}}"#);
+        assert_eq!(Entry::from_json(&told["entries"][0]), Ok(Entry { body: review, ..reviewed }));
+    }
+
+    #[test]
+    fn every_outcome_that_is_told_can_be_read() {
+        for answered in [Answered::Pending, Answered::Abandoned, Answered::Closed, Answered::Bytes] {
+            let entry = Entry { answered, ..entry(0) };
+            assert_eq!(Entry::from_json(&document([&entry], 0)["entries"][0]), Ok(entry));
+        }
+        let mut unknown = document([&entry(0)], 0)["entries"][0].take();
+        unknown["answered"]["outcome"] = json!("lost");
+        assert_eq!(Entry::from_json(&unknown), Err(UnreadableEntry("answered")));
     }
 }

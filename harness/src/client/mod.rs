@@ -39,6 +39,26 @@ pub trait ServiceResolver: Send + Sync {
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
+/// What a webhook asked for instead of giving its last reply at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Detour {
+    /// To ask at another place: with a POST again for 307 and 308, else with a GET.
+    Redirected {
+        /// The HTTP status.
+        status: u16,
+        /// The URL, made absolute.
+        to: String,
+    },
+    /// To send the same again, by `Retry-After`.
+    AskedToWait {
+        /// The HTTP status.
+        status: u16,
+        /// How long to wait before.
+        wait: Duration,
+    },
+}
+
 /// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses no proxy.
 pub struct HttpsCaller {
     connections: Connections,
@@ -58,6 +78,7 @@ impl HttpsCaller {
         address: &Address,
         call: &Call<'_>,
         deadline: Instant,
+        detours: &mut Vec<Detour>,
     ) -> Result<reqwest::Response, CallError> {
         let mut url = address.url.clone();
         let mut method = Method::POST;
@@ -85,7 +106,8 @@ impl HttpsCaller {
                 Ok(Err(connection::Error::Transport(text))) => return Err(post_failed(&url, &text)),
                 Err(_elapsed) => return Err(post_failed(&url, "context deadline exceeded")),
             };
-            method = match response.status().as_u16() {
+            let status = response.status().as_u16();
+            method = match status {
                 301..=303 => Method::GET,
                 307 | 308 => method,
                 _ => return Ok(response),
@@ -105,20 +127,28 @@ impl HttpsCaller {
             referer = (!next.starts_with("http:")).then(|| url.clone());
             url = next;
             last_location = location;
+            detours.push(Detour::Redirected { status, to: url.clone() });
         }
         Err(post_failed(&last_location, "stopped after 10 redirects"))
     }
-}
 
-impl Caller for HttpsCaller {
+    /// As [`Caller::call`], and writes down what the webhook asked for meanwhile, also if there is no reply.
+    ///
+    /// # Errors
+    /// As for [`Caller::call`].
+    ///
     /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
-    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+    pub async fn call_noting(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
         let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
         let mut retries = 0;
         let response = loop {
-            let response = self.request(&address, &call, deadline).await?;
-            let Some(wait) = retry_after(&response).filter(|_| retries < MAX_RETRIES) else { break response };
+            let response = self.request(&address, &call, deadline, detours).await?;
+            let Some(wait) = retry_after(&response) else { break response };
+            detours.push(Detour::AskedToWait { status: response.status().as_u16(), wait });
+            if retries == MAX_RETRIES {
+                break response;
+            }
             retries += 1;
             let next = Instant::now() + wait;
             if next >= deadline {
@@ -139,6 +169,12 @@ impl Caller for HttpsCaller {
             Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
         };
         Ok(Reply { status, content_type, body })
+    }
+}
+
+impl Caller for HttpsCaller {
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        self.call_noting(call, &mut Vec::new()).await
     }
 }
 

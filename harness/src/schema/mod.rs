@@ -25,7 +25,9 @@ pub(crate) fn settle(object: &mut Value, kind: &GroupVersionKind) -> Vec<String>
     settler.unknown
 }
 
-/// The same for the metadata of an object of any kind, also of a custom one.
+/// The same for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta, `Coerce`.
 pub(crate) fn settle_metadata(object: &mut Value) -> Vec<String> {
     let mut settler = Settler::default();
     if let (Some(message), Some(metadata)) = (MESSAGES.named(METADATA), object.get_mut("metadata")) {

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::plugins::{DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
 use super::state::State;
 use super::storage::ObjectReader;
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Operation};
 use crate::client::{HttpsCaller, ServiceResolver};
 use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -122,6 +122,7 @@ impl Passage<'_> {
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
         let chain = self.chain(&webhooks, &plugins);
         let done = self.admission.dispatcher.mutate(attributes, &chain, &mut self.record).await;
+        self.in_time(attributes.operation)?;
         done.map_err(refused)
     }
 
@@ -134,7 +135,26 @@ impl Passage<'_> {
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
         let chain = self.chain(&webhooks, &plugins);
         let done = self.admission.dispatcher.validate(attributes, &chain, &mut self.record).await;
+        self.in_time(attributes.operation)?;
         done.map_err(refused)
+    }
+
+    /// The client of a request whose time is up is answered at once, whatever its webhooks make of it. Only who opens a
+    /// connection is not.
+    ///
+    /// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
+    ///
+    /// # Errors
+    /// 504: the time is up.
+    fn in_time(&mut self, operation: Operation) -> Result<(), Box<Status>> {
+        if operation == Operation::Connect || Instant::now() < self.deadline {
+            return Ok(());
+        }
+        self.record.cut_off = Some(self.deadline.saturating_duration_since(self.started));
+        let mut status = Status::timeout("request did not complete within the allotted timeout");
+        status.kind.clear();
+        status.api_version.clear();
+        Err(Box::new(status))
     }
 
     fn chain<'c>(&self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>

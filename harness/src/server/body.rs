@@ -275,7 +275,6 @@ pub(super) fn typed(
     } else {
         schema::settle(&mut object, kind)
     };
-    metadata::without_empty_members(&mut object);
     Ok((object, unknown))
 }
 

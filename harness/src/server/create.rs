@@ -9,6 +9,7 @@ use super::storage::Key;
 use super::{body, connect, custom_resources, metadata, options, strategy};
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::{ClusterState as _, ConversionError};
+use crate::schema;
 use crate::status::{Status, Unsupported};
 
 /// How often another name is tried if the generated one is taken.
@@ -145,7 +146,7 @@ fn store(
         }
         return Err(status);
     }
-    metadata::without_empty_members(&mut object);
+    schema::settle_metadata(&mut object);
     if dry_run {
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }

@@ -51,7 +51,7 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
         metadata::set(&mut object, "finalizers", finalizers.into());
         set_deletion(&mut object, grace);
     }
-    metadata::without_empty_members(&mut object);
+    crate::schema::settle_metadata(&mut object);
     Marked::Changed { object, gone }
 }
 

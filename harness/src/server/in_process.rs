@@ -14,6 +14,7 @@ use super::{ApiServer, Server, body, create, custom_resources, metadata, strateg
 use crate::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
 use crate::cluster_state::ClusterState as _;
 use crate::event::Record;
+use crate::schema;
 use crate::status::Status;
 
 /// What happened to a request, beside its answer.
@@ -122,7 +123,7 @@ impl Server {
         strategy::prepare_for_create(&mut object, resource);
         keep_what_was_given(&mut object, &given);
         strategy::validate(&object, None, resource)?;
-        metadata::without_empty_members(&mut object);
+        schema::settle_metadata(&mut object);
         if resource.gvr.group_resource() == "customresourcedefinitions.apiextensions.k8s.io" {
             custom_resources::establish(&mut object);
         }

@@ -91,23 +91,6 @@ pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option
     })
 }
 
-/// Takes empty members out of the metadata, as its JSON form has none.
-///
-/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
-pub(super) fn without_empty_members(object: &mut Value) {
-    if let Some(metadata) = metadata_mut(object) {
-        // A pointer in Go: zero is not empty.
-        metadata.retain(|field, value| match value {
-            Value::Null => false,
-            Value::String(text) => !text.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            Value::Object(members) => !members.is_empty(),
-            Value::Number(number) => number.as_i64() != Some(0) || field == "deletionGracePeriodSeconds",
-            Value::Bool(_) => true,
-        });
-    }
-}
-
 /// A 400 if a member of the metadata has the wrong JSON type.
 ///
 /// # Errors

@@ -13,6 +13,7 @@ use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::patch::{ApplyError, Patch};
+use crate::schema;
 use crate::status::{FieldError, Status, StatusDetails};
 
 /// What an update makes of the stored object.
@@ -201,7 +202,7 @@ async fn attempt(
     } else {
         create::fill_in_namespace(&mut new, request)?;
         strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
-        metadata::without_empty_members(&mut new);
+        schema::settle_metadata(&mut new);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
             let kind = &resource.kind;
@@ -235,7 +236,7 @@ fn store(
         Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object }))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
-    metadata::without_empty_members(&mut new);
+    schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
     if dry_run || (new == **old && !goes) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use super::check::{Check, Observed, Probe, Violation};
+use super::check::{Audience, Check, Observed, Obstacle, Probe, Violation};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
@@ -84,6 +84,7 @@ pub async fn run<E: Send>(
     run.objects(corpus).await?;
     run.webhooks().await;
     run.shrink().await;
+    run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
     Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
 }
@@ -244,6 +245,30 @@ impl Run<'_> {
             })
         });
         stream::iter(smaller).for_each_concurrent(plan.jobs.max(1), |smaller| smaller).await;
+    }
+
+    /// A check that had nothing to look at says so.
+    fn silent(&mut self) {
+        for (position, check) in self.plan.active() {
+            let mut audience = self.plan.audience(check).map(|(subject, _)| subject).peekable();
+            if audience.peek().is_none() {
+                let reason = match check.audience {
+                    Audience::Validating => "there is no validating webhook",
+                    Audience::Mutating | Audience::All => "there is no mutating webhook",
+                };
+                self.ledger.note((position, None), None, Err(Obstacle::not_applicable(reason)));
+            } else if !self.ledger.has_seen(position) {
+                let nothing = || Err(Obstacle::not_applicable("there was no object to try"));
+                match check.probe {
+                    Probe::Collection(_) => self.ledger.note((position, None), None, nothing()),
+                    Probe::Object(_) | Probe::Configuration(_) | Probe::Webhook(_) => {
+                        for subject in audience {
+                            self.ledger.note((position, Some(subject)), None, nothing());
+                        }
+                    }
+                }
+            }
+        }
     }
 
     fn tell(&self, stage: Stage) {

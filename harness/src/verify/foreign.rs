@@ -1,7 +1,7 @@
 //! What other webhooks do to an object: the library of foreign mutations.
 //!
 //! A foreign mutation takes part in a chain as a webhook, so that reinvocation and defaults are the dispatcher's own.
-//! It is never called over a network: [`super::line`] knows the host of its URL and asks [`answer`].
+//! It is never called over a network: [`super::line`] knows the host of its URL and asks for the answer here.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -127,8 +127,9 @@ impl Laboratory {
         let started = Instant::now();
         let call =
             Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
-        let reply = self.exchangery.call(call).await;
-        Exchange { review: body, reply, took: started.elapsed(), is_foreign: false }
+        let mut detours = Vec::new();
+        let reply = self.exchangery.call(call, &mut detours).await;
+        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false }
     }
 
     /// What the webhook's server shows in the TLS handshake.

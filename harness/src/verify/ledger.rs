@@ -72,6 +72,11 @@ impl Ledger {
         self.tallies.entry(place).or_default().notes.extend(notes);
     }
 
+    /// Whether anything was noted for the check at this position.
+    pub(super) fn has_seen(&self, check: usize) -> bool {
+        self.tallies.range((check, None)..(check + 1, None)).next().is_some()
+    }
+
     /// An object that nothing can be done with.
     pub(super) fn leave_out(&mut self, reason: String) {
         count(&mut self.left_out, reason);

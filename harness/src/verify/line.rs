@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::foreign;
 use crate::caller::{Call, CallError, Caller, Reply};
-use crate::client::HttpsCaller;
+use crate::client::{Detour, HttpsCaller};
 use crate::config::WebhookTarget;
 
 /// How often in a row a webhook may not answer at all before it is no longer asked: waiting for its timeout hundreds of
@@ -26,6 +26,8 @@ pub struct Exchange {
     pub reply: Result<Reply, CallError>,
     /// How long it took.
     pub took: Duration,
+    /// What the webhook asked for before it replied: redirects, and to be asked again later.
+    pub detours: Vec<Detour>,
     /// Whether this was a foreign mutation, for which nobody was called.
     pub is_foreign: bool,
 }
@@ -53,7 +55,7 @@ impl Exchangery {
     }
 
     /// Calls a webhook, unless it was silent too often.
-    pub(super) async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+    pub(super) async fn call(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let target = &call.client_config.target;
         if let Some((count, error)) = self.silences().get(target)
             && *count >= PATIENCE
@@ -61,7 +63,7 @@ impl Exchangery {
             return Err(error.clone());
         }
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let reply = self.https.call(call.clone()).await;
+        let reply = self.https.call_noting(call.clone(), detours).await;
         let mut silent = self.silences();
         match &reply {
             Err(error) if is_silence(error) => {
@@ -124,11 +126,13 @@ impl Caller for Line {
         };
         let is_foreign = foreign.is_some();
         let review = call.body.clone();
+        let mut detours = Vec::new();
         let reply = match foreign {
             Some(reply) => Ok(reply),
-            None => self.shared.call(call).await,
+            None => self.shared.call(call, &mut detours).await,
         };
-        let exchange = Exchange { review, reply: reply.clone(), took: started.elapsed(), is_foreign };
+        let exchange =
+            Exchange { review, reply: reply.clone(), took: started.elapsed(), detours, is_foreign };
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
         reply
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::laboratory::{Laboratory, Lineup};
 use super::recorder::Recorder;
 use super::subject::Subject;
+use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
 
 /// Everything that a probe of a webhook needs.
@@ -27,6 +28,12 @@ impl Station<'_> {
     /// The webhook alone.
     pub fn alone(&self) -> Lineup {
         self.subject.alone()
+    }
+
+    /// The webhook on trial with one request.
+    pub fn trial<'b>(&'b self, request: &'b Attributes, memory: &'b Memory) -> Trial<'b> {
+        let subjects = std::slice::from_ref(self.subject);
+        Trial { laboratory: self.laboratory, subject: self.subject, subjects, request, memory }
     }
 
     /// Puts a sentence into the report, also where nothing is wrong: what was measured.

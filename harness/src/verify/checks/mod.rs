@@ -16,6 +16,7 @@ mod v08_policy;
 mod v09_apply_twice;
 mod v10_write_loop;
 mod v11_determinism;
+mod v12_parallel;
 mod v13_independence;
 mod v14_unknown_fields;
 mod v15_absent_parents;
@@ -26,8 +27,20 @@ mod v19_validity;
 mod v20_no_empty_patch;
 mod v21_mirror_pods;
 mod v22_envelope;
+mod v23_review_versions;
+mod v24_patch_form;
+mod v25_denial;
+mod v26_warnings;
+mod v27_audit_keys;
+mod v28_detours;
 mod v29_delete;
+mod v30_connect;
+mod v31_subresources;
 mod v32_names;
+mod v33_equivalents;
+mod v34_deletion;
+mod v35_evolution;
+mod v36_large_bodies;
 mod v38_dry_run;
 mod v41_latency;
 mod v45_certificate;
@@ -50,6 +63,7 @@ pub const ALL: &[&Check] = &[
     &v09_apply_twice::CHECK,
     &v10_write_loop::CHECK,
     &v11_determinism::CHECK,
+    &v12_parallel::CHECK,
     &v13_independence::CHECK,
     &v14_unknown_fields::CHECK,
     &v15_absent_parents::CHECK,
@@ -60,8 +74,20 @@ pub const ALL: &[&Check] = &[
     &v20_no_empty_patch::CHECK,
     &v21_mirror_pods::CHECK,
     &v22_envelope::CHECK,
+    &v23_review_versions::CHECK,
+    &v24_patch_form::CHECK,
+    &v25_denial::CHECK,
+    &v26_warnings::CHECK,
+    &v27_audit_keys::CHECK,
+    &v28_detours::CHECK,
     &v29_delete::CHECK,
+    &v30_connect::CHECK,
+    &v31_subresources::CHECK,
     &v32_names::CHECK,
+    &v33_equivalents::CHECK,
+    &v34_deletion::CHECK,
+    &v35_evolution::CHECK,
+    &v36_large_bodies::CHECK,
     &v38_dry_run::CHECK,
     &v41_latency::CHECK,
     &v45_certificate::CHECK,

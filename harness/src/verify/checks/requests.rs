@@ -1,9 +1,16 @@
 //! Requests that several checks make of one creation.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::v10_write_loop::as_stored;
-use crate::attributes::{Attributes, Operation};
+use super::v29_delete::is_confused;
+use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use crate::cluster_state::ClusterState as _;
+use crate::verify::check::Violation;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::station::Station;
 use crate::verify::trial::Trial;
 
 /// The request that writes `written` over `stored`.
@@ -16,6 +23,71 @@ pub(super) fn update(trial: &Trial<'_>, stored: Value, written: Value) -> Attrib
         options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
         ..trial.request.clone()
     }
+}
+
+/// A request about something that is not in the corpus: a connection, a subresource.
+pub(super) struct Side<'a> {
+    pub(super) operation: Operation,
+    /// Group, version and resource.
+    pub(super) resource: (&'a str, &'a str, &'a str),
+    pub(super) subresource: &'a str,
+    pub(super) name: &'a str,
+    /// Empty for a resource without namespaces.
+    pub(super) namespace: &'a str,
+    pub(super) object: Value,
+    pub(super) old_object: Option<Value>,
+}
+
+impl Side<'_> {
+    /// The request, as the station's user makes it.
+    pub(super) fn request(self, station: &Station<'_>) -> Attributes {
+        let (group, version, resource) = self.resource;
+        let with_defaults = |mut object: Value| {
+            station.laboratory.surroundings.set_defaults(&mut object);
+            object
+        };
+        let options = match self.operation {
+            Operation::Create => Some("CreateOptions"),
+            Operation::Update => Some("UpdateOptions"),
+            Operation::Delete => Some("DeleteOptions"),
+            Operation::Connect => None,
+        };
+        Attributes {
+            operation: self.operation,
+            resource: GroupVersionResource::new(group, version, resource),
+            subresource: self.subresource.to_owned(),
+            kind: GroupVersionKind::of(&self.object),
+            namespace: self.namespace.to_owned(),
+            name: self.name.to_owned(),
+            object: Some(with_defaults(self.object)),
+            old_object: self.old_object.map(with_defaults),
+            options: options.map(|kind| json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"})),
+            dry_run: false,
+            user: station.laboratory.user.clone(),
+        }
+    }
+}
+
+/// The namespace of the samples, since the selectors pick that; else the one for objects that have none.
+pub(super) fn namespace<'a>(station: &'a Station<'_>) -> &'a str {
+    let of_samples = station.samples.iter().map(|sample| sample.namespace.as_str());
+    of_samples.into_iter().find(|namespace| !namespace.is_empty()).unwrap_or(&station.laboratory.namespace)
+}
+
+/// What is wrong with the answer to a request `what`, which the webhook asked to see: it gives none, its patch does not
+/// apply, or it denies since it cannot read the object.
+pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let (kind, message) = match outcome.verdict() {
+        Verdict::Failed(reason) => ("fails", format!("on {what} it gives no valid answer: {reason}")),
+        Verdict::ServerError(status) => {
+            ("breaks", format!("on {what} its patch does not apply: {}", status.message))
+        }
+        Verdict::Denied(status) if is_confused(status.code, &status.message) => {
+            ("misreads", format!("on {what} it denies since it cannot read the request: {}", status.message))
+        }
+        Verdict::Denied(_) | Verdict::Admitted | Verdict::Unsupported(_) => return None,
+    };
+    Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }
 
 /// The object as a client creates it from what it read: with its name and what the server and its controllers wrote

@@ -11,6 +11,7 @@ use crate::caller::Reply;
 use crate::event::CallResult;
 use crate::patch::Patch;
 use crate::verify::check::Obstacle;
+use crate::verify::comparison::{Difference, Order};
 use crate::verify::laboratory::Outcome;
 use crate::verify::line::Exchange;
 use crate::verify::trial::Trial;
@@ -131,6 +132,21 @@ pub(super) fn effect_of(exchange: &Exchange, object: &Value) -> Effect {
             Some(response) => effect(&response, object),
             None => Effect::Broken(format!("HTTP status {} and no review", reply.status)),
         },
+    }
+}
+
+impl Effect {
+    /// What is another one than `expected`, for people, and where; none if they mean the same.
+    pub(super) fn departure(&self, expected: &Self, trial: &Trial<'_>) -> Option<(String, Vec<Difference>)> {
+        match (expected, self) {
+            (Self::Admitted(expected), Self::Admitted(found)) => {
+                let differences = trial.differences(expected, found, Order::Counts);
+                let fields = super::fields(&differences);
+                (!differences.is_empty()).then(|| (format!("it makes another {fields}"), differences))
+            }
+            (Self::Denied(_), Self::Denied(_)) | (Self::Broken(_), Self::Broken(_)) => None,
+            _ => Some((format!("the answer is another one: {expected}; {self}"), Vec::new())),
+        }
     }
 }
 

@@ -25,7 +25,7 @@ fn walk(schema: &Value, value: &Value, path: &str, faults: &mut Vec<Fault>) {
     if value.is_null() && (schema["nullable"] == true || schema.get("type").is_none()) {
         return;
     }
-    if schema["x-kubernetes-embedded-resource"] == true {
+    if !schema.is_object() || schema["x-kubernetes-embedded-resource"] == true {
         return;
     }
     if !has_type(schema, value) {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::said::{Effect, Said, effect_of};
+use super::said::{Said, effect_of};
 use super::v22_envelope::retold;
 use crate::attributes::{Attributes, UserInfo};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
-use crate::verify::comparison::{Difference, Order};
+use crate::verify::comparison::Order;
 use crate::verify::laboratory::Outcome;
 use crate::verify::shape;
 use crate::verify::trial::Trial;
@@ -84,10 +84,6 @@ fn departure(trial: &Trial<'_>, what: &str, expected: &Outcome, found: &Outcome)
         Some(object)
     };
     let differences = trial.differences(&without(expected)?, &without(found)?, Order::Counts);
-    depends(what, differences)
-}
-
-fn depends(what: &str, differences: Vec<Difference>) -> Option<Violation> {
     if differences.is_empty() {
         return None;
     }
@@ -104,17 +100,12 @@ async fn in_another_order(trial: &Trial<'_>) -> Result<Option<Violation>, Obstac
     let mut text = String::new();
     write_backwards(&review, &mut text);
     let exchange = trial.laboratory.post(&trial.subject.called, Bytes::from(text)).await;
-    let (expected, found) = (said.effect(), effect_of(&exchange, said.object()));
-    let violation = match (&expected, &found) {
-        (Effect::Admitted(expected), Effect::Admitted(found)) => {
-            depends(WHAT, trial.differences(expected, found, Order::Counts))
-        }
-        (Effect::Denied(_), Effect::Denied(_)) | (Effect::Broken(_), Effect::Broken(_)) => None,
-        _ => {
-            let message = format!("with {WHAT} reversed the answer is another one: {expected}; {found}");
-            Some(Violation::new(format!("its answer depends on {WHAT}"), message))
-        }
-    };
+    let found = effect_of(&exchange, said.object());
+    let violation = found.departure(&said.effect(), trial).map(|(message, differences)| {
+        let kind = if differences.is_empty() { "its answer depends on" } else { "what it does depends on" };
+        let message = format!("with {WHAT} reversed {message}");
+        Violation::new(format!("{kind} {WHAT}"), message).with_differences(differences)
+    });
     let steps = [Arc::clone(&said.outcome), retold(&said.outcome, exchange)];
     Ok(violation.map(|violation| violation.with_steps(steps)))
 }

@@ -34,14 +34,13 @@ async fn run(trial: &Trial<'_>) -> Observed {
         .collect();
     let mut violations = Vec::new();
     for (what, path) in rewritten(patch.operations(), said.object())? {
-        // Whole and complete is bad style; whole and incomplete is a loss.
-        let severity = if lost.is_empty() { Severity::Note } else { Severity::Warning };
         let kind = format!("writes a whole {what}");
         if violations.iter().any(|violation: &Violation| violation.kind == kind) {
             continue;
         }
         let message = format!("its patch writes the whole {what} at {path}, which was there already");
-        violations.push(Violation::new(kind, message).with_severity(severity));
+        // Whole and complete is bad style; what is lost by it is told beside.
+        violations.push(Violation::new(kind, message).with_severity(Severity::Note));
     }
     if !lost.is_empty() {
         let message = format!("its patch takes away what it did not add: {}", super::fields(&lost));

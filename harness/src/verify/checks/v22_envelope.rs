@@ -80,7 +80,7 @@ async fn on_the_error_path(trial: &Trial<'_>, called: &Called, outcome: &Arc<Out
 }
 
 /// The review with an object whose fields have the wrong types.
-fn unreadable(review: &[u8]) -> Option<Bytes> {
+pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
     let mut review: Value = serde_json::from_slice(review).ok()?;
     let object = review.pointer_mut("/request/object")?.as_object_mut()?;
     object.insert("spec".to_owned(), 7.into());

@@ -71,7 +71,7 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
 }
 
 /// Whether a denial is about the request itself rather than about what it asks for.
-fn is_confused(code: i32, message: &str) -> bool {
+pub(super) fn is_confused(code: i32, message: &str) -> bool {
     let message = message.to_lowercase();
     code == 400 && SIGNS.iter().any(|sign| message.contains(sign)) || code >= 500
 }

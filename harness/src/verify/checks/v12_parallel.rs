@@ -1,0 +1,111 @@
+//! V12: requests at the same time do not get in each other's way.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use serde_json::Value;
+
+use crate::attributes::Attributes;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::station::Station;
+use crate::verify::trial::Memory;
+
+/// How many requests come at a time.
+const REQUESTS: usize = 64;
+
+pub(super) const CHECK: Check = Check {
+    id: "V12",
+    title: "parallel: 64 requests at a time get the answers that each of them gets alone",
+    severity: Severity::Error,
+    why: "kube-apiserver calls a webhook for every request that it has in hand, from several replicas. A webhook that \
+          keeps the review, the patch or the logger's fields in a place that all requests share answers with the uid or \
+          the object of another one as soon as two come together: one user's Pod gets another one's sidecar, token or \
+          verdict, and no test that sends one request at a time ever shows it.",
+    source: "Dynamic Admission Control, Response: uid is copied from the request",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+async fn run(station: &Station<'_>) -> Observed {
+    if station.samples.is_empty() {
+        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    }
+    let requests: Vec<Attributes> = station
+        .samples
+        .iter()
+        .cycle()
+        .take(REQUESTS)
+        .enumerate()
+        .map(|(n, sample)| distinct(sample, n))
+        .collect();
+    let alone = station.alone();
+    let mut expected = Vec::with_capacity(requests.len());
+    for request in &requests {
+        let outcome = Arc::new(station.laboratory.admit(&alone, request).await);
+        if let Verdict::Failed(reason) = outcome.verdict() {
+            return Err(Obstacle::not_checked(reason));
+        }
+        expected.push(outcome);
+    }
+    let found = join_all(requests.iter().map(|request| station.laboratory.admit(&alone, request))).await;
+    let mut violations: Vec<Violation> = Vec::new();
+    for ((request, expected), found) in requests.iter().zip(&expected).zip(found) {
+        let found = Arc::new(found);
+        let Some(violation) = departure(station, request, expected, &found) else { continue };
+        if violations.iter().any(|known| known.kind == violation.kind) {
+            continue;
+        }
+        // Only what is always the same alone can be wrong in company.
+        let again = station.laboratory.admit(&alone, request).await;
+        if departure(station, request, expected, &again).is_some() {
+            return Err(Obstacle::not_checked("the same request has several answers: see V11"));
+        }
+        violations.push(violation.with_steps([Arc::clone(expected), found]));
+    }
+    Ok(violations)
+}
+
+/// A request like no other.
+fn distinct(sample: &Attributes, number: usize) -> Attributes {
+    let name = format!("admit-parallel-{number}");
+    let mut object = sample.object.clone().unwrap_or_default();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("name".to_owned(), name.clone().into());
+        metadata.remove("generateName");
+    }
+    object["metadata"]["annotations"]["admit.dev/parallel"] = number.to_string().into();
+    Attributes { name, object: Some(object), ..sample.clone() }
+}
+
+fn departure(
+    station: &Station<'_>,
+    request: &Attributes,
+    expected: &Outcome,
+    found: &Outcome,
+) -> Option<Violation> {
+    if let Verdict::Failed(reason) = found.verdict() {
+        let kind = if reason.contains("expected response.uid") {
+            "another request's uid"
+        } else {
+            "fails in company"
+        };
+        let message = format!("a request that it answers alone is not answered among {REQUESTS}: {reason}");
+        return Some(Violation::new(kind, message));
+    }
+    if expected.refusal.is_some() != found.refusal.is_some() {
+        let (one, other) = (expected.verdict().to_string(), found.verdict().to_string());
+        let message = format!("the answer to a request is another one among {REQUESTS}: {one}; {other}");
+        return Some(Violation::new("another verdict", message));
+    }
+    let memory = Memory::default();
+    let trial = station.trial(request, &memory);
+    let differences = trial.differences(expected.object.as_ref()?, found.object.as_ref()?, Order::Counts);
+    if differences.is_empty() {
+        return None;
+    }
+    let message =
+        format!("among {REQUESTS} requests, one comes out as another: {}", super::fields(&differences));
+    Some(Violation::new("another object", message).with_differences(differences))
+}

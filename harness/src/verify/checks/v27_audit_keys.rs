@@ -1,0 +1,39 @@
+//! V27: audit annotations have keys that the audit log takes.
+
+use std::sync::Arc;
+
+use super::said::Said;
+use crate::audit;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V27",
+    title: "audit annotations: keys without a domain, which the audit log takes",
+    severity: Severity::Warning,
+    why: "kube-apiserver puts the webhook's name and a slash in front of each key. What is then no qualified name, \
+          because the key has a domain of its own or letters that no key has, is dropped with a line in the server's \
+          log and nowhere else: the trail that somebody relies on in an audit is not there.",
+    source: "Dynamic Admission Control, Response; apiserver pkg/admission/attributes.go, checkKeyFormat",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let said = Said::of(trial).await?;
+    let Some(annotations) = said.response["auditAnnotations"].as_object().filter(|all| !all.is_empty())
+    else {
+        return Err(Obstacle::not_applicable("it sends no audit annotations"));
+    };
+    let name = &trial.subject.webhook.id.name;
+    let dropped: Vec<String> = annotations
+        .keys()
+        .map(|key| format!("{name}/{key}"))
+        .filter(|key| !audit::is_qualified_name(key))
+        .collect();
+    if dropped.is_empty() {
+        return Ok(Vec::new());
+    }
+    let message = format!("the audit log does not take {}", dropped.join(", "));
+    Ok(vec![Violation::new("key is dropped", message).with_steps([Arc::clone(&said.outcome)])])
+}

@@ -1,0 +1,67 @@
+//! V30: CONNECT shows options instead of an object.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::requests::{self, Side};
+use crate::attributes::Operation;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V30",
+    title: "CONNECT: it reads PodExecOptions and the like, and does without options",
+    severity: Severity::Error,
+    why: "For exec, attach, port-forward and proxy, `object` is not the Pod but a PodExecOptions, without metadata and \
+          labels; there is no oldObject, and `options` is null. A webhook that asked for CONNECT and decodes a Pod, or \
+          looks at the metadata of what it gets, fails, and nobody can open a shell when it is needed most.",
+    source: "KEP-492, Connection Options; apiserver pkg/endpoints/handlers/rest.go, ConnectResource",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// Resource, subresource and what is shown.
+fn connections() -> [(&'static str, &'static str, Value); 6] {
+    let options = |kind: &str, fields: Value| {
+        let mut options = fields;
+        options["apiVersion"] = "v1".into();
+        options["kind"] = kind.into();
+        options
+    };
+    let streams = json!({"stdin": true, "stdout": true, "tty": true, "container": "app"});
+    let mut exec = streams.clone();
+    exec["command"] = json!(["sh"]);
+    [
+        ("pods", "exec", options("PodExecOptions", exec)),
+        ("pods", "attach", options("PodAttachOptions", streams)),
+        ("pods", "portforward", options("PodPortForwardOptions", json!({"ports": [8080]}))),
+        ("pods", "proxy", options("PodProxyOptions", json!({"path": "/metrics"}))),
+        ("services", "proxy", options("ServiceProxyOptions", json!({"path": "/metrics"}))),
+        ("nodes", "proxy", options("NodeProxyOptions", json!({"path": "/metrics"}))),
+    ]
+}
+
+async fn run(station: &Station<'_>) -> Observed {
+    let namespace = requests::namespace(station);
+    let id = &station.subject.webhook.id;
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut looked = false;
+    for (resource, subresource, object) in connections() {
+        let request = Side {
+            operation: Operation::Connect,
+            resource: ("", "v1", resource),
+            subresource,
+            name: "admit-verify",
+            namespace: if resource == "nodes" { "" } else { namespace },
+            object,
+            old_object: None,
+        };
+        let outcome = Arc::new(station.laboratory.admit(&station.alone(), &request.request(station)).await);
+        if outcome.calls_of(id).next().is_some() {
+            looked = true;
+            violations.extend(requests::upset(&format!("CONNECT to {resource}/{subresource}"), &outcome));
+        }
+    }
+    if looked { Ok(violations) } else { Err(Obstacle::not_applicable("its rules pick no CONNECT")) }
+}

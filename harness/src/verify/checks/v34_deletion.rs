@@ -1,0 +1,78 @@
+//! V34: an object that is being deleted may lose its finalizers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::requests;
+use super::v10_write_loop::as_stored;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::Verdict;
+use crate::verify::trial::Trial;
+
+pub(super) const CHECK: Check = Check {
+    id: "V34",
+    title: "deletion: an update that only takes a finalizer off an object that is being deleted goes through",
+    severity: Severity::Error,
+    why: "Deleting an object with finalizers is an update first: its deletionTimestamp is set, controllers clean up and \
+          take their finalizers away one by one. A webhook that holds these updates to its rules for new objects, or \
+          adds a finalizer of its own again, keeps the object, and the namespace around it, in Terminating for ever.",
+    source: "red-hat-data-services/opendatahub-operator#2242; kubernetes Finalizers; API conventions, metadata",
+    audience: Audience::All,
+    probe: Probe::Object(|trial| Box::pin(run(trial))),
+};
+
+const FINALIZER: &str = "admit.dev/cleanup";
+
+async fn run(trial: &Trial<'_>) -> Observed {
+    let created = trial.admitted(&trial.alone(), trial.request).await?;
+    let Some(made) = &created.object else { return Ok(Vec::new()) };
+    let mut written = as_stored(made);
+    written["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    written["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    let mut stored = written.clone();
+    match stored["metadata"]["finalizers"].as_array_mut() {
+        Some(finalizers) => finalizers.push(FINALIZER.into()),
+        None => stored["metadata"]["finalizers"] = json!([FINALIZER]),
+    }
+    let request = requests::update(trial, stored, written.clone());
+    let updated = trial.outcome(&trial.alone(), &request).await;
+    if updated.mismatch(&trial.subject.webhook.id).is_some() {
+        let reason = "its rules and selectors do not pick UPDATE of the object";
+        return Err(Obstacle::not_applicable(reason));
+    }
+    let steps = [Arc::clone(&updated)];
+    let (kind, message) = match updated.verdict() {
+        Verdict::Admitted => {
+            let before = finalizers(&written);
+            let added: Vec<&str> = updated
+                .object
+                .as_ref()
+                .map(finalizers)
+                .unwrap_or_default()
+                .difference(&before)
+                .copied()
+                .collect();
+            if added.is_empty() {
+                return Ok(Vec::new());
+            }
+            let message =
+                format!("it adds finalizers to an object that is being deleted: {}", added.join(", "));
+            ("adds a finalizer", message)
+        }
+        Verdict::Denied(status) => {
+            let message = format!("it denies that a finalizer is taken off: {}", status.message);
+            ("denies the end of a deletion", message)
+        }
+        verdict @ (Verdict::Failed(_) | Verdict::ServerError(_)) => {
+            ("fails at the end of a deletion", format!("it fails when a finalizer is taken off: {verdict}"))
+        }
+        Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
+    };
+    Ok(vec![Violation::new(kind, message).with_steps(steps)])
+}
+
+fn finalizers(object: &Value) -> BTreeSet<&str> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}

@@ -1,0 +1,88 @@
+//! V35: reviews may have more in them than today.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::said::{Said, effect_of};
+use super::v22_envelope::retold;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Station;
+use crate::verify::trial::Memory;
+
+pub(super) const CHECK: Check = Check {
+    id: "V35",
+    title: "open to additions: new fields of the review, of userInfo and of options make no difference",
+    severity: Severity::Error,
+    why: "The API may add fields to AdmissionReview without a new version, as it did with requestKind and options; \
+          authenticators add keys to userInfo.extra as they like. A webhook that decodes the review strictly refuses \
+          every request from the day on which the cluster is upgraded.",
+    source: "Dynamic Admission Control, Request; kubernetes API conventions: adding fields is compatible",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// How many requests are tried.
+const SAMPLES: usize = 4;
+
+/// What may come: in words, and how.
+type Addition = (&'static str, fn(&mut Value));
+
+const ADDITIONS: [Addition; 3] = [
+    ("new fields of the review", |review| {
+        review["admitUnknown"] = json!({"nested": ["value"]});
+        review["request"]["admitUnknown"] = json!({"nested": ["value"]});
+        review["request"]["kind"]["admitUnknown"] = "value".into();
+    }),
+    ("new keys of userInfo", |review| {
+        review["request"]["userInfo"]["extra"]["authentication.example.com/admit-unknown"] = json!(["value"]);
+        review["request"]["userInfo"]["admitUnknown"] = json!(["value"]);
+    }),
+    ("a new kind of options", |review| {
+        review["request"]["options"] =
+            json!({"apiVersion": "meta.k8s.io/v2", "kind": "FutureOptions", "admitUnknown": true});
+    }),
+];
+
+async fn run(station: &Station<'_>) -> Observed {
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut reason = Obstacle::not_applicable("its rules and selectors pick no object of the corpus");
+    let mut looked = false;
+    for sample in station.samples.iter().take(SAMPLES) {
+        let memory = Memory::default();
+        let trial = station.trial(sample, &memory);
+        let said = match Said::of(&trial).await {
+            Ok(said) => said,
+            Err(obstacle) => {
+                reason = obstacle;
+                continue;
+            }
+        };
+        let Some(exchange) = said.outcome.exchanges.first() else { continue };
+        let Ok(review) = serde_json::from_slice::<Value>(&exchange.review) else { continue };
+        looked = true;
+        let ask = async |review: &Value| {
+            let body = Bytes::from(review.to_string());
+            station.laboratory.post(&station.subject.called, body).await
+        };
+        for (what, add) in ADDITIONS {
+            let mut more = review.clone();
+            add(&mut more);
+            let exchange = ask(&more).await;
+            let departure = effect_of(&exchange, said.object()).departure(&said.effect(), &trial);
+            let Some((how, differences)) = departure else { continue };
+            let again = effect_of(&ask(&review).await, said.object());
+            if again.departure(&said.effect(), &trial).is_some() {
+                return Err(Obstacle::not_checked("the same request has several answers: see V11"));
+            }
+            let kind = format!("depends on {what}");
+            if violations.iter().all(|known| known.kind != kind) {
+                let steps = [Arc::clone(&said.outcome), retold(&said.outcome, exchange)];
+                let violation = Violation::new(kind, format!("with {what} {how}"));
+                violations.push(violation.with_differences(differences).with_steps(steps));
+            }
+        }
+    }
+    if looked { Ok(violations) } else { Err(reason) }
+}

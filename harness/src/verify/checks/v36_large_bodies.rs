@@ -1,0 +1,128 @@
+//! V36: the largest object that a client may send is answered.
+
+use serde_json::{Value, json};
+
+use super::requests;
+use super::v10_write_loop::as_stored;
+use super::v29_delete::is_confused;
+use crate::attributes::Attributes;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::Verdict;
+use crate::verify::shape::pod_spec;
+use crate::verify::station::Station;
+use crate::verify::trial::Memory;
+
+pub(super) const CHECK: Check = Check {
+    id: "V36",
+    title: "large: object and oldObject of the largest size that the API server takes are answered",
+    severity: Severity::Warning,
+    why: "kube-apiserver reads bodies of up to 3 MiB, and an update has the old object and the new one in its review: \
+          6 MiB and more. Frameworks limit what they read to 1, 3 or 7 MiB, and proxies in front of them to less. Then \
+          the webhook fails for some objects and no other, often with a text about something else, and with failurePolicy \
+          Ignore a large object is the way around it.",
+    source: "kubernetes-sigs/controller-runtime#2598; apiserver pkg/server/config.go, MaxRequestBodyBytes",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// The largest body of a request.
+const LARGEST: usize = 3 * 1024 * 1024;
+/// What is left for metadata that the server adds.
+const ROOM: usize = 16 * 1024;
+/// The most that a `ConfigMap` or Secret may hold, and all annotations together.
+///
+/// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`; apimachinery pkg/api/validation/objectmeta.go,
+/// `TotalAnnotationSizeLimitB`.
+const LARGEST_DATA: usize = 1024 * 1024;
+const LARGEST_ANNOTATIONS: usize = 256 * 1024;
+
+async fn run(station: &Station<'_>) -> Observed {
+    let Some(sample) = station.samples.first() else {
+        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    };
+    let memory = Memory::default();
+    let trial = station.trial(sample, &memory);
+    let small = trial.answered(&trial.alone(), sample).await?;
+    let (object, filling) = filled(trial.object());
+    let size = object.to_string().len() / 1024;
+    let stored = as_stored(&object);
+    let update = requests::update(&trial, stored.clone(), stored);
+    let create = Attributes { object: Some(object), ..sample.clone() };
+    for (request, what) in [(update, "UPDATE"), (create, "CREATE")] {
+        // Past the memory: nobody asks this again.
+        let outcome = station.laboratory.admit(&trial.alone(), &request).await;
+        if outcome.mismatch(&station.subject.webhook.id).is_some() {
+            continue;
+        }
+        let sent = format!("{what} of a {} of {size} KiB, by {filling},", sample.kind.kind);
+        // The requests are too large to be part of a report.
+        let violation = match outcome.verdict() {
+            Verdict::Failed(reason) => Violation::new(
+                "fails on a large object",
+                format!("on {sent} it gives no valid answer: {reason}"),
+            ),
+            Verdict::ServerError(status) => {
+                let message = format!("on {sent} its patch does not apply: {}", status.message);
+                Violation::new("breaks on a large object", message)
+            }
+            Verdict::Denied(status) if small.refusal.is_none() => {
+                let message =
+                    format!("it denies {sent} and admits the same without that: {}", status.message);
+                let is_failure = status.code == 413 || is_confused(status.code, &status.message);
+                let severity = if is_failure { Severity::Warning } else { Severity::Note };
+                Violation::new("denies a large object", message).with_severity(severity)
+            }
+            Verdict::Denied(_) | Verdict::Admitted => return Ok(Vec::new()),
+            Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
+        };
+        return Ok(vec![violation]);
+    }
+    Err(Obstacle::not_checked("it is no longer called for the object when that is large"))
+}
+
+/// `object` as large as it may be, and what makes it so.
+fn filled(object: &Value) -> (Value, &'static str) {
+    let mut filled = object.clone();
+    let left = (LARGEST - ROOM).saturating_sub(filled.to_string().len());
+    if let Some(spec) = pod_spec(&filled)
+        && let Some(Value::Object(container)) = filled.pointer_mut(&format!("{spec}/containers/0"))
+    {
+        let env = container.entry("env").or_insert_with(|| json!([]));
+        if let Some(env) = env.as_array_mut() {
+            env.push(json!({"name": "ADMIT_FILLING", "value": "x".repeat(left)}));
+        }
+        return (filled, "an environment variable");
+    }
+    let kind = filled["kind"].as_str().unwrap_or_default().to_owned();
+    if kind == "ConfigMap" || kind == "Secret" {
+        // Base64 in a Secret takes a third more than it holds.
+        let used = filled["data"].to_string().len() + filled["binaryData"].to_string().len();
+        let text = "eHh4".repeat(LARGEST_DATA.saturating_sub(used) / 4);
+        filled["data"]["admit-filling"] = text.into();
+        return (filled, "a key of its data");
+    }
+    let used = filled["metadata"]["annotations"].to_string().len();
+    filled["metadata"]["annotations"]["admit.dev/filling"] =
+        "x".repeat(LARGEST_ANNOTATIONS.saturating_sub(used + 64)).into();
+    (filled, "an annotation")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_as_large_as_their_kind_may_be() {
+        let size = |object: Value| {
+            let (filled, what) = filled(&object);
+            (filled.to_string().len(), what)
+        };
+        let pod = json!({"kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "app"}]}});
+        let (pod, what) = size(pod);
+        assert!((LARGEST - 2 * ROOM..LARGEST).contains(&pod) && what == "an environment variable");
+        let (settings, _) = size(json!({"kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}));
+        assert!((LARGEST_DATA - ROOM..LARGEST_DATA + 256).contains(&settings), "{settings}");
+        let (other, _) = size(json!({"kind": "Widget", "metadata": {"annotations": {"a": "b"}}}));
+        assert!((LARGEST_ANNOTATIONS - ROOM..LARGEST_ANNOTATIONS + 256).contains(&other), "{other}");
+    }
+}

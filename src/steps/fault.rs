@@ -1,0 +1,44 @@
+//! Faults of the catalogue by their id or name.
+
+use cucumber::given;
+use fake_webhooks::{FakeEntry, Fault, FaultError, Kind};
+use serde_json::json;
+
+use super::failure::{Outcome, StepFailure};
+use super::parameter::Admission;
+use super::webhook::Webhook;
+use super::world::World;
+
+/// What of a fault is not a field of the webhook's entry in the configuration.
+const OF_THE_FAKE: [&str; 6] = ["behaviour", "certificate", "rotate", "connection", "http", "clientConfig"];
+
+impl Webhook {
+    fn take(&mut self, fault: &Fault) -> Outcome {
+        let kind = match self.admission {
+            Admission::Mutating => Kind::Mutating,
+            Admission::Validating => Kind::Validating,
+        };
+        if let Some(needed) = fault.kind.filter(|needed| *needed != kind) {
+            let needed = match needed {
+                Kind::Mutating => "mutating",
+                Kind::Validating => "validating",
+            };
+            return Err(StepFailure::new(format!("the fault {} needs a {needed} webhook", fault.id)));
+        }
+        let text = json!({"name": "fault", "type": kind, "fault": fault.id});
+        let entry = FakeEntry::parse(&text.to_string(), "the fault")?;
+        self.otherwise = entry.behaviour;
+        self.transport = entry.transport;
+        self.client_config = entry.client_config;
+        for (field, value) in fault.fake.iter().filter(|(field, _)| !OF_THE_FAKE.contains(&field.as_str())) {
+            self.set(field, value.clone());
+        }
+        Ok(())
+    }
+}
+
+#[given(expr = "{string} has the fault {string}")]
+fn has_the_fault(world: &mut World, short: String, fault: String) -> Outcome {
+    let found = Fault::find(&fault).ok_or(FaultError::Unknown(fault))?;
+    world.change(&short)?.take(found)
+}

@@ -1,0 +1,213 @@
+//! V12 and V23 to V28: what an answer must be, also to many at a time and to other versions of the review.
+
+use harness::verify::Severity;
+use harness::verify::report::Tally;
+use serde_json::json;
+
+use crate::laboratory::{Suspect, finds, passes, pods, verdict, verify, verify_objects};
+
+/// What is found of a fake that answers whatever version it is asked in.
+const BLIND: &str = "admits in a version that there is not";
+
+#[tokio::test]
+async fn v12_finds_answers_under_another_uid() {
+    for suspect in [Suspect::mutating, Suspect::validating] {
+        finds(&verify("V12", vec![suspect("fault: M26")]).await, &["another request's uid"]);
+    }
+}
+
+#[tokio::test]
+async fn v12_passes_what_keeps_requests_apart() {
+    for behaviour in ["sidecar", "deny", "allow"] {
+        passes(&verify("V12", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v12_leaves_what_draws_lots_to_v11_and_silence_unjudged() {
+    for behaviour in ["fault: M05-random-name", "bad-response: closed"] {
+        let check = verify("V12", vec![Suspect::mutating(behaviour)]).await;
+        assert_eq!(verdict(&check).0, Tally::NotChecked, "{behaviour}");
+    }
+}
+
+#[tokio::test]
+async fn v23_finds_a_listed_version_that_is_not_answered() {
+    let behaviour = "when: {if: {review-version: v1beta1}, then: {bad-response: {status: 400}}}";
+    let suspect = Suspect::mutating(behaviour).with("admissionReviewVersions", json!(["v1", "v1beta1"]));
+    finds(&verify("V23", vec![suspect]).await, &["fails in v1beta1", BLIND]);
+}
+
+#[tokio::test]
+async fn v23_finds_another_answer_in_another_version() {
+    let suspect = Suspect::validating("fault: M20").with("admissionReviewVersions", json!(["v1", "v1beta1"]));
+    finds(&verify("V23", vec![suspect]).await, &["another answer in v1beta1", BLIND]);
+}
+
+#[tokio::test]
+async fn v23_finds_a_careless_envelope_that_v1beta1_lets_pass() {
+    let bare = "when: {if: {review-version: v1beta1}, then: {raw: {json: {response: {allowed: true}}}}}";
+    let suspect = Suspect::validating(bare).with("admissionReviewVersions", json!(["v1beta1"]));
+    let check = verify("V23", vec![suspect]).await;
+    finds(&check, &["apiVersion in v1beta1", "kind in v1beta1", "response.uid in v1beta1", BLIND]);
+    assert!(check.results[0].findings[..3].iter().all(|finding| finding.severity == Severity::Warning));
+}
+
+#[tokio::test]
+async fn v23_notes_who_answers_a_version_that_there_is_not() {
+    let blind = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\
+                 \"response\":{\"uid\":\"{uid}\",\"allowed\":true}}'}";
+    let check = verify("V23", vec![Suspect::validating(blind)]).await;
+    finds(&check, &[BLIND]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v23_passes_who_answers_in_kind_and_refuses_the_rest() {
+    let careful = "when: {if: {any: [{review-version: v1}, {review-version: v1beta1}]}, then: sidecar, \
+                   otherwise: {bad-response: {status: 400}}}";
+    for versions in [json!(["v1"]), json!(["v1beta1", "v1", "v9"])] {
+        let suspect = Suspect::mutating(careful).with("admissionReviewVersions", versions);
+        passes(&verify("V23", vec![suspect]).await);
+    }
+}
+
+#[tokio::test]
+async fn v24_finds_patches_in_other_forms() {
+    for (fault, kind) in [
+        ("P01-no-patch-type", "patch without patchType"),
+        ("P01-no-patch", "patchType without patch"),
+        ("P02-merge-patch", "patchType"),
+        ("P03-unpadded", "not base64"),
+        ("P03-url-safe", "not base64"),
+        ("P04-line-breaks", "base64 with line breaks"),
+        ("P04-numbers", "patch as numbers"),
+        ("P05", "not base64"),
+        ("E23", "denial with a patch"),
+    ] {
+        let check = verify("V24", vec![Suspect::mutating(&format!("fault: {fault}"))]).await;
+        finds(&check, &[kind]);
+    }
+    finds(
+        &verify("V24", vec![Suspect::validating("fault: P18-both")]).await,
+        &["validating webhook patches"],
+    );
+}
+
+#[tokio::test]
+async fn v24_passes_patches_in_the_right_form_and_none() {
+    for behaviour in ["sidecar", "allow", "deny"] {
+        passes(&verify("V24", vec![Suspect::mutating(behaviour)]).await);
+    }
+    passes(&verify("V24", vec![Suspect::validating("allow")]).await);
+}
+
+#[tokio::test]
+async fn v25_finds_denials_that_help_nobody() {
+    for (behaviour, kinds) in [
+        ("fault: E22-nothing", ["no message", "no message when it cannot read the object"]),
+        ("deny: {code: 200, message: no}", ["code", "code when it cannot read the object"]),
+        (
+            "deny: {message: \"runtime error: index out of range\\n\\ngoroutine 7 [running]:\"}",
+            ["stack trace", "stack trace when it cannot read the object"],
+        ),
+    ] {
+        finds(&verify("V25", vec![Suspect::validating(behaviour)]).await, &kinds);
+    }
+}
+
+#[tokio::test]
+async fn v25_looks_at_the_error_path_of_who_denies_nothing_else() {
+    let behaviour =
+        "when: {if: {equals: {/spec: 7}}, then: {deny: {message: \"panicked at src/main.rs:7\"}}}";
+    let check = verify("V25", vec![Suspect::mutating(behaviour)]).await;
+    finds(&check, &["stack trace when it cannot read the object"]);
+}
+
+#[tokio::test]
+async fn v25_finds_a_message_that_differs_each_time() {
+    let behaviour = "cycle: [{deny: {message: one}}, {deny: {message: two}}]";
+    let pod = pods().remove(0);
+    let check = verify_objects("V25", vec![Suspect::validating(behaviour)], vec![pod], &[]).await;
+    finds(&check, &["another message each time"]);
+}
+
+#[tokio::test]
+async fn v25_finds_a_secret_in_a_message() {
+    let rule =
+        json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"]});
+    let suspect = Suspect::validating("deny: {message: hunter2-the-second is no password}");
+    let suspect = suspect.with("rules", json!([rule]));
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque",
+        "data": {"password": "aHVudGVyMi10aGUtc2Vjb25k"}});
+    let check = verify_objects("V25", vec![suspect], vec![secret], &[]).await;
+    finds(&check, &["tells a secret"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Error);
+}
+
+#[tokio::test]
+async fn v25_passes_a_message_for_people() {
+    passes(
+        &verify("V25", vec![Suspect::validating("deny: {code: 403, message: set hostNetwork to false}")])
+            .await,
+    );
+    let check = verify("V25", vec![Suspect::validating("allow")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v26_finds_warnings_that_do_not_arrive() {
+    for (fault, kinds) in [
+        ("E15-long", vec!["too long"]),
+        ("E15-control-characters", vec!["control characters"]),
+        ("E15-empty", vec!["empty"]),
+        ("E15-many", vec!["lost"]),
+    ] {
+        finds(&verify("V26", vec![Suspect::validating(&format!("fault: {fault}"))]).await, &kinds);
+    }
+}
+
+#[tokio::test]
+async fn v26_passes_a_short_warning_and_is_not_about_none() {
+    passes(&verify("V26", vec![Suspect::mutating("allow: {warnings: [spec.foo is deprecated]}")]).await);
+    assert_eq!(verdict(&verify("V26", vec![Suspect::mutating("allow")]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v27_finds_keys_that_the_audit_log_drops() {
+    let check = verify("V27", vec![Suspect::mutating("fault: E14")]).await;
+    finds(&check, &["key is dropped"]);
+    assert!(check.results[0].findings[0].message.contains("a.example.com/no key!"));
+    let domain = "allow: {auditAnnotations: {example.com/key: 'yes'}}";
+    finds(&verify("V27", vec![Suspect::validating(domain)]).await, &["key is dropped"]);
+}
+
+#[tokio::test]
+async fn v27_passes_plain_keys_and_is_not_about_none() {
+    passes(&verify("V27", vec![Suspect::mutating("allow: {auditAnnotations: {key: 'yes'}}")]).await);
+    assert_eq!(verdict(&verify("V27", vec![Suspect::mutating("allow")]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v28_finds_redirects_and_retry_after() {
+    for (behaviour, kind) in [
+        ("raw: {status: 302, headers: {location: /elsewhere}}", "redirects into a GET"),
+        ("raw: {status: 307, headers: {location: 'http://127.0.0.1:9/'}}", "redirects to another place"),
+        ("first: {calls: 1, of: {raw: {status: 308, headers: {location: /elsewhere}}}}", "redirects"),
+        (
+            "first: {calls: 1, of: {raw: {status: 503, headers: {retry-after: '0'}}}}",
+            "asks to be called again",
+        ),
+    ] {
+        let check = verify("V28", vec![Suspect::mutating(behaviour)]).await;
+        finds(&check, &[kind]);
+    }
+}
+
+#[tokio::test]
+async fn v28_passes_who_answers_itself() {
+    passes(&verify("V28", vec![Suspect::mutating("sidecar")]).await);
+    passes(&verify("V28", vec![Suspect::validating("bad-response: {status: 503}")]).await);
+    let check = verify("V28", vec![Suspect::mutating("bad-response: closed")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotChecked);
+}

@@ -1,0 +1,207 @@
+//! V16 to V21: what a patch looks like, and what comes of it.
+
+use harness::verify::Severity;
+use harness::verify::report::{CheckReport, Tally};
+use serde_json::{Value, json};
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+
+const WELL_BEHAVED: [&str; 3] = ["always-mutate", "sidecar", "container-env"];
+
+/// What a check says about a webhook that sends these operations, whatever it is shown.
+async fn patching(id: &str, operations: &Value) -> CheckReport {
+    let behaviour = json!({"patch": {"operations": operations}}).to_string();
+    verify(id, vec![Suspect::mutating(&behaviour)]).await
+}
+
+/// What a check says about a webhook that sends no patch.
+async fn is_not_about_who_sends_none(id: &str) {
+    for behaviour in ["allow", "deny"] {
+        let check = verify(id, vec![Suspect::mutating(behaviour)]).await;
+        assert_eq!(verdict(&check).0, Tally::NotApplicable, "{id}: {check:#?}");
+    }
+}
+
+#[tokio::test]
+async fn v16_finds_what_only_the_servers_library_applies() {
+    let check = patching("V16", &json!([{"op": "replace", "path": "/spec/hostname", "value": "x"}])).await;
+    finds(&check, &["nothing there"]);
+    let check = patching("V16", &json!([{"op": "remove", "path": "/spec/containers/-1"}])).await;
+    finds(&check, &["index"]);
+    let check = patching("V16", &json!([{"op": "add", "path": "/spec/hostname"}])).await;
+    finds(&check, &["value missing"]);
+}
+
+#[tokio::test]
+async fn v16_passes_what_the_standard_allows() {
+    for behaviour in WELL_BEHAVED {
+        passes(&verify("V16", vec![Suspect::mutating(behaviour)]).await);
+    }
+    is_not_about_who_sends_none("V16").await;
+}
+
+#[tokio::test]
+async fn v17_finds_who_takes_away() {
+    let check = verify("V17", vec![Suspect::mutating("fault: M10-own")]).await;
+    finds(&check, &["takes away", "writes a whole list"]);
+    let kept = verify("V17", vec![Suspect::mutating("fault: M10-whole")]).await;
+    finds(&kept, &["writes a whole list"]);
+    assert_eq!(kept.results[0].findings[0].severity, Severity::Note);
+    let check = verify("V17", vec![Suspect::mutating("mutate: [{remove: [/spec/securityContext]}]")]).await;
+    finds(&check, &["takes away"]);
+}
+
+#[tokio::test]
+async fn v17_finds_whole_maps() {
+    let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"mine": "yes"}}]);
+    let check = patching("V17", &labels).await;
+    finds(&check, &["takes away", "writes a whole map"]);
+    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.labels.app");
+}
+
+#[tokio::test]
+async fn v17_passes_operations_for_single_fields() {
+    for behaviour in WELL_BEHAVED {
+        passes(&verify("V17", vec![Suspect::mutating(behaviour)]).await);
+    }
+    is_not_about_who_sends_none("V17").await;
+}
+
+#[tokio::test]
+async fn v18_finds_another_identity() {
+    for (path, kind) in [
+        ("/metadata/name", "changes metadata.name"),
+        ("/metadata/namespace", "changes metadata.namespace"),
+        ("/metadata/uid", "changes metadata.uid"),
+        ("/metadata/resourceVersion", "changes metadata.resourceVersion"),
+        ("/kind", "changes kind"),
+        ("/apiVersion", "changes apiVersion"),
+    ] {
+        let check = patching("V18", &json!([{"op": "add", "path": path, "value": "x7"}])).await;
+        finds(&check, &[kind]);
+    }
+    let check = verify("V18", vec![Suspect::mutating("fault: M30-managed-fields")]).await;
+    finds(&check, &["changes metadata.managedFields"]);
+}
+
+#[tokio::test]
+async fn v18_finds_a_status_on_the_object_itself() {
+    let check = verify("V18", vec![Suspect::mutating("fault: M28")]).await;
+    finds(&check, &["writes status"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+}
+
+#[tokio::test]
+async fn v18_passes_labels_containers_and_early_names() {
+    for behaviour in WELL_BEHAVED {
+        passes(&verify("V18", vec![Suspect::mutating(behaviour)]).await);
+    }
+    let check = verify("V18", vec![Suspect::mutating("fault: M13-generated")]).await;
+    assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));
+    is_not_about_who_sends_none("V18").await;
+}
+
+#[tokio::test]
+async fn v19_finds_names_that_are_there_twice() {
+    let volume = |name: &str| {
+        json!({"op": "add", "path": "/spec/volumes", "value": [
+            {"name": name, "emptyDir": {}}, {"name": name, "emptyDir": {}},
+        ]})
+    };
+    finds(&patching("V19", &json!([volume("v")])).await, &["spec.volumes: name twice"]);
+    let env =
+        json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A"}, {"name": "A"}]}]);
+    let check = patching("V19", &env).await;
+    finds(&check, &["spec.containers.env: name twice"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    let container =
+        json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "app", "image": "x"}}]);
+    finds(&patching("V19", &container).await, &["spec: name of a container twice"]);
+    let check = verify("V19", vec![Suspect::mutating("fault: M30-owner-references")]).await;
+    finds(&check, &["metadata.ownerReferences: uid twice"]);
+}
+
+#[tokio::test]
+async fn v19_finds_what_the_kind_cannot_hold() {
+    let check = patching("V19", &json!([{"op": "add", "path": "/spec/mood", "value": "good"}])).await;
+    finds(&check, &["sets unknown fields"]);
+    let check =
+        patching("V19", &json!([{"op": "replace", "path": "/spec/containers", "value": "none"}])).await;
+    finds(&check, &["does not decode"]);
+}
+
+fn widgets() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "size": {"type": "integer", "maximum": 9}, "color": {"type": "string"},
+                }}},
+            }}}]},
+    })
+}
+
+async fn widget(operation: Value) -> CheckReport {
+    let behaviour = json!({"patch": {"operations": [operation]}}).to_string();
+    let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
+    let suspect = Suspect::mutating(&behaviour).with("rules", json!([rule]));
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"},
+        "spec": {"size": 1}});
+    verify_objects("V19", vec![suspect], vec![widget], &[widgets()]).await
+}
+
+#[tokio::test]
+async fn v19_holds_custom_resources_to_their_schema() {
+    let size = |value: Value| json!({"op": "replace", "path": "/spec/size", "value": value});
+    finds(&widget(size(json!(10))).await, &["against the schema: beyond a limit"]);
+    finds(&widget(size(json!("large"))).await, &["against the schema: wrong type"]);
+    let unknown = widget(json!({"op": "add", "path": "/spec/mood", "value": "good"})).await;
+    finds(&unknown, &["against the schema: unknown field"]);
+    passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
+}
+
+#[tokio::test]
+async fn v19_passes_what_is_valid() {
+    for behaviour in WELL_BEHAVED {
+        passes(&verify("V19", vec![Suspect::mutating(behaviour)]).await);
+    }
+    is_not_about_who_sends_none("V19").await;
+}
+
+#[tokio::test]
+async fn v20_notes_patches_that_change_nothing() {
+    let same = json!([{"op": "replace", "path": "/kind", "value": "Pod"}]);
+    finds(&patching("V20", &same).await, &["patches nothing in the object"]);
+    let empty = "raw: {response: {uid: '{uid}', allowed: true, patchType: JSONPatch, patch: W10=}}";
+    finds(&verify("V20", vec![Suspect::mutating(empty)]).await, &["patches nothing in the object"]);
+    let check = verify("V20", vec![Suspect::mutating("fault: M03")]).await;
+    finds(&check, &["patches nothing in what it made itself"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v20_passes_who_is_quiet_when_done() {
+    for behaviour in ["sidecar", "container-env", "allow"] {
+        passes(&verify("V20", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v21_finds_who_does_not_know_mirror_pods() {
+    finds(&verify("V21", vec![Suspect::mutating("sidecar")]).await, &["changes a mirror pod"]);
+    let denies = "when: {if: {present: /spec/nodeName}, then: {deny: {message: no}}}";
+    for suspect in [Suspect::mutating, Suspect::validating] {
+        finds(&verify("V21", vec![suspect(denies)]).await, &["denies a mirror pod"]);
+    }
+}
+
+#[tokio::test]
+async fn v21_passes_who_leaves_mirror_pods_alone() {
+    let careful = "when: {if: {present: /metadata/annotations/kubernetes.io~1config.mirror}, then: allow, otherwise: sidecar}";
+    passes(&verify("V21", vec![Suspect::mutating(careful)]).await);
+    passes(&verify("V21", vec![Suspect::validating("allow")]).await);
+    let check = verify("V21", vec![Suspect::validating("deny")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}

@@ -1,0 +1,135 @@
+//! V04, V08, V09 and V13: objects that come back, with more in them, or from somebody else.
+
+use harness::verify::Severity;
+use harness::verify::report::Tally;
+use serde_json::json;
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+
+#[tokio::test]
+async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
+    let check = verify(
+        "V04",
+        vec![Suspect::mutating(
+            "when: {if: {present: /spec/nodeName}, then: {deny: {message: only the scheduler binds}}}",
+        )],
+    )
+    .await;
+    finds(&check, &["denies what is restored"]);
+    assert!(check.results[0].findings[0].message.contains("only the scheduler binds"));
+}
+
+#[tokio::test]
+async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
+    let check = verify(
+        "V04",
+        vec![Suspect::mutating(
+            "when: {if: {present: /spec/tolerations}, then: {mutate: [{remove: [/spec/tolerations]}]}}",
+        )],
+    )
+    .await;
+    finds(&check, &["changes what is restored"]);
+    assert_eq!(check.results[0].findings[0].differences[0].path, "spec.tolerations");
+}
+
+#[tokio::test]
+async fn v04_passes_what_knows_its_own_work() {
+    for behaviour in ["allow", "always-mutate", "sidecar", "container-env"] {
+        passes(&verify("V04", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v04_leaves_what_is_never_idempotent_to_v01() {
+    let check = verify("V04", vec![Suspect::mutating("non-idempotent")]).await;
+    let (verdict, reasons) = verdict(&check);
+    assert_eq!(verdict, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.contains("see V01")), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn v08_finds_what_being_called_again_would_have_done() {
+    let check = verify("V08", vec![Suspect::mutating("container-env")]).await;
+    finds(&check, &["misses that another webhook adds a container"]);
+    let difference = &check.results[0].findings[0].differences[0];
+    assert_eq!(difference.path, "spec.containers[admit-foreign].env");
+    assert_eq!(difference.found, None);
+}
+
+#[tokio::test]
+async fn v08_passes_what_does_not_depend_on_others() {
+    for behaviour in ["always-mutate", "sidecar", "allow"] {
+        passes(&verify("V08", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v08_does_not_advise_to_call_again_what_is_not_idempotent() {
+    passes(&verify("V08", vec![Suspect::mutating("non-idempotent")]).await);
+}
+
+#[tokio::test]
+async fn v08_is_not_about_who_asks_to_be_called_again() {
+    let suspect = Suspect::mutating("container-env").with("reinvocationPolicy", json!("IfNeeded"));
+    assert_eq!(verdict(&verify("V08", vec![suspect]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v09_finds_what_grows_with_each_apply() {
+    let check = verify("V09", vec![Suspect::mutating("non-idempotent")]).await;
+    finds(&check, &["not settled after a second apply"]);
+    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.annotations.non-idempotent");
+}
+
+#[tokio::test]
+async fn v09_finds_who_mutates_creations_only_and_asks_for_updates() {
+    let check =
+        verify("V09", vec![Suspect::mutating("when: {if: {operations: [CREATE]}, then: sidecar}")]).await;
+    finds(&check, &["not settled after a second replacement by the same manifest"]);
+}
+
+#[tokio::test]
+async fn v09_finds_who_denies_an_apply() {
+    let frozen = "when: {if: {operations: [UPDATE]}, then: {deny: {message: frozen}}}";
+    finds(&verify("V09", vec![Suspect::mutating(frozen)]).await, &["denies a second apply"]);
+}
+
+#[tokio::test]
+async fn v09_passes_what_does_the_same_to_updates() {
+    for behaviour in ["always-mutate", "sidecar", "container-env", "allow"] {
+        passes(&verify("V09", vec![Suspect::mutating(behaviour)]).await);
+    }
+    let check = verify("V09", vec![Suspect::mutating("sidecar").on(&["CREATE"])]).await;
+    assert_eq!(verdict(&check).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v13_finds_what_depends_on_managed_fields_and_time() {
+    let check = verify("V13", vec![Suspect::mutating("fault: M27-managed-fields")]).await;
+    finds(&check, &["what it does depends on managedFields"]);
+    let check = verify("V13", vec![Suspect::mutating("fault: M27-creation-timestamp")]).await;
+    finds(&check, &["what it does depends on creationTimestamp"]);
+}
+
+#[tokio::test]
+async fn v13_notes_what_depends_on_the_user() {
+    let by_user = "when: {if: {users: ['system:serviceaccount:admit-verify:somebody-else']}, then: deny}";
+    for suspect in [Suspect::mutating, Suspect::validating] {
+        let check = verify("V13", vec![suspect(by_user)]).await;
+        finds(&check, &["its answer depends on the user"]);
+        assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    }
+}
+
+#[tokio::test]
+async fn v13_passes_what_looks_at_the_object_alone() {
+    for behaviour in ["always-mutate", "sidecar", "deny", "allow"] {
+        passes(&verify("V13", vec![Suspect::mutating(behaviour)]).await);
+    }
+}
+
+#[tokio::test]
+async fn v13_leaves_what_draws_lots_to_v11() {
+    let check = verify("V13", vec![Suspect::mutating("fault: M05-random-name")]).await;
+    assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotChecked, Vec::new()));
+}

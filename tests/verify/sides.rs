@@ -1,0 +1,182 @@
+//! V30, V31 and V33 to V36: requests that a real API server sends and nobody tries.
+
+use harness::verify::Severity;
+use harness::verify::report::{CheckReport, Tally};
+use serde_json::{Value, json};
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+
+/// The webhook is asked to see these resources of all groups.
+fn seeing(suspect: Suspect, operations: &[&str], resources: &[&str]) -> Suspect {
+    let rule =
+        json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources});
+    suspect.with("rules", json!([rule]))
+}
+
+/// The check had nothing to look at.
+#[track_caller]
+fn is_not_about(check: &CheckReport) {
+    assert_eq!(verdict(check).0, Tally::NotApplicable, "{check:#?}");
+}
+
+#[tokio::test]
+async fn v30_finds_who_takes_options_for_a_pod() {
+    let suspect = Suspect::mutating("mutate: [{set: {/spec/hostname: x}}]");
+    let check = verify("V30", vec![seeing(suspect, &["CONNECT"], &["pods/exec"])]).await;
+    assert_eq!(verdict(&check).0, Tally::Passed, "a field that is dropped: {check:#?}");
+    let blind = "when: {if: {absent: /metadata/name}, then: {deny: {code: 400, message: cannot decode pod}}}";
+    let check = verify("V30", vec![seeing(Suspect::validating(blind), &["CONNECT"], &["pods/*"])]).await;
+    finds(
+        &check,
+        &[
+            "misreads on CONNECT to pods/exec",
+            "misreads on CONNECT to pods/attach",
+            "misreads on CONNECT to pods/portforward",
+            "misreads on CONNECT to pods/proxy",
+        ],
+    );
+    let breaks = json!({"patch": {"operations": [{"op": "add", "path": "/spec/containers/-", "value": {}}]}});
+    let suspect = seeing(Suspect::mutating(&breaks.to_string()), &["CONNECT"], &["nodes/proxy"]);
+    finds(&verify("V30", vec![suspect]).await, &["breaks on CONNECT to nodes/proxy"]);
+}
+
+#[tokio::test]
+async fn v30_passes_who_knows_connections_and_is_not_about_others() {
+    for behaviour in ["allow", "deny: {code: 403, message: no shells here}"] {
+        passes(&verify("V30", vec![seeing(Suspect::validating(behaviour), &["*"], &["*/*"])]).await);
+    }
+    is_not_about(&verify("V30", vec![Suspect::mutating("sidecar")]).await);
+}
+
+#[tokio::test]
+async fn v31_finds_who_takes_a_scale_for_a_deployment() {
+    let breaks = json!({"patch": {"operations": [
+        {"op": "add", "path": "/spec/template/spec/hostname", "value": "x"},
+    ]}});
+    let suspect = seeing(Suspect::mutating(&breaks.to_string()), &["UPDATE"], &["deployments/scale"]);
+    finds(&verify("V31", vec![suspect]).await, &["breaks on UPDATE of deployments/scale"]);
+}
+
+#[tokio::test]
+async fn v31_finds_who_takes_an_eviction_for_a_pod() {
+    let blind =
+        "when: {if: {absent: /spec/containers}, then: {deny: {code: 400, message: cannot decode pod}}}";
+    let suspect = seeing(Suspect::validating(blind), &["CREATE"], &["pods/eviction", "pods/binding"]);
+    let expected = ["misreads on CREATE of pods/eviction", "misreads on CREATE of pods/binding"];
+    finds(&verify("V31", vec![suspect]).await, &expected);
+}
+
+#[tokio::test]
+async fn v31_finds_a_spec_that_is_changed_with_the_status() {
+    let check = verify("V31", vec![seeing(Suspect::mutating("sidecar"), &["*"], &["pods/status"])]).await;
+    finds(&check, &["changes the spec on UPDATE of pods/status"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+}
+
+#[tokio::test]
+async fn v31_passes_who_knows_subresources_and_is_not_about_others() {
+    for behaviour in ["allow", "always-mutate"] {
+        passes(&verify("V31", vec![seeing(Suspect::mutating(behaviour), &["*"], &["*/*"])]).await);
+    }
+    is_not_about(&verify("V31", vec![Suspect::mutating("sidecar")]).await);
+}
+
+fn autoscaler() -> Value {
+    json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"minReplicas": 1, "maxReplicas": 3,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "metrics": [{"type": "Resource",
+                "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]}})
+}
+
+async fn for_autoscalers(suspect: Suspect, versions: &[&str]) -> CheckReport {
+    let rule = json!({"operations": ["*"], "apiGroups": ["autoscaling"], "apiVersions": versions,
+        "resources": ["horizontalpodautoscalers"]});
+    verify_objects("V33", vec![suspect.with("rules", json!([rule]))], vec![autoscaler()], &[]).await
+}
+
+#[tokio::test]
+async fn v33_finds_who_decides_by_version() {
+    let check = for_autoscalers(Suspect::validating("fault: M21"), &["*"]).await;
+    finds(&check, &["another verdict in autoscaling/v1"]);
+    let by_version = "when: {if: {api-versions: [autoscaling/v1]}, then: always-mutate}";
+    let check = for_autoscalers(Suspect::mutating(by_version), &["*"]).await;
+    finds(&check, &["another result in autoscaling/v1"]);
+}
+
+#[tokio::test]
+async fn v33_finds_who_is_not_called_for_all_versions() {
+    let exact = Suspect::validating("deny").with("matchPolicy", json!("Exact"));
+    finds(&for_autoscalers(exact, &["v2"]).await, &["not called in autoscaling/v1"]);
+}
+
+#[tokio::test]
+async fn v33_passes_who_sees_all_versions_alike() {
+    for versions in [["*"], ["v2"]] {
+        passes(&for_autoscalers(Suspect::mutating("always-mutate"), &versions).await);
+        passes(&for_autoscalers(Suspect::validating("deny"), &versions).await);
+    }
+    is_not_about(&verify("V33", vec![Suspect::mutating("sidecar")]).await);
+}
+
+#[tokio::test]
+async fn v34_finds_who_keeps_what_is_being_deleted() {
+    for suspect in [Suspect::mutating, Suspect::validating] {
+        let check = verify("V34", vec![suspect("fault: M29-deny")]).await;
+        finds(&check, &["denies the end of a deletion"]);
+    }
+    let check = verify("V34", vec![Suspect::mutating("fault: M29-finalizer")]).await;
+    finds(&check, &["adds a finalizer"]);
+}
+
+#[tokio::test]
+async fn v34_passes_who_lets_go() {
+    for behaviour in ["allow", "sidecar", "always-mutate"] {
+        passes(&verify("V34", vec![Suspect::mutating(behaviour)]).await);
+    }
+    is_not_about(&verify("V34", vec![Suspect::mutating("fault: M29-deny").on(&["CREATE"])]).await);
+}
+
+#[tokio::test]
+async fn v35_finds_who_reads_reviews_by_the_letter() {
+    for (place, kind) in [
+        ("/request/admitUnknown", "depends on new fields of the review"),
+        ("/request/userInfo/admitUnknown", "depends on new keys of userInfo"),
+        ("/request/options/admitUnknown", "depends on a new kind of options"),
+    ] {
+        for then in ["{bad-response: {status: 400}}", "{deny: {message: unknown field}}", "allow"] {
+            let behaviour = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
+            finds(&verify("V35", vec![Suspect::mutating(&behaviour)]).await, &[kind]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn v35_passes_who_takes_what_it_knows() {
+    for behaviour in ["sidecar", "deny", "allow"] {
+        passes(&verify("V35", vec![Suspect::mutating(behaviour)]).await);
+    }
+    let check = verify("V35", vec![Suspect::mutating("fault: M05-random-name")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotChecked);
+}
+
+#[tokio::test]
+async fn v36_finds_who_does_not_read_large_bodies() {
+    let strict = "when: {if: {entry: {list: /spec/containers/0/env, name: ADMIT_FILLING}}, then: OUTCOME}";
+    for (outcome, kind) in [
+        ("{bad-response: {status: 413}}", "fails on a large object"),
+        ("{deny: {code: 413, message: request entity too large}}", "denies a large object"),
+    ] {
+        let check = verify("V36", vec![Suspect::mutating(&strict.replace("OUTCOME", outcome))]).await;
+        finds(&check, &[kind]);
+        assert!(check.results[0].findings[0].message.contains("KiB"));
+    }
+}
+
+#[tokio::test]
+async fn v36_passes_who_reads_all_of_it() {
+    for suspect in [Suspect::mutating("sidecar"), Suspect::mutating("sidecar").on(&["CREATE"])] {
+        let check = verify("V36", vec![suspect]).await;
+        assert_eq!((verdict(&check).0, kinds(&check)), (Tally::Passed, Vec::new()));
+    }
+}
