@@ -182,8 +182,8 @@ fn known(id: &str) -> Outcome<&'static Check> {
 }
 
 #[then(expr = "{string} is idempotent for every {word} in the corpus")]
-async fn is_idempotent_for(world: &mut World, step: &Step, short: String, word: String) -> Outcome {
-    let kind = world.resource_called(&word).await?.kind;
+async fn is_idempotent_for(world: &mut World, step: &Step, short: String, kind: String) -> Outcome {
+    let kind = world.resource_called(&kind).await?.kind;
     nothing(&world.verify(step, known(IDEMPOTENT)?, &short, Some(&kind)).await?)
 }
 

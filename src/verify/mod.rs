@@ -123,7 +123,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
-    /// Do not say on standard error how far it has come
+    /// Say nothing on standard error but errors: neither how far it has come, nor what the corpus lacks
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 
@@ -334,7 +334,7 @@ impl Verify {
                 .cloned()
                 .collect();
             let missing = corpus::missing(subjects, &definitions, laboratory);
-            if !missing.is_empty() {
+            if !missing.is_empty() && !self.quiet {
                 anstream::eprintln!("{}", without_objects(&missing));
             }
             Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))

@@ -51,34 +51,34 @@ fn report() -> Report {
 
 /// The version of admit changes more often than its reports.
 #[track_caller]
-fn check(found: &str, expected: ExpectFile) {
+fn check(found: &str, expected: &ExpectFile) {
     expected.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
 }
 
 #[test]
 fn text_is_a_table_and_the_findings() {
     let text = anstream::adapter::strip_str(&table::text(&report())).to_string();
-    check(&text, expect_file!["golden/text.txt"]);
+    check(&text, &expect_file!["golden/text.txt"]);
 }
 
 #[test]
 fn markdown_shows_what_a_webhook_says_as_text() {
-    check(&markdown::summary(&report()), expect_file!["golden/summary.md"]);
+    check(&markdown::summary(&report()), &expect_file!["golden/summary.md"]);
 }
 
 #[test]
 fn junit_has_a_case_for_each_check_and_webhook() {
-    check(&junit::document(&report(), FailOn::Warning).unwrap(), expect_file!["golden/junit.xml"]);
+    check(&junit::document(&report(), FailOn::Warning).unwrap(), &expect_file!["golden/junit.xml"]);
 }
 
 #[test]
 fn sarif_has_a_rule_for_each_check_and_a_result_for_each_finding() {
-    check(&sarif::document(&report()), expect_file!["golden/sarif.json"]);
+    check(&sarif::document(&report()), &expect_file!["golden/sarif.json"]);
 }
 
 #[test]
 fn annotations_are_workflow_commands() {
-    check(&annotations::commands(&report()), expect_file!["golden/annotations.txt"]);
+    check(&annotations::commands(&report()), &expect_file!["golden/annotations.txt"]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn json_and_yaml_are_the_whole_report() {
     let report = report();
     assert_eq!(serde_json::from_str::<Report>(&json(&report).unwrap()).unwrap(), report);
     assert_eq!(serde_saphyr::from_str::<Report>(&yaml(&report).unwrap()).unwrap(), report);
-    check(&yaml(&report).unwrap(), expect_file!["golden/report.yaml"]);
+    check(&yaml(&report).unwrap(), &expect_file!["golden/report.yaml"]);
 }
 
 #[test]
