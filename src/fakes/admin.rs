@@ -63,7 +63,7 @@ impl Admin {
     /// # Errors
     /// The API server does not answer, or the fakes do not.
     pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let answer = self.call(Method::GET, "/fakes").await?;
+        let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
         let fakes = answer["fakes"].as_array().map_or(&[][..], Vec::as_slice);
         let text = |fake: &Value, field: &str| fake[field].as_str().map(str::to_owned);
         Ok(fakes.iter().filter_map(|fake| Some((text(fake, "name")?, text(fake, "caBundle")?))).collect())
