@@ -54,9 +54,10 @@ image *TAG:
 containers: image
     cargo test --features containers --test containers -- --nocapture
 
-# Fakes in a cluster for tests: the kubeconfig, as of `kind get kubeconfig`. The image must be on its nodes.
+# Fakes in a cluster for tests, and the features with them: the kubeconfig, as of `kind get kubeconfig`. The image must
+# be on its nodes.
 cluster KUBECONFIG:
-    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster -- --nocapture
+    ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster --test cluster_features -- --nocapture
 
 # What a fake bears: reviews a second on one core, memory, connections that hang.
 load COUNT="1000000":

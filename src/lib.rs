@@ -42,7 +42,7 @@ enum Command {
     Review(review::Review),
     Steps(run::Steps),
     Fakes(fakes::Fakes),
-    Verify(verify::Verify),
+    Verify(Box<verify::Verify>),
     Serve(serve::Serve),
     Certs(certs::Certs),
 }

@@ -94,6 +94,8 @@ fn what_would_harm_the_cluster_is_refused_before_it_is_asked() {
 fn what_is_wrong_is_named_with_its_status() {
     refused(FAKES, &[], 3, &["no usable kubeconfig", "--kubeconfig"]);
     refused(FAKES, &["-o", "json"], 2, &["--dry-run"]);
+    let nothing = "version: 1\nwebhooks: []\n";
+    refused(nothing, &["--dry-run=client"], 2, &["fakes.yaml", "`webhooks` is empty", "at least one"]);
     refused(FAKES, &["--namespace", "a.b"], 2, &["a.b", "small letters"]);
     refused(
         &FAKES.replace("always-mutate", "always"),

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::fs;
-use std::io::{Read, Write};
-use std::process::{Child, Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -223,4 +223,116 @@ fn the_catalogue_can_be_narrowed_by_class_and_family() {
     );
     refused(&["list", "--class", "broken"], 2, &["invalid value", "immune"]);
     refused(&["list", "tls"], 2, &["invalid value", "transport"]);
+}
+
+const TOKEN: &str = "a-token-that-nobody-guesses-0123456789";
+
+/// A directory with an authority and a token, as `admit fakes` takes them.
+fn secrets() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = certs::CertificateAuthority::new("an authority that stays").unwrap();
+    fs::write(directory.path().join("ca.crt"), authority.certificate_pem()).unwrap();
+    fs::write(directory.path().join("ca.key"), authority.key_pem()).unwrap();
+    fs::write(directory.path().join("token"), format!("{TOKEN}\n")).unwrap();
+    directory
+}
+
+/// The admin endpoint of running fakes.
+struct Admin {
+    address: String,
+    client: reqwest::Client,
+    /// What is logged after the address.
+    log: BufReader<ChildStderr>,
+}
+
+impl Admin {
+    /// As the log of the fakes tells it; and the lines before.
+    fn of(running: &mut Running, authority_pem: &[u8]) -> (Self, Vec<String>) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut log = BufReader::new(running.0.stderr.take().unwrap());
+        let mut before = Vec::new();
+        let address = loop {
+            let mut line = String::new();
+            assert_ne!(log.read_line(&mut line).unwrap(), 0, "{before:?}");
+            match line.trim_end().split_once("admin endpoint: ") {
+                Some((_, address)) => break address.to_owned(),
+                None => before.push(line),
+            }
+        };
+        let authority = reqwest::Certificate::from_pem(authority_pem).unwrap();
+        let client = reqwest::Client::builder().tls_certs_only([authority]).no_proxy().build().unwrap();
+        (Self { address, client, log }, before)
+    }
+
+    async fn send(&self, method: &str, path: &str, token: &str, body: Value) -> (u16, Value) {
+        let url = format!("{}{path}", self.address);
+        let request = self.client.request(method.parse().unwrap(), url).bearer_auth(token);
+        let response = request.body(body.to_string()).send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+}
+
+#[tokio::test]
+async fn running_fakes_are_observed_and_steered() {
+    let secrets = secrets();
+    let path = |name: &str| secrets.path().join(name).display().to_string();
+    let token_file = path("token");
+    let arguments = ["--admin", "127.0.0.1:0", "--admin-token-file", &token_file, "--authority", &path("")];
+    let mut running = start(TWO, &arguments);
+    let labels = running.configurations()[0]["webhooks"][0].clone();
+    let bundle = fs::read(path("ca.crt")).unwrap();
+    assert_eq!(labels["clientConfig"]["caBundle"], STANDARD.encode(&bundle));
+    let (admin, _) = Admin::of(&mut running, &bundle);
+    assert_eq!(admin.send("GET", "/healthz", "", Value::Null).await.0, 200);
+    assert_eq!(admin.send("GET", "/journal", "another", Value::Null).await.0, 401);
+
+    assert_eq!(call(&labels).await.unwrap()["response"]["allowed"], true);
+    let (status, journal) = admin.send("GET", "/journal?fake=labels&wait=1", TOKEN, Value::Null).await;
+    assert_eq!((status, journal["entries"].as_array().unwrap().len()), (200, 1));
+    assert_eq!(journal["entries"][0]["review"]["request"]["name"], "one");
+
+    let deny = json!({"deny": {"message": "swapped"}});
+    assert_eq!(admin.send("PUT", "/fakes/labels/behaviour", TOKEN, deny).await.0, 200);
+    assert_eq!(call(&labels).await.unwrap()["response"]["status"]["message"], "swapped");
+
+    for (certificate, is_accepted) in [("expired", false), ("valid", true)] {
+        let wanted = json!({"certificate": certificate});
+        assert_eq!(admin.send("POST", "/certificates/rotate", TOKEN, wanted).await.0, 200);
+        assert_eq!(call(&labels).await.is_ok(), is_accepted, "{certificate}");
+    }
+    drop(admin.log);
+}
+
+#[tokio::test]
+async fn without_a_file_the_token_is_logged_and_fakes_may_come_later() {
+    let secrets = secrets();
+    let authority = secrets.path().display().to_string();
+    let mut running =
+        start("version: 1\nwebhooks: []\n", &["--admin", "127.0.0.1:0", "--authority", &authority]);
+    let bundle = fs::read(secrets.path().join("ca.crt")).unwrap();
+    let (admin, before) = Admin::of(&mut running, &bundle);
+    let token = before.iter().find_map(|line| line.split_once("admin token: ")).unwrap().1.trim();
+    let fake = json!({"type": "validating", "fault": "E07-missing"});
+    let (status, added) = admin.send("PUT", "/fakes/late", token, fake).await;
+    assert_eq!((status, &added["name"]), (201, &json!("late.fakes.local")));
+    let answer = call(&json!({"clientConfig": added})).await.unwrap();
+    assert_eq!((&answer["response"]["allowed"], &answer["response"]["uid"]), (&json!(true), &Value::Null));
+    drop(admin.log);
+}
+
+#[test]
+fn an_authority_or_a_token_that_is_none_is_refused() {
+    let secrets = secrets();
+    let path = |name: &str| secrets.path().join(name).display().to_string();
+    let file = path("fakes.yaml");
+    fs::write(&file, TWO).unwrap();
+    refused(&["-f", &file, "--authority", &path("none")], 2, &["none/ca.crt", "No such file"]);
+    fs::write(path("ca.key"), "no key").unwrap();
+    refused(&["-f", &file, "--authority", &path("")], 2, &["ca.crt and ca.key", "no private key in PEM"]);
+    fs::write(path("token"), "short").unwrap();
+    let token = path("token");
+    refused(&["-f", &file, "--admin", "127.0.0.1:0", "--admin-token-file", &token], 2, &["token: "]);
+    refused(&["-f", &file, "--admin-token-file", &token], 2, &["--admin"]);
 }

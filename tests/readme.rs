@@ -8,9 +8,13 @@ const README: &str = include_str!("../README.md");
 
 /// The text of the first code block in this language.
 fn block(language: &str) -> &'static str {
+    blocks(language).next().expect("the README has such a block")
+}
+
+fn blocks(language: &str) -> impl Iterator<Item = &'static str> {
     let start = format!("```{language}\n");
-    let rest = README.split(&start).nth(1).expect("the README has such a block");
-    rest.split("```").next().expect("the block ends")
+    let rests: Vec<&str> = README.split(&start).skip(1).collect();
+    rests.into_iter().map(|rest| rest.split("```").next().expect("the block ends"))
 }
 
 fn admit() -> Command {
@@ -32,6 +36,11 @@ fn its_feature_passes() {
 fn its_fakes_are_understood() {
     let file = fake_webhooks::FakesFile::parse(block("yaml"), "README.md").expect("the file is right");
     assert_eq!(file.webhooks.len(), 3);
+    let composed = blocks("yaml").nth(1).expect("the README has a second file of fakes");
+    let file = fake_webhooks::FakesFile::parse(&format!("version: 1\nwebhooks:\n{composed}"), "README.md");
+    assert_eq!(file.expect("the entry is right").webhooks.len(), 1);
+    let count = format!("prints {} faults", fake_webhooks::catalogue().len());
+    assert!(README.contains(&count), "the README has another number: {count}");
 }
 
 #[test]

@@ -69,6 +69,30 @@ impl Defect {
         Self::BothBundles,
     ];
 
+    /// Whether a kube-apiserver accepts the certificate all the same, for a DNS name.
+    pub const fn is_accepted(self) -> bool {
+        match self {
+            Self::WildcardName
+            | Self::NoAddress
+            | Self::Intermediate
+            | Self::Rsa1024
+            | Self::NoUsage
+            | Self::OwnBundle
+            | Self::BothBundles => true,
+            Self::Expired
+            | Self::NotYetValid
+            | Self::WrongName
+            | Self::ClusterLocalName
+            | Self::CommonNameOnly
+            | Self::UnknownIssuer
+            | Self::RekeyedIssuer
+            | Self::MissingIntermediate
+            | Self::ExpiredIssuer
+            | Self::Sha1
+            | Self::NoServerAuth => false,
+        }
+    }
+
     /// The name in files and features, such as `not-yet-valid`.
     pub const fn as_str(self) -> &'static str {
         match self {

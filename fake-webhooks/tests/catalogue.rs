@@ -1,10 +1,11 @@
 //! The catalogue of faults: complete, unambiguous, and ready to start.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::sync::Arc;
 
 use fake_webhooks::{Behaviour, Class, FakesFile, Fault, Fleet, Kind, Log, catalogue};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn ids_and_names_are_unambiguous_and_well_formed() {
@@ -103,4 +104,15 @@ fn nothing_of_the_list_is_missing() {
         catalogue().iter().map(|fault| fault.id.split_once('-').map_or(&*fault.id, |(id, _)| id)).collect();
     let missing: Vec<_> = list.iter().filter(|id| !there.contains(id.as_str())).collect();
     assert_eq!(missing, Vec::<&String>::new());
+}
+
+/// What a container prints that has nothing but the binary of the fakes.
+#[test]
+fn the_binary_of_the_fakes_lists_the_catalogue() {
+    let binary = env!("CARGO_BIN_EXE_fake-webhooks");
+    let output = Command::new(binary).args(["list", "-o", "json", "--class", "immune"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let immune = catalogue().iter().filter(|fault| fault.class == Class::Immune);
+    assert_eq!(document["faults"], json!(immune.collect::<Vec<_>>()));
 }

@@ -1,5 +1,7 @@
 //! The admin endpoint of deployed fakes, through the API server's proxy to their Service.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
@@ -53,6 +55,18 @@ impl Admin {
     pub(crate) async fn is_healthy(&self) -> Result<Result<(), String>, Failure> {
         let answer = self.send(Method::GET, "/healthz", Vec::new()).await?;
         Ok(if answer.code.is_success() { Ok(()) } else { Err(answer.message()) })
+    }
+
+    /// What goes into the `caBundle` of each fake, by its name. Some certificates have an authority of their own, which is
+    /// made anew with each start.
+    ///
+    /// # Errors
+    /// The API server does not answer, or the fakes do not.
+    pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
+        let fakes = answer["fakes"].as_array().map_or(&[][..], Vec::as_slice);
+        let text = |fake: &Value, field: &str| fake[field].as_str().map(str::to_owned);
+        Ok(fakes.iter().filter_map(|fake| Some((text(fake, "name")?, text(fake, "caBundle")?))).collect())
     }
 
     /// The journal; `query` is one of the admin endpoint, such as `fake=NAME&wait=2`.

@@ -1,5 +1,6 @@
 //! The webhook configurations that send an API server to deployed fakes, and those that prove that they answer.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use base64::Engine as _;
@@ -24,6 +25,9 @@ pub(crate) struct Configurations<'a> {
     pub(crate) namespace: &'a FakesNamespace,
     /// The certificate of the authority, as PEM.
     pub(crate) ca_certificate: &'a str,
+    /// What the fakes say of their `caBundle`s, by name, base64-encoded. Nothing as long as they do not run: then all of
+    /// them have that of the authority.
+    pub(crate) ca_bundles: Option<&'a BTreeMap<String, String>>,
     /// The webhooks.
     pub(crate) plan: &'a Plan,
     /// What the webhooks may see.
@@ -130,6 +134,7 @@ impl Configurations<'_> {
     }
 
     fn client_config(&self, fake: &PlannedFake) -> Value {
+        let own_bundle = self.ca_bundles.and_then(|bundles| bundles.get(&fake.entry.name)).cloned();
         json!({
             "service": {
                 "namespace": self.namespace.as_str(),
@@ -137,7 +142,7 @@ impl Configurations<'_> {
                 "port": self.plan.listeners()[fake.listener].listen.port(),
                 "path": fake.entry.path,
             },
-            "caBundle": STANDARD.encode(self.ca_certificate),
+            "caBundle": own_bundle.unwrap_or_else(|| STANDARD.encode(self.ca_certificate)),
         })
     }
 }
@@ -163,6 +168,7 @@ mod tests {
         let configurations = Configurations {
             namespace: &namespace,
             ca_certificate: "PEM",
+            ca_bundles: Some(&BTreeMap::from([("b.fakes.local".to_owned(), "T1dO".to_owned())])),
             plan: &plan,
             allowances: Allowances::default(),
         };
@@ -183,5 +189,7 @@ mod tests {
         assert_eq!((&mutating["timeoutSeconds"], &validating["timeoutSeconds"]), (&json!(2), &json!(1)));
         assert_eq!(validating["objectSelector"]["matchLabels"][PROBE_LABEL], "probe-1-1");
         assert_eq!(validating["clientConfig"]["service"]["port"], 1);
+        let bundles = [mutating, validating].map(|webhook| &webhook["clientConfig"]["caBundle"]);
+        assert_eq!(bundles, ["UEVN", "T1dO"]);
     }
 }

@@ -30,6 +30,10 @@ use crate::{ExitCode, Failure};
 No webhook sees the namespace of the fakes or kube-system. A webhook with failurePolicy Fail that would catch requests \
 in every namespace, or objects that every cluster needs and no namespace holds, is refused.
 
+The certificates both-bundles, expired-issuer, intermediate, missing-intermediate, own-bundle, rsa-1024 and sha1 have a \
+caBundle of their own, which only the running fakes know: a dry run prints that of the authority, and after a restart \
+of the pod it has to be deployed again.
+
 The image is built by `just image`; kind gets it by `kind load docker-image IMAGE`.")]
 pub(crate) struct Deploy {
     #[command(flatten)]
@@ -121,6 +125,9 @@ impl Deploy {
 
         self.remove_other_configurations(&api, &progress, &wanted).await?;
         let admin = install::install(&api, &progress, &manifests).await?;
+        let ca_bundles = admin.ca_bundles().await?;
+        let configurations = Configurations { ca_bundles: Some(&ca_bundles), ..configurations };
+        let wanted = configurations.of_files();
         let probes = Probes::new(&api, &admin, configurations);
         let proved = Self::prove(&api, &progress, &probes, &admin, source, &wanted).await;
         // Also after a failure, which is the one to tell.
@@ -160,6 +167,7 @@ impl Deploy {
         let configurations = Configurations {
             namespace,
             ca_certificate: &secrets.ca_certificate,
+            ca_bundles: None,
             plan: &source.plan,
             allowances: self.allowances,
         };

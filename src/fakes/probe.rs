@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use fake_webhooks::{Connection, PlannedFake, Transport};
+use fake_webhooks::{Certificate, Connection, HttpVersions, PlannedFake, Transport};
 use futures::future::try_join_all;
 use http::Method;
 use serde_json::json;
@@ -30,6 +30,9 @@ const NOT_REACHED: [&str; 6] = [
     "no such host",
     "no route to host",
 ];
+
+/// What it says of a port at which nobody listens.
+const REFUSED: &str = "connect: connection refused";
 
 /// The probes of one deployment.
 pub(crate) struct Probes<'a> {
@@ -140,10 +143,24 @@ fn fails_as_it_should(fake: &PlannedFake, answer: &Answer) -> bool {
     if !message.contains(&calling(&entry.name)) {
         return false;
     }
-    let is_out_of_reach =
-        entry.transport.connection == Connection::Refused || !entry.client_config.is_empty();
-    let is_reached = !NOT_REACHED.iter().any(|words| message.contains(words));
-    is_out_of_reach || (entry.transport != Transport::default() && is_reached)
+    if !entry.client_config.is_empty() {
+        return true;
+    }
+    if entry.transport.connection == Connection::Refused {
+        return message.contains(REFUSED);
+    }
+    cannot_be_called(entry.transport) && !NOT_REACHED.iter().any(|words| message.contains(words))
+}
+
+/// Whether a kube-apiserver may fail before it has sent a request.
+fn cannot_be_called(transport: Transport) -> bool {
+    let is_refused = |certificate| match certificate {
+        Certificate::Valid => false,
+        Certificate::Defective(defect) => !defect.is_accepted(),
+    };
+    let is_spoken = matches!(transport.connection, Connection::Accepted | Connection::TlsOrPlainHttp)
+        && transport.http != HttpVersions::Http2;
+    !is_spoken || is_refused(transport.certificate) || transport.rotate.is_some_and(is_refused)
 }
 
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go and `webhook.ErrCallingWebhook`.
@@ -190,6 +207,23 @@ mod tests {
         check(", certificate: expired", "failed calling webhook \"other.fakes.local\": x509", false);
         check("", &closed, false);
         check(", connection: refused", &closed, true);
+        check(", connection: refused", &failed("no endpoints available for service \"admit-fakes\""), false);
+        check(", connection: refused", &failed("dial tcp 10.96.17.37:8443: i/o timeout"), false);
+        let reset = failed("read tcp 10.0.0.1:40000->10.96.17.37:8443: read: connection reset by peer");
+        let not_tls = failed("http: server gave HTTP response to HTTPS client");
+        for (connection, said) in [
+            ("reset", &reset),
+            ("closed", &failed("EOF")),
+            ("silent", &failed("context deadline exceeded")),
+            ("plain-http", &not_tls),
+            ("tls-1.1", &failed("remote error: tls: protocol version not supported")),
+            ("client-certificate", &failed("remote error: tls: certificate required")),
+        ] {
+            check(&format!(", connection: {connection}"), said, true);
+            check(&format!(", connection: {connection}"), &closed, false);
+        }
+        check(", http: http1", &reset, false);
+        check(", certificate: intermediate", &failed("x509: certificate signed by unknown authority"), false);
         check(", clientConfig: {service: {name: none}}", &failed("service \"none\" not found"), true);
     }
 }

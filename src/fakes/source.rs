@@ -79,7 +79,11 @@ impl SourceFile {
             std::io::stdin().read_to_string(&mut text).map(|_| text)
         };
         let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
-        Self::parse(text, &shown)
+        let file = Self::parse(text, &shown)?;
+        if file.parsed.webhooks.is_empty() {
+            return Err(Failure::usage(format!("{shown}: `webhooks` is empty: expected at least one")));
+        }
+        Ok(file)
     }
 
     /// Understands `text`, which messages call `shown`.

@@ -9,7 +9,7 @@ pub(crate) mod narration;
 mod order;
 mod plan;
 mod record;
-mod report;
+pub(crate) mod report;
 mod runner;
 mod sentences;
 mod shipped;

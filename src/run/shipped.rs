@@ -7,6 +7,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/match-policy.feature", include_str!("../../features/match-policy.feature")),
     ("features/object-selector.feature", include_str!("../../features/object-selector.feature")),
     ("features/reinvocation.feature", include_str!("../../features/reinvocation.feature")),
+    ("features/verify.feature", include_str!("../../features/verify.feature")),
 ];
 
 #[cfg(test)]

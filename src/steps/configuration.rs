@@ -75,8 +75,7 @@ impl World {
             State::Stale => {}
         }
         self.namespace().await?;
-        let (marker, marker_id) = (self.names.marker_namespace(), self.names.marker_id());
-        self.make_namespace(&marker, &marker_id).await?;
+        self.make_marker_namespace().await?;
         self.start_fakes().await?;
         self.installation.generation += 1;
         let configurations = self.configurations()?;
@@ -101,15 +100,17 @@ impl World {
         for (index, webhook) in self.webhooks.iter_mut().enumerate() {
             let wanted = webhook.wanted()?;
             match &mut webhook.running {
-                None => {
+                // What a connection meets is decided before anybody listens.
+                Some((running, told)) if told.transport == wanted.transport => {
+                    if *told != wanted {
+                        running.change(&wanted).await?;
+                        *told = wanted;
+                    }
+                }
+                Some(_) | None => {
                     let running = Running::start(&target, &self.names.fake(index), &wanted).await?;
-                    webhook.running = Some((running, wanted));
+                    webhook.runs_as(running, wanted);
                 }
-                Some((running, told)) if *told != wanted => {
-                    running.change(&wanted).await?;
-                    *told = wanted;
-                }
-                Some(_) => {}
             }
         }
         Ok(())
@@ -120,7 +121,7 @@ impl World {
         for admission in [Admission::Mutating, Admission::Validating] {
             let webhooks = self.entries(admission)?;
             if !webhooks.is_empty() {
-                configurations.push(self.configuration(admission, self.names.configuration(), webhooks));
+                configurations.push(Self::configuration(admission, self.names.configuration(), webhooks));
             }
         }
         for own in &self.installation.own {
@@ -132,7 +133,7 @@ impl World {
         Ok(configurations)
     }
 
-    fn configuration(&self, admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
+    fn configuration(admission: Admission, name: String, webhooks: Vec<Value>) -> Configuration {
         let (kind, resource) = match admission {
             Admission::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
             Admission::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
@@ -141,7 +142,7 @@ impl World {
         Configuration { kind, resource, name, webhooks, marker }
     }
 
-    fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
+    pub(super) fn entries(&self, admission: Admission) -> Outcome<Vec<Value>> {
         let webhooks = self.webhooks.iter().filter(|webhook| webhook.admission == admission);
         webhooks
             .map(|webhook| {
@@ -170,11 +171,11 @@ impl World {
             self.target()?.locate(entry);
             self.confine(entry);
         }
-        Ok(self.configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+        Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
     }
 
     /// Scenarios run beside each other on one server: each is called for its own namespace.
-    fn confine(&self, entry: &mut Value) {
+    pub(super) fn confine(&self, entry: &mut Value) {
         let own = json!({"namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.id()}}});
         merge(entry, &own);
     }
@@ -211,7 +212,7 @@ impl World {
             "name": MARKER,
             "clientConfig": marker.client_config(),
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.names.marker_id()}},
+            "namespaceSelector": {"matchLabels": {SCENARIO_LABEL: self.marker_namespace()?}},
             "objectSelector": {"matchLabels": {MARKER_LABEL: label}},
             "failurePolicy": "Ignore", "timeoutSeconds": 5,
             "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -245,7 +246,7 @@ impl World {
     }
 
     async fn is_used(&self, configuration: &Configuration) -> Outcome<bool> {
-        let path = format!("/api/v1/namespaces/{}/configmaps", self.names.marker_namespace());
+        let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
         let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: configuration.marker}});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let manner = Manner { effect: Effect::DryRun, ..Manner::default() };

@@ -29,12 +29,12 @@ pub(crate) enum Running {
     /// A fake of this process.
     Here {
         /// The fake.
-        fake: Box<FakeWebhook>,
+        fake: FakeWebhook,
         /// What is dialled from the server.
         host: String,
     },
     /// A fake in the cluster.
-    InCluster(RemoteFake),
+    InCluster(Box<RemoteFake>),
 }
 
 impl Running {
@@ -44,7 +44,7 @@ impl Running {
             FakesPlace::Here { host, listen } => Self::start_here(host, *listen, wanted.clone()).await,
             FakesPlace::InCluster(fleet) => {
                 let fake = fleet.put(name, wanted.entry()).await.map_err(StepFailure::new)?;
-                Ok(Self::InCluster(fake))
+                Ok(Self::InCluster(Box::new(fake)))
             }
         }
     }
@@ -68,7 +68,7 @@ impl Running {
             ..Fake::default()
         };
         // Certificates take their time, and all scenarios share one task.
-        let fake = Box::new(tokio::spawn(FakeWebhook::start(fake)).await??);
+        let fake = tokio::spawn(FakeWebhook::start(fake)).await??;
         Ok(Self::Here { fake, host: host.to_owned() })
     }
 

@@ -443,6 +443,26 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "What the webhook itself had written into the audit log",
         r#"Then the audit annotation "rule" of "policy" is "weekdays""#,
     ),
+    then(
+        "{string} is idempotent for every {word} in the corpus",
+        "Check V01, asked by admit's own dispatcher on every target, for the built-in objects of a kind",
+        r#"Then "sidecar" is idempotent for every pod in the corpus"#,
+    ),
+    then(
+        "{string} is not idempotent",
+        "Check V01 finds something, for any built-in object that its rules match",
+        r#"Then "sidecar" is not idempotent"#,
+    ),
+    then(
+        "the check {word} finds nothing for {string}",
+        "A check of `admit verify --list`, asked by admit's own dispatcher on every target, looked and all is well",
+        r#"Then the check V02 finds nothing for "sidecar""#,
+    ),
+    then(
+        "the check {word} finds {string} for {string}",
+        "A check of `admit verify --list`, asked by admit's own dispatcher on every target, finds what says this",
+        r#"Then the check V01 finds "its own result" for "sidecar""#,
+    ),
 ];
 
 const fn given(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {

@@ -18,6 +18,7 @@ mod outcome;
 mod parameter;
 mod request;
 mod resource;
+mod verify;
 mod webhook;
 pub(crate) mod world;
 

@@ -35,16 +35,6 @@ impl Names {
         format!("admit-{}", self.id)
     }
 
-    /// The namespace in which the server is asked whether it uses a configuration already.
-    pub(crate) fn marker_namespace(&self) -> String {
-        format!("admit-{}-marker", self.id)
-    }
-
-    /// The value of the scenario label in the marker namespace.
-    pub(crate) fn marker_id(&self) -> String {
-        format!("{}-marker", self.id)
-    }
-
     /// The name of a fake, which `what` tells from the others of the scenario.
     pub(crate) fn fake(&self, what: impl Display) -> String {
         format!("{}-{what}", self.id)

@@ -75,6 +75,12 @@ impl Webhook {
         Ok(Behaviour::Sequence(Sequence::try_from(calls).map_err(StepFailure::new)?))
     }
 
+    /// From now on it is another fake, of which nobody has seen a call.
+    pub(super) fn runs_as(&mut self, running: Running, wanted: Wanted) {
+        self.running = Some((running, wanted));
+        self.looked_at = 0;
+    }
+
     /// Has in `calls` those that came since the last look. A fake knows of a call before the server answers the
     /// request that it belongs to.
     pub(super) async fn look(&mut self) -> Outcome {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{self, Answer, Manner};
@@ -77,7 +77,11 @@ impl World {
             Some(Leftovers::Removed) => {}
             Some(Leftovers::Kept) | None => return,
         }
-        let namespaces = self.namespaces.iter().map(|name| format!("/api/v1/namespaces/{name}"));
+        let namespaces = self.namespaces.drain(..).flat_map(|name| {
+            let namespace = format!("/api/v1/namespaces/{name}");
+            // A node would give each pod its time, and the namespace would wait for it.
+            [format!("{namespace}/pods?gracePeriodSeconds=0"), namespace]
+        });
         let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
         for path in paths {
             // What cannot be removed has been removed by the scenario, or by the end of the server.
@@ -85,7 +89,6 @@ impl World {
                 drop(api::send(client, Method::DELETE, &path, None).await);
             }
         }
-        self.namespaces.clear();
         let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
         for fake in fakes.chain(self.installation.marker.take()) {
             // One that cannot be reached goes with its pod.
@@ -142,11 +145,35 @@ impl World {
         Ok(name)
     }
 
-    /// Makes a namespace with the scenario label, unless it has been made.
-    pub(super) async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
-        if self.namespaces.iter().any(|made| made == name) {
-            return Ok(());
+    /// The namespace in which the server is asked whether it uses a configuration already; also its scenario label.
+    /// All scenarios of a run share it: each asks with labels of its own.
+    pub(super) fn marker_namespace(&self) -> Outcome<String> {
+        Ok(format!("admit-run-{}-marker", self.target()?.run))
+    }
+
+    /// Makes the marker namespace, unless another scenario has made it. It stays until the end of the run.
+    pub(super) async fn make_marker_namespace(&self) -> Outcome {
+        let name = self.marker_namespace()?;
+        match self.post_namespace(&name, &name).await? {
+            answer if answer.code == StatusCode::CONFLICT => Ok(()),
+            answer => answer
+                .successful()
+                .map(drop)
+                .map_err(|failure| failure.during(format!("making the namespace {name}"))),
         }
+    }
+
+    /// Makes a namespace with the scenario label.
+    async fn make_namespace(&mut self, name: &str, label: &str) -> Outcome {
+        self.post_namespace(name, label)
+            .await?
+            .successful()
+            .map_err(|failure| failure.during(format!("making the namespace {name}")))?;
+        self.namespaces.push(name.to_owned());
+        Ok(())
+    }
+
+    async fn post_namespace(&self, name: &str, label: &str) -> Outcome<Answer> {
         let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
         // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
         for mode in ["enforce", "audit", "warn"] {
@@ -155,12 +182,7 @@ impl World {
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
         });
-        api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace))
-            .await?
-            .successful()
-            .map_err(|failure| failure.during(format!("making the namespace {name}")))?;
-        self.namespaces.push(name.to_owned());
-        Ok(())
+        api::send(self.client()?, Method::POST, "/api/v1/namespaces", Some(&namespace)).await
     }
 
     /// In a cluster controllers fill a new namespace: with the service account without which no pod is admitted, and

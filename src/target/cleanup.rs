@@ -1,5 +1,6 @@
 //! What a run puts into a cluster, and takes out again however it ends.
 
+use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use crate::Failure;
@@ -101,7 +102,8 @@ impl Cleanup {
         let kinds = KINDS.map(|kind| kind.plural).join(",");
         let mut text = format!("remove it with:\n  kubectl delete {kinds} -l {RUN_LABEL}={}", self.run);
         if let Some(deployment) = self.deployment.get().filter(|deployment| deployment.is_ours()) {
-            text += &format!("\n  admit fakes delete --namespace {}", deployment.namespace().as_str());
+            let namespace = deployment.namespace().as_str();
+            let _ = write!(text, "\n  admit fakes delete --namespace {namespace}");
         }
         text
     }

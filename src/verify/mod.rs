@@ -3,9 +3,12 @@
 mod api_server;
 mod cluster;
 mod documents;
+mod locations;
+mod merge;
+mod output;
 mod progress;
 mod proof;
-mod table;
+mod shard;
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +20,15 @@ use std::time::Duration;
 
 use harness::attributes::UserInfo;
 use harness::server::Surroundings;
-use harness::verify::report::{Report, Tally};
-use harness::verify::{Check, Laboratory, Plan, Settings, Severity, Subject, checks, corpus};
+use harness::verify::report::{Location, Report, Shard};
+use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
 use self::documents::documents;
+use self::merge::Merge;
+use self::output::Outputs;
 use self::proof::Proofs;
 use self::target::Services;
 use crate::run::stop::Signals;
@@ -36,7 +41,7 @@ use crate::{ExitCode, Failure};
 /// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
 /// what is wrong, with the smallest object that shows it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are ignored
@@ -63,9 +68,10 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "ID=REASON", help_heading = "Selection")]
     skip: Vec<Skip>,
 
-    /// Exit with 1 only for findings that are at least as bad
-    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning", help_heading = "Selection")]
-    fail_on: FailOn,
+    /// Try only a part of the corpus: 3/16 is the third of 16 (every 16th object), and auto/16 the one that
+    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
+    #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
+    shard: Option<Shard>,
 
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Target")]
@@ -117,9 +123,20 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
-    /// What standard output shows: a table and the findings, or the whole report
-    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text", help_heading = "Output")]
-    output: Output,
+    /// Say nothing on standard error but errors: neither how far it has come, nor what the corpus lacks
+    #[arg(short, long, help_heading = "Output")]
+    quiet: bool,
+
+    #[command(flatten)]
+    outputs: Outputs,
+
+    #[command(subcommand)]
+    command: Option<Subcommand>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    Merge(Merge),
 }
 
 const EXIT_STATUS: &str = "\
@@ -132,31 +149,6 @@ Exit status:
     6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
        an option that was not given
   130  stopped by SIGINT or SIGTERM";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Output {
-    Text,
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum FailOn {
-    Note,
-    Warning,
-    Error,
-    Never,
-}
-
-impl FailOn {
-    fn includes(self, severity: Severity) -> bool {
-        match self {
-            Self::Note => true,
-            Self::Warning => severity >= Severity::Warning,
-            Self::Error => severity >= Severity::Error,
-            Self::Never => false,
-        }
-    }
-}
 
 /// One `--skip`.
 #[derive(Clone, Debug)]
@@ -188,12 +180,20 @@ fn known_check(id: &str) -> Result<&'static Check, String> {
 #[derive(Clone, Debug, Default)]
 struct Configurations {
     webhooks: Vec<Value>,
+    /// Where the webhooks are declared.
+    locations: BTreeMap<String, Location>,
     /// Namespaces and definitions of custom resources.
     around: Vec<Value>,
 }
 
+/// The objects of a corpus, read as they are needed.
+type Objects = Box<dyn Iterator<Item = Result<Value, Failure>> + Send>;
+
 impl Verify {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        if let Some(Subcommand::Merge(merge)) = &self.command {
+            return merge.run();
+        }
         if self.list {
             anstream::print!("{}", list());
             return Ok(ExitCode::Ok);
@@ -214,6 +214,7 @@ impl Verify {
         if subjects.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
+        let files = self.outputs.create()?;
         let services = self.services()?;
         target::consent(&subjects, &services, self.yes)?;
         let api_server = self.api_server()?;
@@ -234,42 +235,46 @@ impl Verify {
                 recorder: api_server.as_ref().map(|server| server.recorder.clone()),
             },
             jobs: self.jobs.into(),
-            progress: progress::line(),
+            progress: progress::line(self.quiet),
         };
         let report = harness::verify::run(plan, objects).await;
         progress::clear();
         let mut report = report?;
+        self.complete(&mut report, configurations.locations);
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
             around.push(own_namespace);
             Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
         }
-        match self.output {
-            Output::Text => anstream::print!("{}", table::text(&report)),
-            Output::Json => {
-                anstream::println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+        self.outputs.write(files, &report)
+    }
+
+    /// Says in the report what only the command line knows.
+    fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
+        report.shard = self.shard;
+        report.locations = locations;
+        let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
+        for check in report.checks.iter_mut().filter(|check| is_named(&check.id)) {
+            for result in &mut check.results {
+                result.unequipped = false;
             }
         }
-        Ok(self.exit_code(&report))
     }
 
     async fn configurations(&self) -> Result<Configurations, Failure> {
-        let mut objects: Vec<Value> = crate::documents::read(&self.configuration)?
-            .into_iter()
-            .map(|document| document.object)
-            .collect();
+        let documents = crate::documents::read(&self.configuration)?;
+        let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
+        let mut objects: Vec<Value> = documents.into_iter().map(|document| document.object).collect();
         if let Some(context) = &self.context {
             objects.extend(cluster::read(context).await?);
         }
-        let mut found = Configurations::default();
+        let mut found = Configurations { locations, ..Configurations::default() };
         for mut object in objects {
-            match object["kind"].as_str().unwrap_or_default() {
-                "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => {
-                    target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
-                    found.webhooks.push(object);
-                }
-                "Namespace" | "CustomResourceDefinition" => found.around.push(object),
-                _ => {}
+            if is_configuration(&object) {
+                target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
+                found.webhooks.push(object);
+            } else if ["Namespace", "CustomResourceDefinition"].iter().any(|kind| object["kind"] == *kind) {
+                found.around.push(object);
             }
         }
         Ok(found)
@@ -314,14 +319,14 @@ impl Verify {
         active
     }
 
-    /// The objects of `-f`, or the built-in ones.
+    /// The objects of `-f`, or the built-in ones, and of them those of the shard.
     fn objects(
         &self,
         subjects: &[Subject],
         configurations: &Configurations,
         laboratory: &Laboratory,
-    ) -> Result<Box<dyn Iterator<Item = Result<Value, Failure>> + Send>, Failure> {
-        if self.filename.is_empty() {
+    ) -> Result<Objects, Failure> {
+        let objects: Objects = if self.filename.is_empty() {
             let definitions: Vec<Value> = configurations
                 .around
                 .iter()
@@ -329,32 +334,25 @@ impl Verify {
                 .cloned()
                 .collect();
             let missing = corpus::missing(subjects, &definitions, laboratory);
-            if !missing.is_empty() {
+            if !missing.is_empty() && !self.quiet {
                 anstream::eprintln!("{}", without_objects(&missing));
             }
-            return Ok(Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok)));
-        }
-        Ok(Box::new(documents(&self.filename)?))
+            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
+        } else {
+            Box::new(documents(&self.filename)?)
+        };
+        let Some(shard) = self.shard else { return Ok(objects) };
+        // What cannot be read concerns every shard.
+        let own =
+            (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
+        Ok(Box::new(own.map(|(_, object)| object)))
     }
+}
 
-    fn exit_code(&self, report: &Report) -> ExitCode {
-        if report.findings().any(|(_, _, finding)| self.fail_on.includes(finding.severity)) {
-            return ExitCode::Failed;
-        }
-        let checked = report.count(Tally::Passed) + report.count(Tally::Found);
-        let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
-        let is_unclear = report.checks.iter().any(|check| {
-            let mut unclear = check.results.iter().filter(|result| result.verdict == Tally::NotChecked);
-            unclear.any(|result| !result.unequipped || is_named(&check.id))
-        });
-        if is_unclear {
-            return ExitCode::NotChecked;
-        }
-        if checked == 0 {
-            return ExitCode::NothingRun;
-        }
-        ExitCode::Ok
-    }
+fn is_configuration(object: &Value) -> bool {
+    ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+        .iter()
+        .any(|kind| object["kind"] == *kind)
 }
 
 /// Says of which kinds the built-in corpus has no objects.

@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use crate::laboratory::{configuration, entry, pods};
 
 /// A webhook that runs, with files around it.
-struct Stage {
+pub(crate) struct Stage {
     folder: TempDir,
-    fake: FakeWebhook,
+    pub(crate) fake: FakeWebhook,
 }
 
 impl Stage {
-    async fn with(behaviour: &str) -> Self {
+    pub(crate) async fn with(behaviour: &str) -> Self {
         let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
         let fake = FakeWebhook::start(Fake {
             behaviour,
@@ -35,20 +35,30 @@ impl Stage {
         stage
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn write(&self, name: &str, objects: &[Value]) {
+    pub(crate) fn write(&self, name: &str, objects: &[Value]) {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         std::fs::write(self.path(name), documents.join("\n---\n")).expect("the file is written");
     }
 
     /// Runs `admit verify` in the folder, with the fake running beside it.
-    async fn verify(&self, arguments: &[&str]) -> Output {
+    pub(crate) async fn verify(&self, arguments: &[&str]) -> Output {
+        Self::run(self.command(arguments)).await
+    }
+
+    /// `admit verify` in the folder, outside of any workflow.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         command.arg("verify").args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command.env_remove("GITHUB_ACTIONS").env_remove("GITHUB_STEP_SUMMARY");
         command.stdin(std::process::Stdio::null());
+        command
+    }
+
+    pub(crate) async fn run(mut command: Command) -> Output {
         tokio::task::spawn_blocking(move || command.output().expect("the command runs"))
             .await
             .expect("the command ends")
@@ -56,7 +66,7 @@ impl Stage {
 }
 
 #[track_caller]
-fn ends_with(output: &Output, status: i32) -> String {
+pub(crate) fn ends_with(output: &Output, status: i32) -> String {
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(status), "{text}");

@@ -35,8 +35,12 @@ W(x) is the object after the webhook's patch, decoded and with its defaults, as 
         };
         let _ = writeln!(
             page,
-            "## {} {}\n\n{severity}; for {audience}; looks at {looks_at}\n\n{}\n\nSource: {}\n",
-            check.id, check.title, check.why, check.source
+            "<a id=\"{}\"></a>\n\n## {} {}\n\n{severity}; for {audience}; looks at {looks_at}\n\n{}\n\nSource: {}\n",
+            check.id.to_lowercase(),
+            check.id,
+            check.title,
+            check.why,
+            check.source
         );
     }
     expect_file!["../../docs/checks.md"].assert_eq(&format!("{}\n", page.trim_end()));

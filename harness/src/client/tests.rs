@@ -313,7 +313,8 @@ async fn redirects_are_followed_as_by_go() {
 
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[temporary]).await;
     let error = call(&server, url(&server, "/"), &authority.pem).await.unwrap_err();
-    assert_eq!(error, format!("Post \"https://{}/next\": stopped after 10 redirects", server.address));
+    // Go names the place as the last answer wrote it. Source: Go net/http/client.go, `Client.do`.
+    assert_eq!(error, "Post \"/next\": stopped after 10 redirects");
     assert_eq!(server.requests().len(), 10);
 
     let server = Server::start(&authority, leaf(&["here.ns.svc"]), &[temporary, OK]).await;

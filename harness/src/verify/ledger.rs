@@ -7,13 +7,12 @@ use serde_json::Value;
 
 use super::check::{Check, Observed, Obstacle, Violation};
 use super::laboratory::Outcome;
-use super::report::{CheckReport, CheckResult, Finding, Report, Step, Tally, VERSION};
+use super::report::{CheckReport, CheckResult, Finding, Report, Step, TOGETHER, Tally, VERSION};
 use super::shape;
 
 /// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
 const MOST: usize = 20;
 const MOST_EXAMPLES: usize = 5;
-const ALL: &str = "all webhooks together";
 
 /// Which check, about which webhook; none is all of them together. Both are positions in the plan.
 pub(super) type Place = (usize, Option<usize>);
@@ -108,7 +107,7 @@ impl Ledger {
                 self.tallies.range((position, None)..(position + 1, None)).map(|(place, _)| *place).collect();
             let results = places.into_iter().filter_map(|place| {
                 let entry = self.tallies.remove(&place)?;
-                let webhook = place.1.map_or(ALL, |webhook| &webhooks[webhook]);
+                let webhook = place.1.map_or(TOGETHER, |webhook| &webhooks[webhook]);
                 Some(entry.result(webhook, check))
             });
             reports.push(CheckReport {
@@ -121,7 +120,15 @@ impl Ledger {
                 results: results.collect(),
             });
         }
-        Report { version: VERSION, objects: self.objects, calls, left_out: self.left_out, checks: reports }
+        Report {
+            version: VERSION,
+            objects: self.objects,
+            calls,
+            left_out: self.left_out,
+            shard: None,
+            locations: BTreeMap::new(),
+            checks: reports,
+        }
     }
 }
 

@@ -14,7 +14,8 @@
 //! 1. A file `checks/vNN_what.rs` with `pub(super) const CHECK: Check`, and a function that the probe calls. For an
 //!    object it gets a [`Trial`]: [`Trial::first`] is `W(x)`, [`Trial::alone`] the webhook alone, [`Trial::admitted`]
 //!    and [`Trial::answered`] send a request (what another check asked already is not asked again),
-//!    [`Trial::outcome`] shows failures too. Foreign mutations stand in [`foreign::LIBRARY`].
+//!    [`Trial::outcome`] shows failures too. Foreign mutations stand in [`foreign::LIBRARY`]. What the webhook said in
+//!    its own words is `checks/said.rs`, further requests that several checks make are `checks/requests.rs`.
 //! 2. A line in [`checks::ALL`].
 //! 3. A positive and a negative test in `tests/verify/`, with a fake as the webhook.
 //!
@@ -31,6 +32,7 @@ pub mod foreign;
 pub mod laboratory;
 mod ledger;
 pub mod line;
+pub mod merge;
 pub mod recorder;
 pub mod report;
 pub mod shape;

@@ -11,6 +11,9 @@ use super::comparison::Difference;
 /// The version of this document. It grows when a member changes its meaning or goes.
 pub const VERSION: u32 = 1;
 
+/// What a result is about that is not about one webhook.
+pub const TOGETHER: &str = "all webhooks together";
+
 /// What a verification found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,8 +26,34 @@ pub struct Report {
     pub calls: u64,
     /// Objects that were left out, counted by the reason.
     pub left_out: BTreeMap<String, u64>,
+    /// Which part of the corpus this is; none if it is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    /// Where the webhooks are declared, by `CONFIGURATION/WEBHOOK`, as far as that is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub locations: BTreeMap<String, Location>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
+}
+
+/// A part of a corpus: every `count`th object, beginning with the one at `index`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shard {
+    /// Which one, from 1.
+    pub index: u32,
+    /// Of how many.
+    pub count: u32,
+}
+
+/// Where a webhook is declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Location {
+    /// The file as it was given to the command.
+    pub file: String,
+    /// The line on which the webhook's entry begins, from 1.
+    pub line: u64,
 }
 
 /// What one check found.
@@ -52,13 +81,14 @@ pub struct CheckReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckResult {
-    /// `CONFIGURATION/WEBHOOK`, or `all webhooks together`.
+    /// `CONFIGURATION/WEBHOOK`, or [`TOGETHER`].
     pub webhook: String,
     /// The sum of it.
     pub verdict: Tally,
     /// For how many objects (or, without objects, how often) the assertion held.
     pub held: u64,
-    /// Whether it was not checked only because an option was not given that would make it possible.
+    /// Whether it was not checked only because an option was not given that would make it possible, and nobody asked
+    /// for the check by its id.
     #[serde(default)]
     pub unequipped: bool,
     /// Why the check could not look, and how often.
@@ -145,7 +175,27 @@ impl CheckResult {
     }
 }
 
+impl Shard {
+    /// Whether the object at `position` in the corpus, from 0, belongs to it.
+    pub fn includes(self, position: u64) -> bool {
+        position % u64::from(self.count) + 1 == u64::from(self.index)
+    }
+}
+
+/// As the command line writes it: `3/16`.
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
 impl Report {
+    /// Where the webhook is declared that a result is about: for all webhooks together, the first one.
+    pub fn location(&self, webhook: &str) -> Option<&Location> {
+        let first = || (webhook == TOGETHER).then(|| self.locations.values().next()).flatten();
+        self.locations.get(webhook).or_else(first)
+    }
+
     /// All findings, with the check and the webhook.
     pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &CheckResult, &Finding)> {
         self.checks.iter().flat_map(|check| {

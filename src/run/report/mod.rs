@@ -31,8 +31,9 @@ pub(crate) struct Circumstances {
     pub(crate) unchecked_audits: usize,
 }
 
+/// A report that takes its name when it is whole.
 #[derive(Debug)]
-struct ReportFile {
+pub(crate) struct ReportFile {
     path: PathBuf,
     file: NamedTempFile,
 }
@@ -59,7 +60,8 @@ impl Reports {
 }
 
 impl ReportFile {
-    fn create(path: &Path) -> Result<Self, Failure> {
+    /// Makes the file beside `path`.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
@@ -79,7 +81,8 @@ impl ReportFile {
         Ok(Self { path: path.to_owned(), file })
     }
 
-    fn write(mut self, text: &str) -> Result<(), Failure> {
+    /// Writes the report and gives it its name.
+    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
         written.map_err(|error| failed(&self.path, &error))?;
         self.file.persist(&self.path).map_err(|error| failed(&self.path, &error.error))?;

@@ -23,6 +23,19 @@ pub const CONCEPT: &str = "faults";
 /// The policies in the order in which a case has their requests.
 const POLICIES: [(&str, &str); 2] = [("fail", "Fail"), ("ignore", "Ignore")];
 
+/// Which statements of `tests/behaviours.md` the cases of some faults prove.
+const PROVES: [(&str, &str); 9] = [
+    ("H02", "HTTP-31"),
+    ("H03", "ERR-16"),
+    ("H13-301", "HTTP-11"),
+    ("H13-302", "HTTP-11"),
+    ("H13-303", "HTTP-11"),
+    ("H14-307", "HTTP-11"),
+    ("H14-308", "HTTP-11"),
+    ("H14-loop", "HTTP-11"),
+    ("H20-padding", "HTTP-25"),
+];
+
 const HEAD: &str =
     "# Written by `cargo run -p tests -- faults` from the catalogue of faults: change it there.\n";
 
@@ -33,7 +46,12 @@ pub fn case_name(fault: &Fault) -> String {
 
 /// The text of the fault's case.
 pub fn case_text(fault: &Fault) -> String {
-    let case = if fault.class == Class::Refused { registration(fault) } else { calls(fault) };
+    let mut case = if fault.class == Class::Refused { registration(fault) } else { calls(fault) };
+    let proves: Vec<&str> =
+        PROVES.iter().filter(|(id, _)| *id == fault.id).map(|(_, proved)| *proved).collect();
+    if !proves.is_empty() {
+        case["proves"] = json!(proves);
+    }
     format!("{HEAD}{}", yaml::write(&case))
 }
 

@@ -157,7 +157,6 @@ fn section(text: &mut String, family: Family, faults: &[&(&Fault, Measured)]) {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "a family that this page does not know yet")]
 const fn title(family: Family) -> &'static str {
     match family {
         Family::Transport => "Connections and TLS",

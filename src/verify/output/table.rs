@@ -7,13 +7,15 @@ use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
+use super::{examples, word};
+
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const SOSO: Style = AnsiColor::Yellow.on_default();
 const FAINT: Style = Style::new().dimmed();
 
 /// More differences of one finding than this are counted.
-const MOST_DIFFERENCES: usize = 12;
+pub(super) const MOST_DIFFERENCES: usize = 12;
 /// A longer value is cut.
 const LONGEST_VALUE: usize = 160;
 
@@ -25,7 +27,7 @@ pub(crate) fn text(report: &Report) -> String {
     }
     for (check, result, found) in report.findings() {
         text.push('\n');
-        finding(&mut text, check, result, found);
+        finding(&mut text, report, check, result, found);
     }
     summary(&mut text, report);
     text
@@ -55,11 +57,14 @@ fn lines(text: &mut String, check: &CheckReport) {
             check.title,
             if detail.is_empty() { String::new() } else { format!(" {FAINT}({detail}){FAINT:#}") },
         );
+        for note in &result.notes {
+            let _ = writeln!(text, "{:21}{FAINT}{note}{FAINT:#}", "");
+        }
     }
 }
 
 /// How often it held, and how often it could not be told.
-fn held(result: &CheckResult) -> String {
+pub(super) fn held(result: &CheckResult) -> String {
     let unclear: u64 = result.not_checked.values().sum();
     match (result.held, unclear) {
         (1, 0) => String::new(),
@@ -69,21 +74,23 @@ fn held(result: &CheckResult) -> String {
 }
 
 /// The most frequent reason.
-fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String {
+pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String {
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }
 
-fn finding(text: &mut String, check: &CheckReport, result: &CheckResult, finding: &Finding) {
-    let (style, word) = match finding.severity {
-        Severity::Error => (BAD, "error"),
-        Severity::Warning => (SOSO, "warning"),
-        Severity::Note => (FAINT, "note"),
+fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &CheckResult, finding: &Finding) {
+    let style = match finding.severity {
+        Severity::Error => BAD,
+        Severity::Warning => SOSO,
+        Severity::Note => FAINT,
     };
+    let word = word(finding.severity);
+    if let Some(location) = report.location(&result.webhook) {
+        let _ = writeln!(text, "{FAINT}{}:{}{FAINT:#}", location.file, location.line);
+    }
     let _ = writeln!(text, "{style}{word}[{}]{style:#} {}: {}", check.id, result.webhook, finding.message);
-    if !finding.examples.is_empty() {
-        let more = finding.count.saturating_sub(finding.examples.len() as u64);
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        let _ = writeln!(text, "  {FAINT}for {}{more}{FAINT:#}", finding.examples.join(", "));
+    if let Some(examples) = examples(finding) {
+        let _ = writeln!(text, "  {FAINT}{examples}{FAINT:#}");
     }
     for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
         self::difference(text, difference);
@@ -108,7 +115,8 @@ fn difference(text: &mut String, difference: &Difference) {
     }
 }
 
-fn short(value: &Value) -> String {
+/// A value in one line that is not too long.
+pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(LONGEST_VALUE) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -120,15 +128,20 @@ fn summary(text: &mut String, report: &Report) {
     for (reason, count) in &report.left_out {
         let _ = writeln!(text, "\n{count} objects were left out: {reason}");
     }
+    let _ = writeln!(text, "\n{}", counts(report));
+}
+
+/// The last line.
+pub(super) fn counts(report: &Report) -> String {
     let skipped = report.checks.iter().filter(|check| check.skipped.is_some()).count();
-    let _ = writeln!(
-        text,
-        "\n{} findings; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects, {} calls",
+    let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
+    format!(
+        "{} findings; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects{shard}, {} calls",
         report.findings().count(),
         report.count(Tally::Passed),
         report.count(Tally::NotChecked),
         report.count(Tally::NotApplicable),
         report.objects,
         report.calls,
-    );
+    )
 }

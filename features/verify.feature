@@ -1,0 +1,38 @@
+Feature: Verifying webhooks
+  A webhook is called again with what it made before, after others have changed it, and with objects of every shape. The
+  checks of "admit verify" ask whether it bears that, here about the webhooks of a scenario.
+
+  Source: Kubernetes documentation, Admission Webhook Good Practices; KEP-492
+
+  Rule: A mutating webhook leaves alone what it has done already
+    Scenario: A label that is set once more is the same label
+      Given a mutating webhook "labels" for pods
+      And "labels" adds the label "team=blue"
+      Then "labels" is idempotent for every pod in the corpus
+
+    Scenario: A text that grows at every call does not
+      Given a mutating webhook "counter" for configmaps
+      And "counter" behaves like this:
+        """yaml
+        non-idempotent
+        """
+      Then "counter" is not idempotent
+
+    Scenario: What is found can be told by its words
+      Given a mutating webhook "counter" for services
+      And "counter" behaves like this:
+        """yaml
+        non-idempotent
+        """
+      Then the check V01 finds "called with its own result" for "counter"
+
+  Rule: What a webhook does to an object does not depend on who came first
+    Scenario: A label is set whatever others add
+      Given a mutating webhook "labels" for configmaps
+      And "labels" adds the label "team=blue"
+      Then the check V02 finds nothing for "labels"
+
+  Rule: The same question has the same answer
+    Scenario: A policy that always agrees
+      Given a validating webhook "policy" for configmaps
+      Then the check V11 finds nothing for "policy"

@@ -1,0 +1,233 @@
+//! Makes one report of those of the shards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::check::Probe;
+use super::checks;
+use super::report::{CheckReport, CheckResult, Finding, Report, Tally, VERSION};
+
+/// How many objects a finding names.
+const MOST_EXAMPLES: usize = 5;
+
+/// Why reports cannot be made one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// There is none.
+    #[error("there is no report")]
+    Nothing,
+    /// Another admit wrote it.
+    #[error("a report has version {0}, expected {VERSION}: merge with the admit that wrote it")]
+    Version(u32),
+    /// The runs asked different questions.
+    #[error("the reports are of different runs: not the same checks, or not the same ones skipped")]
+    Checks,
+    /// The runs divided the corpus differently.
+    #[error("the reports are of different runs: one is of {0}, another of {1}")]
+    Division(String, String),
+    /// The same objects would be counted twice.
+    #[error("there are two reports of shard {0}")]
+    Twice(String),
+    /// Some objects were tried by nobody.
+    #[error("there is no report of shard {}: run it before the whole is judged", .0.join(", "))]
+    Missing(Vec<String>),
+}
+
+/// One report of the reports of all shards, or of several whole corpora.
+///
+/// A finding keeps the smallest of its objects. What does not depend on the corpus, such as a certificate, every shard
+/// has looked at: it counts once.
+///
+/// # Errors
+/// [`MergeError`], if the reports do not belong together or one is missing.
+pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
+    belong_together(&reports)?;
+    let mut reports = reports;
+    // The result must not depend on the order of the files.
+    reports.sort_by_key(|report| report.shard);
+    let mut reports = reports.into_iter();
+    let mut whole = reports.next().ok_or(MergeError::Nothing)?;
+    whole.shard = None;
+    for report in reports {
+        whole.objects += report.objects;
+        whole.calls += report.calls;
+        add(&mut whole.left_out, report.left_out, u64::saturating_add);
+        whole.locations.extend(report.locations);
+        for (check, other) in whole.checks.iter_mut().zip(report.checks) {
+            merge_check(check, other);
+        }
+    }
+    Ok(whole)
+}
+
+fn belong_together(reports: &[Report]) -> Result<(), MergeError> {
+    let Some(first) = reports.first() else { return Err(MergeError::Nothing) };
+    let asked = |report: &Report| -> Vec<(String, Option<String>)> {
+        report.checks.iter().map(|check| (check.id.clone(), check.skipped.clone())).collect()
+    };
+    let count = |report: &Report| report.shard.map(|shard| shard.count);
+    let division = |report: &Report| match count(report) {
+        None => "the whole corpus".to_owned(),
+        Some(count) => format!("{count} shards"),
+    };
+    let mut shards = BTreeSet::new();
+    for report in reports {
+        if report.version != VERSION {
+            return Err(MergeError::Version(report.version));
+        }
+        if asked(report) != asked(first) {
+            return Err(MergeError::Checks);
+        }
+        if count(report) != count(first) {
+            return Err(MergeError::Division(division(first), division(report)));
+        }
+        if let Some(shard) = report.shard
+            && !shards.insert(shard.index)
+        {
+            return Err(MergeError::Twice(shard.to_string()));
+        }
+    }
+    let all = 1..=count(first).unwrap_or(0);
+    let missing: Vec<String> = all
+        .clone()
+        .filter(|index| !shards.contains(index))
+        .map(|index| format!("{index}/{}", all.end()))
+        .collect();
+    if missing.is_empty() { Ok(()) } else { Err(MergeError::Missing(missing)) }
+}
+
+fn merge_check(check: &mut CheckReport, other: CheckReport) {
+    let probe = checks::find(&check.id).map(|check| check.probe);
+    // Every shard asks these the same.
+    let total = match probe {
+        Some(Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_)) => u64::max,
+        Some(Probe::Object(_) | Probe::Collection(_)) | None => u64::saturating_add,
+    };
+    for other in other.results {
+        match check.results.iter_mut().find(|result| result.webhook == other.webhook) {
+            Some(result) => merge_result(result, other, total),
+            None => check.results.push(other),
+        }
+    }
+}
+
+fn merge_result(result: &mut CheckResult, other: CheckResult, total: fn(u64, u64) -> u64) {
+    let was_equipped = |result: &CheckResult| result.verdict == Tally::NotChecked && !result.unequipped;
+    let is_equipped = was_equipped(result) || was_equipped(&other);
+    result.held = total(result.held, other.held);
+    add(&mut result.not_checked, other.not_checked, total);
+    add(&mut result.not_applicable, other.not_applicable, total);
+    for note in other.notes {
+        if !result.notes.contains(&note) {
+            result.notes.push(note);
+        }
+    }
+    for other in other.findings {
+        match result.findings.iter_mut().find(|finding| finding.kind == other.kind) {
+            Some(finding) => merge_finding(finding, other, total),
+            None => result.findings.push(other),
+        }
+    }
+    result.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    result.verdict = CheckResult::tally(result.held, result.findings.len(), result.not_checked.len());
+    result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
+}
+
+fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
+    let size = |finding: &Finding| finding.object.as_ref().map(|object| object.to_string().len());
+    let count = total(finding.count, other.count);
+    let mut examples = std::mem::take(&mut finding.examples);
+    examples.extend(other.examples.iter().cloned());
+    examples.truncate(MOST_EXAMPLES);
+    if size(&other) < size(finding) {
+        *finding = other;
+    }
+    finding.count = count;
+    finding.examples = examples;
+}
+
+fn add(counts: &mut BTreeMap<String, u64>, others: BTreeMap<String, u64>, total: fn(u64, u64) -> u64) {
+    for (reason, count) in others {
+        let entry = counts.entry(reason).or_default();
+        *entry = total(*entry, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::report::Shard;
+    use super::*;
+
+    fn report(shard: Option<(u32, u32)>, check: &str, held: u64, findings: &[(&str, &Value)]) -> Report {
+        let findings: Vec<Value> = findings
+            .iter()
+            .map(|(kind, object)| {
+                json!({"kind": kind, "severity": "error", "message": kind, "count": 1, "examples": ["Pod a"],
+                    "object": object, "differences": [], "steps": []})
+            })
+            .collect();
+        let verdict = if findings.is_empty() { "passed" } else { "found" };
+        let report = json!({
+            "version": VERSION, "objects": 3, "calls": 5, "leftOut": {"no kind": 1},
+            "shard": shard.map(|(index, count)| Shard { index, count }),
+            "checks": [{"id": check, "title": "t", "severity": "error", "why": "w", "source": "s", "results": [
+                {"webhook": "c/w", "verdict": verdict, "held": held, "notChecked": {}, "notApplicable": {},
+                    "findings": findings},
+            ]}],
+        });
+        serde_json::from_value(report).unwrap()
+    }
+
+    #[test]
+    fn objects_are_added_and_a_finding_keeps_its_smallest_object() {
+        let (large, small) = (json!({"a": {"b": 1}}), json!({"a": 1}));
+        let reports = [
+            report(Some((2, 3)), "V01", 2, &[("x", &small), ("y", &small)]),
+            report(Some((3, 3)), "V01", 3, &[]),
+            report(Some((1, 3)), "V01", 1, &[("x", &large)]),
+        ];
+        let whole = merge(reports.to_vec()).unwrap();
+        assert_eq!((whole.objects, whole.calls, whole.left_out["no kind"], whole.shard), (9, 15, 3, None));
+        let result = &whole.checks[0].results[0];
+        assert_eq!((result.verdict, result.held), (Tally::Found, 6));
+        let findings: Vec<(&str, u64, usize)> =
+            result.findings.iter().map(|it| (it.kind.as_str(), it.count, it.examples.len())).collect();
+        assert_eq!(findings, [("x", 2, 2), ("y", 1, 1)]);
+        assert_eq!(result.findings[0].object, Some(small));
+        let mut others = reports.to_vec();
+        others.reverse();
+        assert_eq!(merge(others).unwrap(), whole);
+    }
+
+    #[test]
+    fn what_every_shard_looks_at_counts_once() {
+        let parts = vec![report(Some((1, 2)), "V45", 1, &[]), report(Some((2, 2)), "V45", 1, &[])];
+        assert_eq!(merge(parts).unwrap().checks[0].results[0].held, 1);
+    }
+
+    #[test]
+    fn a_part_of_the_shards_is_not_the_whole() {
+        let part = |index, count| report(Some((index, count)), "V01", 1, &[]);
+        let error = |reports: Vec<Report>| merge(reports).unwrap_err();
+        assert_eq!(error(Vec::new()), MergeError::Nothing);
+        assert_eq!(error(vec![part(1, 2), part(1, 2)]), MergeError::Twice("1/2".to_owned()));
+        let missing = MergeError::Missing(vec!["1/4".to_owned(), "3/4".to_owned()]);
+        assert_eq!(error(vec![part(2, 4), part(4, 4)]), missing);
+        assert!(matches!(error(vec![part(1, 2), part(2, 3)]), MergeError::Division(..)));
+        assert!(matches!(error(vec![part(1, 1), report(None, "V01", 1, &[])]), MergeError::Division(..)));
+        assert_eq!(error(vec![part(1, 2), report(Some((2, 2)), "V02", 1, &[])]), MergeError::Checks);
+        let mut newer = part(1, 1);
+        newer.version = VERSION + 1;
+        assert_eq!(error(vec![newer]), MergeError::Version(VERSION + 1));
+    }
+
+    #[test]
+    fn shards_divide_a_corpus() {
+        for position in 0..20 {
+            let of = (1..=7).filter(|index| Shard { index: *index, count: 7 }.includes(position)).count();
+            assert_eq!(of, 1, "{position}");
+        }
+    }
+}

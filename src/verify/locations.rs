@@ -1,0 +1,122 @@
+//! Where the webhooks are declared: file, and the line of the entry.
+
+use std::collections::{BTreeMap, HashMap};
+
+use harness::verify::report::Location;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+use crate::documents::{Document, Place};
+
+/// As much of a document as it takes to find the webhooks in it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Outline {
+    kind: String,
+    metadata: Named,
+    webhooks: Vec<Spanned<Named>>,
+    items: Vec<Outline>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    name: String,
+}
+
+/// Where the webhooks of configurations are declared, by the name of [`harness::verify::Subject::name`]. Where the line
+/// of an entry cannot be told, it is that of its document; what came from standard input is nowhere.
+pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTreeMap<String, Location> {
+    let mut outlines: HashMap<String, Vec<Outline>> = HashMap::new();
+    let mut locations = BTreeMap::new();
+    for Document { place, object } in configurations {
+        let Place { file, line } = place;
+        if file == "STDIN" {
+            continue;
+        }
+        let outlines = outlines.entry(file.clone()).or_insert_with(|| read(file));
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let configuration = text("/metadata/name");
+        let entries = find(outlines, text("/kind"), configuration);
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for (index, webhook) in object["webhooks"].as_array().into_iter().flatten().enumerate() {
+            let name = webhook["name"].as_str().unwrap_or_default();
+            let ordinal = seen.entry(name).and_modify(|count| *count += 1).or_default();
+            let id = match ordinal {
+                0 => format!("{configuration}/{name}"),
+                ordinal => format!("{configuration}/{name}/{ordinal}"),
+            };
+            let own = entries.and_then(|entries| entries.get(index)).filter(|entry| entry.value.name == name);
+            let line = own.map_or(*line, |entry| entry.referenced.line());
+            locations.insert(id, Location { file: file.clone(), line });
+        }
+    }
+    locations
+}
+
+/// What the file holds; nothing if it is not YAML throughout, such as JSON documents one after another.
+fn read(file: &str) -> Vec<Outline> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    serde_saphyr::from_multiple(&text).unwrap_or_default()
+}
+
+fn find<'a>(outlines: &'a [Outline], kind: &str, name: &str) -> Option<&'a [Spanned<Named>]> {
+    outlines.iter().find_map(|outline| {
+        if outline.kind == kind && outline.metadata.name == name {
+            return Some(&outline.webhooks[..]);
+        }
+        find(&outline.items, kind, name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, text: &str, expected: &[(&str, u64)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let documents = crate::documents::read(&[file]).unwrap();
+        let found: Vec<(String, u64)> =
+            of(documents.iter()).into_iter().map(|(name, location)| (name, location.line)).collect();
+        let expected: Vec<(String, u64)> =
+            expected.iter().map(|(name, line)| ((*name).to_owned(), *line)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_webhook_is_where_its_entry_begins() {
+        let text = "\
+# mine
+apiVersion: v1
+kind: Namespace
+metadata: {name: n}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata:
+  name: c
+webhooks:
+- name: a
+  rules: []
+- sideEffects: None
+  name: b
+- name: a
+";
+        check("c.yaml", text, &[("c/a", 11), ("c/a/1", 15), ("c/b", 13)]);
+    }
+
+    #[test]
+    fn lists_and_json_have_lines_too() {
+        let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: K\n  metadata: {name: c}\n  webhooks:\n  - name: a\n";
+        check("c.yaml", list, &[("c/a", 8)]);
+        let json = "{\"apiVersion\": \"v1\", \"kind\": \"K\",\n\"metadata\": {\"name\": \"c\"},\n\"webhooks\": [\n{\"name\": \"a\"}]}";
+        check("c.json", json, &[("c/a", 4)]);
+        // Not one YAML document: the line of the document.
+        let second = json.replace("\"c\"", "\"d\"");
+        check("c.json", &format!("{json}\n{second}"), &[("c/a", 1), ("d/a", 5)]);
+    }
+}

@@ -1,0 +1,53 @@
+//! `admit verify merge`.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
+
+use harness::verify::merge;
+use harness::verify::report::Report;
+
+use super::output::Outputs;
+use crate::{ExitCode, Failure};
+
+/// Makes one report of those of all shards, and judges it as a whole run is judged
+///
+/// Takes what `admit verify --shard I/N -o json` printed. What is written of it, and the exit status, are those of
+/// `admit verify`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Merge {
+    /// Reports as JSON, one or several in a file; - for standard input
+    #[arg(required = true, value_name = "REPORT")]
+    reports: Vec<PathBuf>,
+
+    #[command(flatten)]
+    outputs: Outputs,
+}
+
+impl Merge {
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let files = self.outputs.create()?;
+        let mut reports = Vec::new();
+        for path in &self.reports {
+            let failed =
+                |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
+            let reader: Box<dyn Read> = if path.as_os_str() == "-" {
+                Box::new(io::stdin())
+            } else {
+                Box::new(File::open(path).map_err(|error| failed(&error))?)
+            };
+            let before = reports.len();
+            for report in serde_json::Deserializer::from_reader(BufReader::new(reader)).into_iter::<Report>()
+            {
+                reports.push(report.map_err(|error| {
+                    failed(&format!("this is no report of admit verify -o json: {error}"))
+                })?);
+            }
+            if reports.len() == before {
+                return Err(failed(&"it holds no report"));
+            }
+        }
+        let report = merge::merge(reports).map_err(Failure::usage)?;
+        self.outputs.write(files, &report)
+    }
+}

@@ -1,0 +1,41 @@
+//! Findings as a GitHub workflow shows them beside the line of the configuration.
+//!
+//! Source: GitHub's documentation, "Workflow commands for GitHub Actions"; actions/toolkit packages/core/src/command.ts
+//! for what is escaped.
+
+use std::fmt::Write as _;
+
+use harness::verify::Severity;
+use harness::verify::report::Report;
+
+use super::{examples, relative};
+
+/// A workflow command for each finding, a line each.
+pub(super) fn commands(report: &Report) -> String {
+    let mut text = String::new();
+    for (check, result, finding) in report.findings() {
+        let command = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "notice",
+        };
+        let place = report.location(&result.webhook).map_or_else(String::new, |location| {
+            format!("file={},line={},", property(&relative(&location.file)), location.line)
+        });
+        let title = property(&format!("{} {}", check.id, check.title));
+        let mut message = format!("{}: {}", result.webhook, finding.message);
+        if let Some(examples) = examples(finding) {
+            let _ = write!(message, "\n{examples}");
+        }
+        let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
+    }
+    text
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

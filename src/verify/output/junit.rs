@@ -1,0 +1,91 @@
+//! The report of `--junit`: a test suite for each check, a test case for each webhook.
+
+use std::fmt::Write as _;
+
+use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::{FailOn, differences, examples, relative, table, word};
+use crate::Failure;
+
+/// The report as XML. What is not checked, not applicable or skipped is a skipped case that says why; only findings that
+/// `--fail-on` counts are failures.
+pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<String, Failure> {
+    let mut report = Report::new("admit verify");
+    for check in &verification.checks {
+        let mut suite = TestSuite::new(format!("{} {}", check.id, check.title));
+        if let Some(reason) = &check.skipped {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message(reason.as_str());
+            suite.add_test_case(case(check, "all webhooks", status));
+        }
+        for result in &check.results {
+            let mut case = case(check, &result.webhook, status(check, result, fail_on));
+            if let Some(location) = verification.location(&result.webhook) {
+                case.extra.insert("file".into(), relative(&location.file).into());
+                case.extra.insert("line".into(), location.line.to_string().into());
+            }
+            let is_failure = fails(result, fail_on).is_some();
+            let mut told = if is_failure { String::new() } else { findings(result) };
+            for note in &result.notes {
+                let _ = writeln!(told, "{note}");
+            }
+            if !told.is_empty() {
+                case.set_system_out(told);
+            }
+            suite.add_test_case(case);
+        }
+        report.add_test_suite(suite);
+    }
+    report
+        .to_string()
+        .map_err(|error| Failure::environment(format!("cannot write the JUnit report: {error}")))
+}
+
+fn case(check: &CheckReport, name: &str, status: TestCaseStatus) -> TestCase {
+    let mut case = TestCase::new(name, status);
+    case.set_classname(check.id.as_str());
+    case
+}
+
+fn status(check: &CheckReport, result: &CheckResult, fail_on: FailOn) -> TestCaseStatus {
+    let skipped = |word: &str, reason: String| {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(format!("{word}: {reason}"));
+        status
+    };
+    match result.verdict {
+        Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
+        Tally::NotApplicable => skipped("not applicable", table::most(&result.not_applicable)),
+        Tally::Passed | Tally::Found => {
+            let Some(worst) = fails(result, fail_on) else { return TestCaseStatus::success() };
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type(word(worst.severity)).set_message(worst.message.as_str());
+            status.set_description(format!(
+                "{}\nwhy: {}\nsource: {}",
+                findings(result),
+                check.why,
+                check.source
+            ));
+            status
+        }
+    }
+}
+
+/// The worst finding, if it is a failure.
+fn fails(result: &CheckResult, fail_on: FailOn) -> Option<&Finding> {
+    result.findings.iter().find(|finding| fail_on.includes(finding.severity))
+}
+
+/// Every finding with what differs.
+fn findings(result: &CheckResult) -> String {
+    let mut text = String::new();
+    for finding in &result.findings {
+        let _ = writeln!(text, "{}: {}", word(finding.severity), finding.message);
+        if let Some(examples) = examples(finding) {
+            let _ = writeln!(text, "{examples}");
+        }
+        text.push_str(&differences(&finding.differences));
+    }
+    text
+}

@@ -1,0 +1,107 @@
+//! The report of `--summary`: Markdown for a page beside the run.
+
+use std::fmt::Write as _;
+
+use harness::verify::Difference;
+use harness::verify::report::{CheckResult, Report, Tally};
+
+use super::table::{self, MOST_DIFFERENCES};
+use super::{examples, page, word};
+
+/// The whole summary.
+pub(super) fn summary(report: &Report) -> String {
+    let mut text = format!("## admit verify\n\n{}\n", table::counts(report));
+    text.push_str("\n| check | webhook | result |\n|---|---|---|\n");
+    for check in &report.checks {
+        let title = cell(check.title.as_str());
+        let check_cell = format!("[{}]({}) {title}", check.id, page(&check.id));
+        if let Some(reason) = &check.skipped {
+            let _ = writeln!(text, "| {check_cell} | | skipped: {} |", cell(reason));
+        }
+        for result in &check.results {
+            let _ =
+                writeln!(text, "| {check_cell} | {} | {} |", cell(&result.webhook), cell(&outcome(result)));
+        }
+    }
+    for (check, result, finding) in report.findings() {
+        let (severity, webhook) = (word(finding.severity), &result.webhook);
+        let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
+        let _ = writeln!(text, "{}", line(&finding.message));
+        if let Some(examples) = examples(finding) {
+            let _ = writeln!(text, "\n{}", line(&examples));
+        }
+        if !finding.differences.is_empty() {
+            let differences = differences(&finding.differences);
+            let fence = fence(&differences);
+            let _ = writeln!(text, "\n{fence}diff\n{differences}{fence}");
+        }
+        let _ = writeln!(text, "\n{}", line(&check.why));
+        if let Some(proof) = &finding.proof {
+            let _ = writeln!(text, "\nProof: {}", line(proof));
+        }
+    }
+    for (reason, count) in &report.left_out {
+        let _ = writeln!(text, "\n{count} objects were left out: {}", line(reason));
+    }
+    text
+}
+
+fn outcome(result: &CheckResult) -> String {
+    let with = |word: &str, detail: String| {
+        if detail.is_empty() { word.to_owned() } else { format!("{word}: {detail}") }
+    };
+    match result.verdict {
+        Tally::Found => format!("❌ {} found", result.findings.len()),
+        Tally::Passed => with("✅ passed", table::held(result)),
+        Tally::NotChecked => with("❓ not checked", table::most(&result.not_checked)),
+        Tally::NotApplicable => with("not applicable", table::most(&result.not_applicable)),
+    }
+}
+
+/// What differs, as the lines of a diff.
+pub(super) fn differences(differences: &[Difference]) -> String {
+    let mut text = String::new();
+    for difference in differences.iter().take(MOST_DIFFERENCES) {
+        let _ = writeln!(text, "  {}", if difference.path.is_empty() { "." } else { &difference.path });
+        for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{sign} {}", table::short(value));
+            }
+        }
+    }
+    let hidden = differences.len().saturating_sub(MOST_DIFFERENCES);
+    if hidden > 0 {
+        let _ = writeln!(text, "  and {hidden} more differences");
+    }
+    text
+}
+
+/// A fence that the text does not contain.
+fn fence(text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    fence
+}
+
+/// What a webhook says is text, not markup.
+fn line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' => line.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' => {
+                line.push('\\');
+                line.push(letter);
+            }
+            letter => line.push(letter),
+        }
+    }
+    line
+}
+
+/// A cell of a table.
+fn cell(text: &str) -> String {
+    line(text).replace('|', "\\|")
+}

@@ -1,0 +1,224 @@
+//! Where a report goes, and what the exit status says of it.
+
+mod annotations;
+mod junit;
+mod markdown;
+mod sarif;
+mod table;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use harness::verify::Severity;
+use harness::verify::report::{Finding, Report, Tally};
+
+use self::markdown::differences;
+use crate::run::report::ReportFile;
+use crate::{ExitCode, Failure};
+
+/// The page that says more about the checks.
+const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/checks.md");
+
+/// Where a report goes.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct Outputs {
+    /// What standard output shows: a table and the findings, the whole report, or a summary
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(super) output: Format,
+
+    /// Write a JUnit report: a suite for each check, a case for each webhook
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+
+    /// Write a SARIF 2.1.0 report, for code scanning
+    #[arg(long, value_name = "FILE")]
+    sarif: Option<PathBuf>,
+
+    /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` without being asked for
+    #[arg(long, value_name = "FILE")]
+    summary: Option<PathBuf>,
+
+    /// Exit with 1 only for findings that are at least as bad; with `never` a run that came to its end exits with 0,
+    /// whatever it found or could not check: something else judges the report
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning")]
+    fail_on: FailOn,
+}
+
+/// What standard output shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Format {
+    /// For people on a terminal.
+    Text,
+    /// All of it.
+    Json,
+    /// The same in YAML.
+    Yaml,
+    /// For people on a page.
+    Markdown,
+}
+
+/// Which findings are failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum FailOn {
+    Note,
+    Warning,
+    Error,
+    Never,
+}
+
+impl FailOn {
+    fn includes(self, severity: Severity) -> bool {
+        match self {
+            Self::Note => true,
+            Self::Warning => severity >= Severity::Warning,
+            Self::Error => severity >= Severity::Error,
+            Self::Never => false,
+        }
+    }
+
+    fn exit_code(self, report: &Report) -> ExitCode {
+        if self == Self::Never {
+            return ExitCode::Ok;
+        }
+        if report.findings().any(|(_, _, finding)| self.includes(finding.severity)) {
+            return ExitCode::Failed;
+        }
+        let mut results = report.checks.iter().flat_map(|check| &check.results);
+        if results.any(|result| result.verdict == Tally::NotChecked && !result.unequipped) {
+            return ExitCode::NotChecked;
+        }
+        if report.count(Tally::Passed) + report.count(Tally::Found) == 0 {
+            return ExitCode::NothingRun;
+        }
+        ExitCode::Ok
+    }
+}
+
+/// The files, made before the first call, so that a path that cannot be written is known at once.
+#[derive(Debug)]
+pub(super) struct Files {
+    junit: Option<ReportFile>,
+    sarif: Option<ReportFile>,
+    summary: Option<ReportFile>,
+    github: GitHub,
+}
+
+/// What a GitHub workflow tells.
+#[derive(Debug)]
+struct GitHub {
+    /// Whether this is one.
+    annotates: bool,
+    /// Where its summary goes.
+    summary: Option<PathBuf>,
+}
+
+impl GitHub {
+    fn from_environment() -> Self {
+        let text = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+        Self {
+            annotates: text("GITHUB_ACTIONS").as_deref() == Some("true"),
+            summary: text("GITHUB_STEP_SUMMARY").map(PathBuf::from),
+        }
+    }
+}
+
+impl Outputs {
+    /// Makes the files.
+    pub(super) fn create(&self) -> Result<Files, Failure> {
+        let create = |path: &Option<PathBuf>| path.as_deref().map(ReportFile::create).transpose();
+        Ok(Files {
+            junit: create(&self.junit)?,
+            sarif: create(&self.sarif)?,
+            summary: create(&self.summary)?,
+            github: GitHub::from_environment(),
+        })
+    }
+
+    /// Writes the report everywhere, and judges it.
+    pub(super) fn write(&self, files: Files, report: &Report) -> Result<ExitCode, Failure> {
+        match self.output {
+            Format::Text => anstream::print!("{}", table::text(report)),
+            Format::Json => anstream::println!("{}", json(report)?),
+            Format::Yaml => anstream::print!("{}", yaml(report)?),
+            Format::Markdown => anstream::print!("{}", markdown::summary(report)),
+        }
+        if let Some(file) = files.junit {
+            file.write(&junit::document(report, self.fail_on)?)?;
+        }
+        if let Some(file) = files.sarif {
+            file.write(&sarif::document(report))?;
+        }
+        if files.github.annotates {
+            // A workflow reads both streams, and standard output may be a report.
+            anstream::eprint!("{}", annotations::commands(report));
+        }
+        match (files.summary, &files.github.summary) {
+            (Some(file), _) => file.write(&markdown::summary(report))?,
+            (None, Some(path)) => append(path, &markdown::summary(report))?,
+            (None, None) => {}
+        }
+        Ok(self.fail_on.exit_code(report))
+    }
+}
+
+/// `value` as JSON for people.
+pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
+}
+
+/// `value` as YAML.
+pub(super) fn yaml(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_saphyr::to_string(value)
+        .map_err(|error| Failure::environment(format!("cannot write the report as YAML: {error}")))
+}
+
+/// What other steps of the workflow wrote there stays.
+fn append(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| {
+        Failure::environment(format!("cannot write $GITHUB_STEP_SUMMARY {}: {error}", path.display()))
+    })
+}
+
+/// How people call a severity.
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// Where the page speaks of a check.
+fn page(id: &str) -> String {
+    format!("{PAGE}#{}", id.to_lowercase())
+}
+
+/// The file of a location as a repository has it: relative, if it lies in the current folder.
+fn relative(file: &str) -> String {
+    let path = Path::new(file);
+    let here = std::env::current_dir().ok();
+    let inner = here.and_then(|here| path.strip_prefix(here).ok());
+    let inner = inner.unwrap_or(path);
+    inner.strip_prefix(".").unwrap_or(inner).display().to_string()
+}
+
+/// `for A, B and 3 more`; nothing for a finding that is about no object.
+fn examples(finding: &Finding) -> Option<String> {
+    if finding.examples.is_empty() {
+        return None;
+    }
+    let more = finding.count.saturating_sub(finding.examples.len() as u64);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    Some(format!("for {}{more}", finding.examples.join(", ")))
+}
+
+#[cfg(test)]
+mod tests;

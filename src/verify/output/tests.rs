@@ -1,0 +1,127 @@
+//! Every report of the same run. `UPDATE_EXPECT=1 cargo test -p admit --lib verify::output` writes the golden files.
+
+use expect_test::{ExpectFile, expect_file};
+use serde_json::json;
+
+use super::*;
+
+/// A run with one check of each outcome, and texts that mean something in every format.
+fn report() -> Report {
+    let counts = json!({});
+    let report = json!({
+        "version": 1, "objects": 12, "calls": 96, "leftOut": {"no kind \"Gadget\" is served": 2},
+        "locations": {
+            "injector/a.example.com": {"file": "./charts/my injector.yaml", "line": 7},
+            "injector/b.example.com": {"file": "./charts/my injector.yaml", "line": 31},
+        },
+        "checks": [
+            {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
+                "results": [
+                    {"webhook": "injector/a.example.com", "verdict": "found", "held": 3, "notChecked": counts,
+                        "notApplicable": counts, "findings": [
+                        {"kind": "grows", "severity": "error", "message": "adds | once more,\n100% of `x`", "count": 9,
+                            "examples": ["Pod demo/web", "Pod demo/db"], "differences": [
+                                {"path": "metadata.labels", "expected": {"a": "```"}},
+                                {"path": "spec.containers[app].image", "expected": "x", "found": "xx"},
+                            ], "steps": [], "proof": "proofs/V01-1"},
+                        {"kind": "order", "severity": "note", "message": "in another order", "count": 1,
+                            "examples": ["Pod demo/web"], "differences": [], "steps": []},
+                    ]},
+                    {"webhook": "injector/b.example.com", "verdict": "passed", "held": 12, "notChecked": counts,
+                        "notApplicable": counts, "findings": []},
+                ]},
+            {"id": "V06", "title": "any order will do", "severity": "warning", "why": "Names decide.", "source": "good practices",
+                "results": [
+                    {"webhook": "all webhooks together", "verdict": "notApplicable", "held": 0, "notChecked": counts,
+                        "notApplicable": {"there is only one": 12}, "findings": []},
+                ]},
+            {"id": "V11", "title": "deterministic", "severity": "warning", "why": "Retries.", "source": "good practices",
+                "results": [], "skipped": "it deals cards"},
+            {"id": "V41", "title": "fast", "severity": "warning", "why": "It is waited for.", "source": "good practices",
+                "results": [
+                    {"webhook": "injector/a.example.com", "verdict": "notChecked", "held": 0,
+                        "notChecked": {"connection refused": 1}, "notApplicable": counts, "findings": []},
+                    {"webhook": "injector/b.example.com", "verdict": "passed", "held": 1, "notChecked": counts,
+                        "notApplicable": counts, "notes": ["99 % of 100 calls in 3 ms"], "findings": []},
+                ]},
+        ],
+    });
+    serde_json::from_value(report).unwrap()
+}
+
+/// The version of admit changes more often than its reports.
+#[track_caller]
+fn check(found: &str, expected: &ExpectFile) {
+    expected.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+}
+
+#[test]
+fn text_is_a_table_and_the_findings() {
+    let text = anstream::adapter::strip_str(&table::text(&report())).to_string();
+    check(&text, &expect_file!["golden/text.txt"]);
+}
+
+#[test]
+fn markdown_shows_what_a_webhook_says_as_text() {
+    check(&markdown::summary(&report()), &expect_file!["golden/summary.md"]);
+}
+
+#[test]
+fn junit_has_a_case_for_each_check_and_webhook() {
+    check(&junit::document(&report(), FailOn::Warning).unwrap(), &expect_file!["golden/junit.xml"]);
+}
+
+#[test]
+fn sarif_has_a_rule_for_each_check_and_a_result_for_each_finding() {
+    check(&sarif::document(&report()), &expect_file!["golden/sarif.json"]);
+}
+
+#[test]
+fn annotations_are_workflow_commands() {
+    check(&annotations::commands(&report()), &expect_file!["golden/annotations.txt"]);
+}
+
+#[test]
+fn json_and_yaml_are_the_whole_report() {
+    let report = report();
+    assert_eq!(serde_json::from_str::<Report>(&json(&report).unwrap()).unwrap(), report);
+    assert_eq!(serde_saphyr::from_str::<Report>(&yaml(&report).unwrap()).unwrap(), report);
+    check(&yaml(&report).unwrap(), &expect_file!["golden/report.yaml"]);
+}
+
+#[test]
+fn the_exit_status_says_how_the_run_ended() {
+    let with = |remove: &[&str]| {
+        let mut report = report();
+        report.checks.retain(|check| !remove.contains(&check.id.as_str()));
+        report
+    };
+    let all = report();
+    assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed);
+    assert_eq!(FailOn::Never.exit_code(&all), ExitCode::Ok);
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01"])), ExitCode::NotChecked);
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V41"])), ExitCode::NothingRun);
+
+    let mut unequipped = with(&["V01"]);
+    unequipped.checks[2].results[0].unequipped = true;
+    assert_eq!(FailOn::Note.exit_code(&unequipped), ExitCode::Ok);
+
+    let mut note = all;
+    note.checks.truncate(1);
+    note.checks[0].results[0].findings.remove(0);
+    assert_eq!(FailOn::Note.exit_code(&note), ExitCode::Failed);
+    assert_eq!(FailOn::Warning.exit_code(&note), ExitCode::Ok);
+}
+
+#[test]
+fn paths_are_those_of_the_repository() {
+    let here = std::env::current_dir().unwrap();
+    for (file, expected) in [
+        ("a/b.yaml", "a/b.yaml"),
+        ("./a.yaml", "a.yaml"),
+        (here.join("a.yaml").to_str().unwrap(), "a.yaml"),
+        ("/elsewhere/a.yaml", "/elsewhere/a.yaml"),
+    ] {
+        assert_eq!(relative(file), expected);
+    }
+}

@@ -1,0 +1,136 @@
+//! What the command writes beside standard output, and one report of many shards.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::command::{Stage, ends_with};
+
+/// `admit verify` of 40 pods.
+const BASE: [&str; 8] = [
+    "-c",
+    "configuration.yaml",
+    "-f",
+    "many.yaml",
+    "--check",
+    "V01,V11,V22,V45",
+    "--quiet",
+    "--fail-on=error",
+];
+
+async fn stage(behaviour: &str) -> Stage {
+    let stage = Stage::with(behaviour).await;
+    let pods: Vec<Value> = (0..40)
+        .map(|number| {
+            let containers: Vec<Value> = (0..=number % 3)
+                .map(|number| json!({"name": format!("c{number}"), "image": "example.com/app:1"}))
+                .collect();
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("pod-{number}")},
+                "spec": {"containers": containers}})
+        })
+        .collect();
+    stage.write("many.yaml", &pods);
+    stage
+}
+
+/// What a report says, without what depends on the time or on whose objects were seen first.
+fn essence(report: &Value) -> (u64, BTreeSet<String>) {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut said = BTreeSet::new();
+    for check in list(&report["checks"]) {
+        for result in list(&check["results"]) {
+            let place = format!("{} {}", check["id"], result["webhook"]);
+            said.insert(format!(
+                "{place} {} held {} missed {} {}",
+                result["verdict"], result["held"], result["notChecked"], result["notApplicable"]
+            ));
+            for finding in list(&result["findings"]) {
+                said.insert(format!(
+                    "{place} {} {} {} {}",
+                    finding["kind"], finding["severity"], finding["count"], finding["object"]
+                ));
+            }
+        }
+    }
+    (report["objects"].as_u64().unwrap_or_default(), said)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
+    let stage = stage("non-idempotent").await;
+    let whole = stage.verify(&[&BASE[..], &["-o", "json"]].concat()).await;
+    ends_with(&whole, 1);
+    let whole: Value = serde_json::from_slice(&whole.stdout).expect("JSON");
+    let mut files = Vec::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let part = stage.verify(&[&BASE[..], &["-o", "json", "--shard", shard]].concat()).await;
+        ends_with(&part, 1);
+        let name = format!("{}.json", shard.replace('/', "-of-"));
+        std::fs::write(stage.path(&name), &part.stdout).expect("the file is written");
+        files.push(name);
+    }
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+
+    let merged = stage.verify(&[&["merge"], &files[..], &["-o", "json"]].concat()).await;
+    ends_with(&merged, 1);
+    let merged: Value = serde_json::from_slice(&merged.stdout).expect("JSON");
+    assert_eq!(essence(&merged), essence(&whole));
+    assert_eq!(essence(&whole).0, 40);
+    assert!(merged.get("shard").is_none());
+
+    // What the findings are worth is asked anew.
+    ends_with(&stage.verify(&[&["merge"], &files[..], &["--fail-on", "never"]].concat()).await, 0);
+    // A shard that nobody ran is no pass.
+    let text = ends_with(&stage.verify(&[&["merge"], &files[..2]].concat()).await, 2);
+    assert!(text.contains("there is no report of shard 3/3"), "{text}");
+    let text = ends_with(&stage.verify(&["merge", "many.yaml"]).await, 2);
+    assert!(text.contains("many.yaml: this is no report of admit verify -o json"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_is_that_of_the_pod_in_a_job() {
+    let stage = stage("allow").await;
+    let mut command = stage.command(&[&BASE[..], &["-o", "json", "--shard", "auto/16"]].concat());
+    command.env("JOB_COMPLETION_INDEX", "15");
+    let output = Stage::run(command).await;
+    ends_with(&output, 0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["shard"], json!({"index": 16, "count": 16}));
+    assert_eq!(report["objects"], 2);
+    let output = stage.verify(&[&BASE[..], &["--shard", "17/16"]].concat()).await;
+    ends_with(&output, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_run_writes_every_report_and_names_file_and_line() {
+    let stage = stage("non-idempotent").await;
+    let mut command =
+        stage.command(&[&BASE[..], &["--junit", "junit.xml", "--sarif", "log.sarif", "-o", "yaml"]].concat());
+    command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", stage.path("step.md"));
+    std::fs::write(stage.path("step.md"), "# earlier\n").expect("the file is written");
+    let output = Stage::run(command).await;
+    ends_with(&output, 1);
+
+    let report: Value = serde_saphyr::from_slice(&output.stdout).expect("YAML");
+    assert_eq!(report["locations"]["c/w.example.com"], json!({"file": "configuration.yaml", "line": 1}));
+    let annotations = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        annotations.starts_with("::error file=configuration.yaml,line=1,title=V01 ")
+            && annotations.contains("::c/w.example.com: called with its own result"),
+        "{annotations}"
+    );
+    let read = |name: &str| std::fs::read_to_string(stage.path(name)).expect("the file is there");
+    let sarif: Value = serde_json::from_str(&read("log.sarif")).expect("JSON");
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "V01");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "configuration.yaml");
+    assert!(read("junit.xml").contains(r#"<testcase name="c/w.example.com" classname="V01""#));
+    let summary = read("step.md");
+    assert!(summary.starts_with("# earlier\n## admit verify\n"), "{summary}");
+    assert!(summary.contains("### V01 error: c/w.example.com"), "{summary}");
+
+    // A file that cannot be written is known before the first call.
+    let text = ends_with(&stage.verify(&[&BASE[..], &["--sarif", "no/such/folder"]].concat()).await, 3);
+    assert!(text.contains("cannot write the report no/such/folder"), "{text}");
+}
