@@ -1,5 +1,6 @@
 //! Which labels a `metav1.LabelSelector` picks.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -87,17 +88,23 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// Labels that it picks; none where nothing need be there. A selector that contradicts itself picks nothing.
-    pub fn example(&self) -> Vec<(String, String)> {
-        let labels = self.requirements.iter().filter_map(|requirement| {
-            let value = match &requirement.operator {
-                Operator::In(values) => values.first()?.clone(),
-                Operator::Exists => "yes".to_owned(),
-                Operator::NotIn(_) | Operator::DoesNotExist => return None,
-            };
-            Some((requirement.key.clone(), value))
-        });
-        labels.collect()
+    /// Labels that all of `selectors` pick; none if there are no such labels.
+    ///
+    /// Each key is decided for itself, since no requirement is about two of them.
+    pub fn common_labels(selectors: &[&Self]) -> Option<BTreeMap<String, String>> {
+        let mut by_key: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
+        for requirement in selectors.iter().flat_map(|selector| &selector.requirements) {
+            by_key.entry(&requirement.key).or_default().push(&requirement.operator);
+        }
+        let mut labels = BTreeMap::new();
+        for (key, operators) in by_key {
+            let holds =
+                |value: &Option<String>| operators.iter().all(|operator| operator.holds(value.as_deref()));
+            if let Some(value) = candidates(&operators).find(holds)? {
+                labels.insert(key.to_owned(), value);
+            }
+        }
+        Some(labels)
     }
 
     /// Whether it has no requirement and picks everything.
@@ -136,15 +143,51 @@ impl fmt::Display for Requirement {
     }
 }
 
+/// The requirements as `kubectl -l` takes them: `tier in (gold,silver),!skip`.
+///
+/// Source: apimachinery pkg/labels/selector.go, `internalSelector.String`.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The values of one label among which there is one for which all of `operators` hold, if there is any at all: it is not
+/// there, it has a value that one of them names, or one that none of them names.
+fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
+    let named: Vec<String> = operators
+        .iter()
+        .flat_map(|operator| match operator {
+            Operator::In(values) | Operator::NotIn(values) => values.as_slice(),
+            Operator::Exists | Operator::DoesNotExist => &[],
+        })
+        .cloned()
+        .collect();
+    let mut others = std::iter::once("yes".to_owned()).chain((0..).map(|number| format!("yes-{number}")));
+    let unnamed = others.find(|other| !named.contains(other));
+    std::iter::once(None).chain(named.into_iter().map(Some)).chain(std::iter::once(unnamed))
+}
+
+impl Operator {
+    fn holds(&self, value: Option<&str>) -> bool {
+        match self {
+            Self::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            Self::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
 impl Requirement {
     fn holds(&self, labels: Labels<'_>) -> bool {
-        let value = labels.value(&self.key);
-        match &self.operator {
-            Operator::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
-            Operator::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
-            Operator::Exists => value.is_some(),
-            Operator::DoesNotExist => value.is_none(),
-        }
+        self.operator.holds(labels.value(&self.key))
     }
 
     /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
@@ -292,20 +335,41 @@ mod tests {
     }
 
     #[test]
-    fn the_example_is_picked() {
-        for selector in [
-            json!({}),
-            json!({"matchLabels": {"a": "b"}}),
-            json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
-            json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["x", "y"]}]}),
-            json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"]}]}),
-            json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}),
-        ] {
-            let selector = Selector::parse(&selector).unwrap();
-            let labels = selector.example();
-            let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (&**key, &**value)).collect();
-            assert!(picks(&selector, &labels), "{selector:?}");
+    fn common_labels_are_picked_by_all_or_there_are_none() {
+        let one = |operator: &str, values: Value| {
+            let expression = json!({"key": "a", "operator": operator, "values": values});
+            Selector::parse(&json!({"matchExpressions": [expression]})).unwrap()
+        };
+        let all = [
+            Selector::default(),
+            one("In", json!(["x", "y"])),
+            one("In", json!(["y"])),
+            one("NotIn", json!(["y", "yes"])),
+            one("Exists", json!(null)),
+            one("DoesNotExist", json!(null)),
+        ];
+        let candidates: [&[(&str, &str)]; 5] =
+            [&[], &[("a", "x")], &[("a", "y")], &[("a", "yes")], &[("a", "z")]];
+        for first in &all {
+            for second in &all {
+                let common = Selector::common_labels(&[first, second]);
+                let exists = candidates.iter().any(|labels| picks(first, labels) && picks(second, labels));
+                assert_eq!(common.is_some(), exists, "`{first}` and `{second}`");
+                if let Some(labels) = common {
+                    let labels: Vec<(&str, &str)> =
+                        labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+                    assert!(picks(first, &labels) && picks(second, &labels), "`{first}` and `{second}`");
+                }
+            }
         }
+    }
+
+    #[test]
+    fn a_selector_is_written_as_kubectl_takes_it() {
+        let selector = json!({"matchLabels": {"a": "1"}, "matchExpressions": [
+            {"key": "b", "operator": "NotIn", "values": ["x", "y"]}, {"key": "c", "operator": "DoesNotExist"},
+        ]});
+        assert_eq!(Selector::parse(&selector).unwrap().to_string(), "a in (1),b notin (x,y),!c");
     }
 
     #[test]

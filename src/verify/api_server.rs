@@ -36,8 +36,16 @@ impl RecordingServer {
         let router = ApiServer::new(Options::default()).router(authentication).layer(middleware::from_fn(
             move |request: Request, next: Next| {
                 let uri = request.uri();
-                told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
-                next.run(request)
+                let may_create =
+                    told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+                let told = told.clone();
+                async move {
+                    let response = next.run(request).await;
+                    if may_create {
+                        told.answer(response.status().as_u16());
+                    }
+                    response
+                }
             },
         ));
         let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;

@@ -1,4 +1,4 @@
-//! Checks that need no call: V48 and V50.
+//! Checks that look at one configuration and need no call: V48, V50, V51, V53, V54, V57 and V58.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -8,12 +8,17 @@ use crate::laboratory::{configuration, entry, finds, only, passes, run, verdict}
 
 /// What a check of configurations says about a webhook behind a service, with these fields.
 async fn check(id: &str, fields: &Value) -> CheckReport {
+    check_of("MutatingWebhookConfiguration", id, fields).await
+}
+
+/// As [`check`], in a configuration of this kind.
+async fn check_of(kind: &str, id: &str, fields: &Value) -> CheckReport {
     let mut webhook = entry("w", "", "");
     webhook["clientConfig"] = json!({"service": {"namespace": "injector", "name": "webhook"}});
     for (field, value) in fields.as_object().into_iter().flatten() {
         webhook[field] = value.clone();
     }
-    let configurations = [configuration("MutatingWebhookConfiguration", "c", &[webhook])];
+    let configurations = [configuration(kind, "c", &[webhook])];
     only(run(id, &configurations, Vec::new(), Settings::default()).await)
 }
 
@@ -81,4 +86,146 @@ async fn v50_passes_a_webhook_that_leaves_the_system_out() {
     let fields = json!({"rules": rules(&[""], &["pods"]), "namespaceSelector": elsewhere()});
     passes(&check("V50", &fields).await);
     passes(&check("V50", &json!({"rules": rules(&["example.com"], &["*"])})).await);
+}
+
+#[tokio::test]
+async fn v51_finds_rules_for_reviews_of_access() {
+    let fields = json!({"rules": rules(&["authentication.k8s.io"], &["tokenreviews"])});
+    let found = check("V51", &fields).await;
+    finds(&found, &["names virtual resources"]);
+    assert!(found.results[0].findings[0].message.contains("tokenreviews.authentication.k8s.io"));
+
+    let found = check("V51", &json!({"rules": rules(&["*"], &["*/*"])})).await;
+    finds(&found, &["catches virtual resources before 1.37"]);
+    assert_eq!(found.results[0].findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v51_passes_rules_for_what_is_stored() {
+    passes(&check("V51", &json!({})).await);
+    passes(&check("V51", &json!({"rules": rules(&["*"], &["*/status"])})).await);
+    passes(&check("V51", &json!({"rules": rules(&["*"], &["*"]), "failurePolicy": "Ignore"})).await);
+    assert_eq!(verdict(&check("V51", &json!({"rules": []})).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v54_finds_webhooks_that_a_label_leaves_out() {
+    let opt_out = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
+    let opt_in = json!({"matchLabels": {"inject": "yes"}});
+    for (selector, kind, words) in [
+        (opt_out, "can be opted out of by a label", "`!skip`"),
+        (opt_in, "can be left out by setting no label", "`inject in (yes)`"),
+    ] {
+        for (configuration, severity) in [
+            ("ValidatingWebhookConfiguration", Severity::Warning),
+            ("MutatingWebhookConfiguration", Severity::Note),
+        ] {
+            let found = check_of(configuration, "V54", &json!({"objectSelector": selector})).await;
+            finds(&found, &[kind]);
+            let finding = &found.results[0].findings[0];
+            assert_eq!(finding.severity, severity);
+            assert!(finding.message.contains(words), "{}", finding.message);
+        }
+    }
+}
+
+#[tokio::test]
+async fn v54_passes_who_selects_by_namespaces_and_is_not_about_who_fails_open() {
+    passes(&check("V54", &json!({"namespaceSelector": elsewhere()})).await);
+    let fields = json!({"objectSelector": {"matchLabels": {"a": "b"}}, "failurePolicy": "Ignore"});
+    assert_eq!(verdict(&check("V54", &fields).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v57_finds_what_is_not_said() {
+    let found = check("V57", &json!({"admissionReviewVersions": ["v1beta1"]})).await;
+    finds(&found, &["failurePolicy is left to the default", "v1 is not listed", "defaults"]);
+    let defaults = &found.results[0].findings[2];
+    assert_eq!(defaults.severity, Severity::Note);
+    assert_eq!(
+        defaults.message,
+        "the API server fills in failurePolicy: Fail, matchPolicy: Equivalent, reinvocationPolicy: Never"
+    );
+    let fields = json!({"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": null});
+    let found = check_of("ValidatingWebhookConfiguration", "V57", &fields).await;
+    finds(&found, &["defaults"]);
+    assert_eq!(found.results[0].findings[0].message, "the API server fills in timeoutSeconds: 10");
+}
+
+#[tokio::test]
+async fn v57_passes_who_says_all() {
+    let fields = json!({"failurePolicy": "Fail", "matchPolicy": "Equivalent", "reinvocationPolicy": "Never"});
+    passes(&check("V57", &fields).await);
+}
+
+#[tokio::test]
+async fn v58_finds_who_never_sees_pods_again() {
+    finds(&check("V58", &json!({})).await, &["Pods without reinvocation"]);
+    finds(&check("V58", &json!({"rules": rules(&["*"], &["*/*"])})).await, &["Pods without reinvocation"]);
+}
+
+#[tokio::test]
+async fn v58_passes_who_does_and_is_not_about_other_objects() {
+    passes(&check("V58", &json!({"reinvocationPolicy": "IfNeeded"})).await);
+    for other in [rules(&["apps"], &["deployments"]), rules(&[""], &["pods/status", "services"])] {
+        assert_eq!(verdict(&check("V58", &json!({"rules": other})).await).0, Tally::NotApplicable);
+    }
+}
+
+/// The kinds and severities of what V53 finds.
+async fn v53(fields: Value) -> Vec<(String, Severity)> {
+    let found = check("V53", &fields).await;
+    let findings = found.results.iter().flat_map(|result| &result.findings);
+    findings.map(|finding| (finding.kind.clone(), finding.severity)).collect()
+}
+
+#[tokio::test]
+async fn v53_tells_what_stars_are_for() {
+    let note = |kind: &str| vec![(kind.to_owned(), Severity::Note)];
+    assert_eq!(v53(json!({"rules": rules(&[""], &["*"])})).await, note("no subresources"));
+    assert_eq!(v53(json!({"rules": rules(&["*"], &["*/*"])})).await, note("all subresources"));
+}
+
+#[tokio::test]
+async fn v53_finds_rules_that_never_match() {
+    let warning = |kind: &str| vec![(kind.to_owned(), Severity::Warning)];
+    let found = v53(json!({"rules": rules(&["autoscaling"], &["deployments/scale"])})).await;
+    assert_eq!(found, warning("the group of the body"));
+    for (scope, group, resource) in
+        [("Namespaced", "", "nodes"), ("Namespaced", "", "namespaces"), ("Cluster", "*", "pods")]
+    {
+        let mut rules = rules(&[group], &[resource]);
+        rules[0]["scope"] = json!(scope);
+        assert_eq!(v53(json!({"rules": rules})).await, warning(&format!("left out by the scope {scope}")));
+    }
+    for (resource, selector) in [
+        ("pods/exec", json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]})),
+        ("deployments/scale", json!({"matchLabels": {"app": "web"}})),
+    ] {
+        let found = v53(json!({"rules": rules(&["*"], &[resource]), "objectSelector": selector})).await;
+        assert_eq!(found, warning("a selector where there are no labels"), "{resource}");
+    }
+}
+
+#[tokio::test]
+async fn v53_finds_who_misses_other_versions() {
+    let kind = || "matchPolicy Exact".to_owned();
+    let fields = json!({"matchPolicy": "Exact"});
+    assert_eq!(v53(fields).await, [(kind(), Severity::Warning)]);
+    let fields = json!({"matchPolicy": "Exact", "failurePolicy": "Ignore"});
+    assert_eq!(v53(fields).await, [(kind(), Severity::Note)]);
+    passes(
+        &check("V53", &json!({"matchPolicy": "Exact", "rules": rules(&["apps"], &["deployments"])})).await,
+    );
+}
+
+#[tokio::test]
+async fn v53_passes_rules_that_say_what_they_mean() {
+    let mut scoped = rules(&[""], &["pods", "services"]);
+    scoped[0]["scope"] = json!("Namespaced");
+    passes(&check("V53", &json!({"rules": scoped})).await);
+    let selector = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
+    let fields = json!({"rules": rules(&["apps"], &["deployments/scale"]), "objectSelector": selector});
+    passes(&check("V53", &fields).await);
+    assert_eq!(verdict(&check("V53", &json!({"rules": []})).await).0, Tally::NotApplicable);
 }

@@ -28,6 +28,7 @@ W(x) is the object after the webhook's patch, decoded and with its defaults, as 
         };
         let looks_at = match check.probe {
             Probe::Configuration(_) => "the configuration, without a call",
+            Probe::Configurations(_) => "the configurations of all webhooks together, without a call",
             Probe::Webhook(_) => "each webhook alone",
             Probe::Object(_) => "each object of the corpus",
             Probe::Collection(_) => "all webhooks together, for each object",

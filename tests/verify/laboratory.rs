@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook};
+use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook, Transport};
 use harness::attributes::UserInfo;
 use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// A webhook on trial: how it behaves, and what its configuration says beside the defaults.
 pub(crate) struct Suspect {
     behaviour: Behaviour,
-    certificate: Certificate,
+    transport: Transport,
     kind: &'static str,
     fields: Value,
 }
@@ -26,7 +26,7 @@ impl Suspect {
         let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
         Self {
             behaviour,
-            certificate: Certificate::Valid,
+            transport: Transport::default(),
             kind: "MutatingWebhookConfiguration",
             fields: json!({}),
         }
@@ -39,7 +39,12 @@ impl Suspect {
 
     /// With another certificate.
     pub(crate) fn showing(self, certificate: Certificate) -> Self {
-        Self { certificate, ..self }
+        self.over(Transport { certificate, ..Transport::default() })
+    }
+
+    /// With another transport.
+    pub(crate) fn over(self, transport: Transport) -> Self {
+        Self { transport, ..self }
     }
 
     /// With rules for these operations on pods.
@@ -132,8 +137,8 @@ async fn verify_among(
     let mut configurations = Vec::new();
     for (suspect, name) in suspects.into_iter().zip('a'..='z') {
         let name = name.to_string();
-        let Suspect { behaviour, certificate, .. } = suspect;
-        let fake = FakeWebhook::start(Fake { behaviour, certificate, ..Fake::default() });
+        let Suspect { behaviour, transport: Transport { certificate, connection, http, .. }, .. } = suspect;
+        let fake = FakeWebhook::start(Fake { behaviour, certificate, connection, http, ..Fake::default() });
         let fake = fake.await.expect("the fake starts");
         let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
         for (field, value) in suspect.fields.as_object().into_iter().flatten() {

@@ -4,6 +4,7 @@
 
 mod command;
 mod configuration;
+mod configurations;
 mod contract;
 mod determinism;
 mod documentation;

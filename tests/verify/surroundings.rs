@@ -1,4 +1,4 @@
-//! V38, V41 and V45: what a webhook does behind its answers, how long it takes, and what it shows in the handshake.
+//! V38 to V41, V45 and V47: what a webhook does behind its answers, how long it takes, and what it shows in the handshake.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Router, routing};
-use fake_webhooks::Certificate;
-use harness::verify::report::Tally;
+use fake_webhooks::{Certificate, Connection, HttpVersions, Transport};
+use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings};
 use serde_json::json;
 
@@ -19,7 +19,9 @@ async fn recording() -> (Recorder, SocketAddr) {
     let told = recorder.clone();
     let answer = move |request: Request| {
         let uri = request.uri();
-        told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+        if told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()) {
+            told.answer(StatusCode::CREATED.as_u16());
+        }
         std::future::ready(StatusCode::CREATED)
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -74,6 +76,91 @@ async fn v38_is_not_passed_when_nobody_watches() {
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     let check = verify_with("V38", vec![Suspect::mutating("allow")], settings).await;
     assert_eq!(verdict(&check).0, Tally::NotChecked);
+}
+
+/// What a check that looks at writes says about a mutating webhook that does this.
+async fn watched(id: &str, behaviour: impl FnOnce(SocketAddr) -> String) -> CheckReport {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    verify_with(id, vec![Suspect::mutating(&behaviour(address))], settings).await
+}
+
+/// A webhook that asks the server behind it for something and writes nothing.
+fn asking(to: SocketAddr) -> String {
+    let url = format!("http://{to}/apis/authorization.k8s.io/v1/subjectaccessreviews");
+    format!("{{side-effect: {{write: {{url: '{url}'}}}}}}")
+}
+
+#[tokio::test]
+async fn v39_finds_who_writes_and_says_none() {
+    let check = watched("V39", writing).await;
+    finds(&check, &["writes although sideEffects is None"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
+    passes(&watched("V39", asking).await);
+    let honest = Suspect::mutating("allow").with("sideEffects", json!("NoneOnDryRun"));
+    assert_eq!(verdict(&verify("V39", vec![honest]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v40_finds_who_creates_something_with_each_call() {
+    finds(&watched("V40", writing).await, &["repeats an effect when retried"]);
+    // The retried body is the one that the webhook has not touched yet.
+    let once_more = |address| {
+        format!(
+            "when: {{if: {{present: /metadata/annotations/seen}}, then: {}, otherwise: {{mutate: [{{set: {{/metadata/annotations/seen: 'yes'}}}}]}}}}",
+            writing(address)
+        )
+    };
+    finds(&watched("V40", once_more).await, &["repeats an effect when reinvoked"]);
+}
+
+#[tokio::test]
+async fn v40_passes_who_creates_once() {
+    let once = |address| format!("first: {{calls: 1, of: {}, then: allow}}", writing(address));
+    passes(&watched("V40", once).await);
+}
+
+#[tokio::test]
+async fn v39_and_v40_are_not_passed_when_nobody_watches_or_nothing_is_asked() {
+    for id in ["V39", "V40"] {
+        let (found, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
+        assert_eq!(found, Tally::NotChecked);
+        assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
+        assert_eq!(verdict(&watched(id, |_| "allow".to_owned()).await).0, Tally::NotChecked);
+    }
+}
+
+#[tokio::test]
+async fn v47_finds_servers_without_http_1_or_a_new_tls() {
+    for (transport, words) in [
+        (Transport { http: HttpVersions::Http2, ..Transport::default() }, "NoApplicationProtocol"),
+        (Transport { connection: Connection::Tls11, ..Transport::default() }, "ProtocolVersion"),
+        (Transport { connection: Connection::PlainHttp, ..Transport::default() }, ""),
+    ] {
+        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        finds(&check, &["no common version"]);
+        let message = &check.results[0].findings[0].message;
+        assert!(message.contains(words), "{transport}: {message}");
+        let certificate = verify("V45", vec![Suspect::validating("allow").over(transport)]).await;
+        assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: it shows no certificate");
+    }
+}
+
+#[tokio::test]
+async fn v47_passes_who_speaks_both_whatever_the_certificate() {
+    let expired: Certificate = "expired".parse().expect("a defect");
+    for http in [HttpVersions::Both, HttpVersions::Http1] {
+        let transport = Transport { http, ..Transport::default() };
+        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        passes(&check);
+        assert_eq!(check.results[0].notes, ["TLS 1.3"]);
+    }
+    passes(&verify("V47", vec![Suspect::validating("allow").showing(expired)]).await);
 }
 
 #[tokio::test]

@@ -77,6 +77,8 @@ impl Audience {
 pub enum Probe {
     /// Looks at the configuration alone: no call is made.
     Configuration(fn(&Subject, &Surroundings) -> Observed),
+    /// Looks at the configurations of all webhooks of the audience together: no call is made.
+    Configurations(fn(&[&Subject]) -> Observed),
     /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
     Webhook(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.
@@ -89,6 +91,7 @@ impl std::fmt::Debug for Probe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Configuration(_) => "Configuration",
+            Self::Configurations(_) => "Configurations",
             Self::Webhook(_) => "Webhook",
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",

@@ -127,7 +127,7 @@ impl Plan {
                     let place = (position, None);
                     seen.extend(self.probe(place, request, &memory).await.map(|observed| (place, observed)));
                 }
-                Probe::Configuration(_) | Probe::Webhook(_) => {}
+                Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => {}
             }
         }
         seen
@@ -148,7 +148,7 @@ impl Plan {
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
         match self.checks[check].0.probe {
             Probe::Object(probe) | Probe::Collection(probe) => Some(probe(&trial).await),
-            Probe::Configuration(_) | Probe::Webhook(_) => None,
+            Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => None,
         }
     }
 }
@@ -157,11 +157,21 @@ impl Run<'_> {
     fn configurations(&mut self) {
         self.tell(Stage::Configurations);
         for (position, check) in self.plan.active() {
-            if let Probe::Configuration(probe) = check.probe {
-                for (subject, found) in self.plan.audience(check) {
-                    let observed = probe(found, &self.plan.laboratory.surroundings);
-                    self.ledger.note((position, Some(subject)), None, observed);
+            match check.probe {
+                Probe::Configuration(probe) => {
+                    for (subject, found) in self.plan.audience(check) {
+                        let observed = probe(found, &self.plan.laboratory.surroundings);
+                        self.ledger.note((position, Some(subject)), None, observed);
+                    }
                 }
+                Probe::Configurations(probe) => {
+                    let subjects: Vec<&Subject> =
+                        self.plan.audience(check).map(|(_, subject)| subject).collect();
+                    if !subjects.is_empty() {
+                        self.ledger.note((position, None), None, probe(&subjects));
+                    }
+                }
+                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) => {}
             }
         }
     }
@@ -260,7 +270,9 @@ impl Run<'_> {
             } else if !self.ledger.has_seen(position) {
                 let nothing = || Err(Obstacle::not_applicable("there was no object to try"));
                 match check.probe {
-                    Probe::Collection(_) => self.ledger.note((position, None), None, nothing()),
+                    Probe::Collection(_) | Probe::Configurations(_) => {
+                        self.ledger.note((position, None), None, nothing());
+                    }
                     Probe::Object(_) | Probe::Configuration(_) | Probe::Webhook(_) => {
                         for subject in audience {
                             self.ledger.note((position, Some(subject)), None, nothing());

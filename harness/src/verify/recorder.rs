@@ -15,6 +15,7 @@ struct Writes {
     count: u64,
     latest: VecDeque<String>,
     contacts: u64,
+    created: u64,
 }
 
 impl Recorder {
@@ -22,7 +23,9 @@ impl Recorder {
     ///
     /// Only what changes objects is a write: neither reviews of access, which are created only to be answered, nor
     /// leases, by which a process says that it lives, nor what is a dry run itself.
-    pub fn request(&self, method: &str, path: &str, query: &str) {
+    ///
+    /// Whether it is one that may create an object: the recorder then wants to know its end, by [`Self::answer`].
+    pub fn request(&self, method: &str, path: &str, query: &str) -> bool {
         let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writes.contacts += 1;
         let is_write = matches!(method, "POST" | "PUT" | "PATCH" | "DELETE");
@@ -37,6 +40,19 @@ impl Recorder {
             }
             writes.latest.push_back(format!("{method} {path}"));
         }
+        is_write && !is_harmless && method == "POST"
+    }
+
+    /// What was answered to a request that might create an object: 201 says that it did.
+    pub fn answer(&self, status: u16) {
+        if status == 201 {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).created += 1;
+        }
+    }
+
+    /// How many objects were created until now.
+    pub fn created(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).created
     }
 
     /// How many writes there were until now: a mark for [`Self::since`].

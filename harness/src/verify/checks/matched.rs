@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
-use crate::config::Webhook;
+use crate::config::{Rule, Webhook};
 use crate::matching::{self, Decision};
 use crate::server::Surroundings;
 
@@ -48,4 +48,17 @@ pub(super) fn is_called(
         user: UserInfo::default(),
     };
     matches!(matching::decide(webhook, &request, surroundings), Decision::Call(_))
+}
+
+/// Whether `rule` is for this operation on this group, version and resource, whatever its scope and the selectors.
+pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): (&str, &str, &str)) -> bool {
+    let has = |entries: &[String], what: &str| entries.iter().any(|entry| entry == "*" || entry == what);
+    let is_for_resource = |entry: &String| {
+        let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+        matches!(subresource, "" | "*") && (name == "*" || name == resource)
+    };
+    has(&rule.operations, operation)
+        && has(&rule.api_groups, group)
+        && has(&rule.api_versions, version)
+        && rule.resources.iter().any(is_for_resource)
 }

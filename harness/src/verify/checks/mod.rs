@@ -1,6 +1,8 @@
 //! The registry of the checks: one file each (or for a small family), one line each.
 
+mod common;
 mod matched;
+mod recorded;
 mod requests;
 mod said;
 mod structure;
@@ -42,10 +44,21 @@ mod v34_deletion;
 mod v35_evolution;
 mod v36_large_bodies;
 mod v38_dry_run;
+mod v39_no_effects;
+mod v40_repeated;
 mod v41_latency;
 mod v45_certificate;
+mod v47_versions;
 mod v48_self_lockout;
 mod v50_system;
+mod v51_virtual;
+mod v52_timeouts;
+mod v53_rules;
+mod v54_bypass;
+mod v55_conditions;
+mod v56_overlap;
+mod v57_explicit;
+mod v58_reinvocation;
 
 use super::check::Check;
 use super::comparison::Difference;
@@ -89,10 +102,21 @@ pub const ALL: &[&Check] = &[
     &v35_evolution::CHECK,
     &v36_large_bodies::CHECK,
     &v38_dry_run::CHECK,
+    &v39_no_effects::CHECK,
+    &v40_repeated::CHECK,
     &v41_latency::CHECK,
     &v45_certificate::CHECK,
+    &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
     &v50_system::CHECK,
+    &v51_virtual::CHECK,
+    &v52_timeouts::CHECK,
+    &v53_rules::CHECK,
+    &v54_bypass::CHECK,
+    &v55_conditions::CHECK,
+    &v56_overlap::CHECK,
+    &v57_explicit::CHECK,
+    &v58_reinvocation::CHECK,
 ];
 
 /// The check with this id, in any case.

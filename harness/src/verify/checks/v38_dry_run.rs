@@ -1,10 +1,10 @@
 //! V38: a dry run writes nothing, and says what the real run says.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::json;
 
+use super::recorded;
 use crate::attributes::Attributes;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
@@ -23,11 +23,6 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Webhook(|station| Box::pin(run(station))),
 };
 
-/// How many requests are tried.
-const SAMPLES: usize = 8;
-/// How long a write may come after the answer.
-const SETTLING: Duration = Duration::from_millis(300);
-
 async fn run(station: &Station<'_>) -> Observed {
     if station.samples.is_empty() {
         return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
@@ -35,14 +30,14 @@ async fn run(station: &Station<'_>) -> Observed {
     if !station.subject.webhook.side_effects.allow_dry_run() {
         return Err(Obstacle::not_applicable("it is not called on dry runs: sideEffects is Some or Unknown"));
     }
-    let samples = &station.samples[..station.samples.len().min(SAMPLES)];
+    let samples = &station.samples[..station.samples.len().min(recorded::SAMPLES)];
     let alone = station.alone();
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
     // All dry runs first, so that no write of a real run is taken for one of theirs.
     let mark = match &station.settings.recorder {
         Some(recorder) => {
-            settle().await;
+            recorded::settle().await;
             recorder.mark()
         }
         None => 0,
@@ -58,7 +53,7 @@ async fn run(station: &Station<'_>) -> Observed {
         dry_outcomes.push(Arc::new(station.laboratory.admit(&alone, &dry).await));
     }
     if let Some(recorder) = &station.settings.recorder {
-        settle().await;
+        recorded::settle().await;
         let writes = recorder.since(mark);
         if let Some(first) = writes.first() {
             let count = writes.len();
@@ -104,8 +99,4 @@ async fn run(station: &Station<'_>) -> Observed {
         )),
         Some(_) => Ok(violations),
     }
-}
-
-async fn settle() {
-    tokio::time::sleep(SETTLING).await;
 }

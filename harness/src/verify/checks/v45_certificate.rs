@@ -24,6 +24,9 @@ pub(super) const CHECK: Check = Check {
 async fn run(station: &Station<'_>) -> Observed {
     let inspected = station.laboratory.inspect(&station.subject.webhook).await;
     let inspection = inspected.map_err(Obstacle::NotChecked)?;
+    if let (Some(complaint), true) = (&inspection.complaint, inspection.chain.is_empty()) {
+        return Err(Obstacle::not_checked(format!("it shows no certificate: {complaint}")));
+    }
     let now = Timestamp::now();
     for (what, certificate) in certificates(&inspection) {
         station.note(format!("{what} {}: {}", certificate.subject, written(days_left(certificate, now))));

@@ -90,7 +90,7 @@ fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
 }
 
 fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String, String> {
-    selectors.flat_map(Selector::example).collect()
+    selectors.filter_map(|selector| Selector::common_labels(&[selector])).flatten().collect()
 }
 
 fn labelled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {

@@ -1,0 +1,41 @@
+//! V39: a webhook that says it has no side effects writes nothing, ever.
+
+use super::recorded;
+use crate::config::SideEffects;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V39",
+    title: "sideEffects None: it writes nothing, in real runs either",
+    severity: Severity::Error,
+    why: "sideEffects None says that a call changes nothing beside its answer, whoever asks and however often. A webhook \
+          that writes all the same leaves objects behind for requests that are refused later, repeats its writes when it \
+          is called again, and should say NoneOnDryRun, and mean it.",
+    source: "Dynamic Admission Control, Side effects",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+async fn run(station: &Station<'_>) -> Observed {
+    if station.subject.webhook.side_effects != SideEffects::None {
+        return Err(Obstacle::not_applicable("its sideEffects are not None"));
+    }
+    let (recorder, samples) = recorded::equipment(station)?;
+    recorded::settle().await;
+    let mark = recorder.mark();
+    let mut outcomes = Vec::new();
+    for sample in samples {
+        outcomes.push(recorded::answered(station, sample).await?);
+    }
+    recorded::settle().await;
+    let writes = recorder.since(mark);
+    let Some(first) = writes.first() else { return recorded::nothing_seen(recorder) };
+    let message = format!(
+        "sideEffects is None, and in {} real runs it wrote {} times, first {first}",
+        samples.len(),
+        writes.len()
+    );
+    let violation = Violation::new("writes although sideEffects is None", message);
+    Ok(vec![violation.with_steps(outcomes.into_iter().next())])
+}

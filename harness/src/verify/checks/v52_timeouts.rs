@@ -1,0 +1,74 @@
+//! V52: the timeouts of the mutating webhooks of one request do not add up to more than a client waits.
+
+use std::time::Duration;
+
+use super::common::Common;
+use crate::config::{ReinvocationPolicy, Webhook};
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "V52",
+    title: "timeouts: those of all mutating webhooks of one request, in both rounds, are less than 30 s",
+    severity: Severity::Warning,
+    why: "Mutating webhooks are called one after the other, and those with reinvocationPolicy IfNeeded perhaps once more. \
+          The API server gives a write 34 s in all, and many clients give up after 30 s: if the webhooks' timeouts add \
+          up to more, slow webhooks fail the request whatever their failurePolicy is, Ignore included.",
+    source: "apiserver pkg/endpoints/handlers/rest.go, requestTimeoutUpperBound; Gardener, shoot_status.md; kubernetes \
+             test/integration/apiserver/admissionwebhook/timeout_test.go",
+    audience: Audience::Mutating,
+    probe: Probe::Configurations(run),
+};
+
+/// How long clients wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn run(subjects: &[&Subject]) -> Observed {
+    let webhooks: Vec<&Webhook> = subjects
+        .iter()
+        .map(|subject| &*subject.webhook)
+        .filter(|webhook| !webhook.rules.is_empty())
+        .collect();
+    if webhooks.is_empty() {
+        return Err(Obstacle::not_applicable("no webhook has rules: none is ever called"));
+    }
+    let Some((common, called)) = longest(None, &[], &webhooks) else { return Ok(Vec::new()) };
+    let called: Vec<String> = called
+        .iter()
+        .map(|webhook| {
+            let twice = match webhook.reinvocation_policy {
+                ReinvocationPolicy::IfNeeded => " twice",
+                ReinvocationPolicy::Never => "",
+            };
+            let id = &webhook.id;
+            format!("{}/{} {} s{twice}", id.configuration, id.name, webhook.timeout.as_secs())
+        })
+        .collect();
+    let message = format!("for {common} the API server may wait for {}", called.join(", "));
+    Ok(vec![Violation::new("timeouts add up", message)])
+}
+
+/// Webhooks that are all called for one request and may take too long together: `chosen`, which are called for `common`,
+/// and some of `open`. None if no such request is longer than anybody waits.
+fn longest<'a>(
+    common: Option<&Common<'a>>,
+    chosen: &[&'a Webhook],
+    open: &[&'a Webhook],
+) -> Option<(Common<'a>, Vec<&'a Webhook>)> {
+    if worst(chosen) + worst(open) < PATIENCE {
+        return None;
+    }
+    let Some((next, rest)) = open.split_first() else { return Some((common?.clone(), chosen.to_vec())) };
+    let with = common.map_or_else(|| Common::of(next), |common| common.and(next));
+    let with = with.and_then(|with| longest(Some(&with), &[chosen, &[next]].concat(), rest));
+    with.or_else(|| longest(common, chosen, rest))
+}
+
+/// How long these webhooks may take.
+fn worst(webhooks: &[&Webhook]) -> Duration {
+    let times = webhooks.iter().map(|webhook| match webhook.reinvocation_policy {
+        ReinvocationPolicy::IfNeeded => webhook.timeout * 2,
+        ReinvocationPolicy::Never => webhook.timeout,
+    });
+    times.sum()
+}

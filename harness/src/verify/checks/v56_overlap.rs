@@ -1,0 +1,53 @@
+//! V56: the webhooks of one product divide the requests among themselves.
+
+use super::common::Common;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "V56",
+    title: "no overlap: at most one of the mutating webhooks of a product is called for a request",
+    severity: Severity::Warning,
+    why: "Injectors have several webhooks for one and the same handler, one for each way to ask for it: by a label of the \
+          namespace, by one of the Pod, by a revision. If the selectors of two pick the same Pod, it is injected twice, \
+          or by two revisions. That shows only for label sets that nobody tried.",
+    source: "Istio, pkg/config/analysis/analyzers/webhook: it tries all label sets that the selectors name",
+    audience: Audience::Mutating,
+    probe: Probe::Configurations(run),
+};
+
+/// How many labels at the end of a webhook's name are the product's: as in `rev.object.sidecar-injector.istio.io`.
+const PRODUCT: usize = 3;
+
+fn run(subjects: &[&Subject]) -> Observed {
+    let mut violations = Vec::new();
+    let mut are_related = false;
+    for (index, first) in subjects.iter().enumerate() {
+        for second in &subjects[index + 1..] {
+            if !is_one_product(first, second) {
+                continue;
+            }
+            are_related = true;
+            let both = Common::of(&first.webhook).and_then(|common| common.and(&second.webhook));
+            if let Some(both) = both {
+                let (first, second) = (first.name(), second.name());
+                let message = format!("{first} and {second} are both called for {both}");
+                violations.push(Violation::new(format!("{first} and {second} overlap"), message));
+            }
+        }
+    }
+    if !are_related {
+        return Err(Obstacle::not_applicable("no two mutating webhooks belong to one product"));
+    }
+    Ok(violations)
+}
+
+/// Whether both go to the same handler, or their names say so.
+fn is_one_product(a: &Subject, b: &Subject) -> bool {
+    let product = |subject: &Subject| {
+        let labels: Vec<&str> = subject.webhook.id.name.rsplitn(PRODUCT + 1, '.').collect();
+        (labels.len() > PRODUCT).then(|| labels[..PRODUCT].join("."))
+    };
+    a.webhook.client_config.target == b.webhook.client_config.target
+        || product(a).is_some_and(|name| product(b) == Some(name))
+}
