@@ -1,6 +1,9 @@
+@in-process @envtest
 Feature: Verifying webhooks
   A webhook is called again with what it made before, after others have changed it, and with objects of every shape. The
   checks of "admit verify" ask whether it bears that, here about the webhooks of a scenario.
+
+  Not on a cluster: the checks call the webhook from this machine, and nothing here reaches a pod behind its Service.
 
   Source: Kubernetes documentation, Admission Webhook Good Practices; KEP-492
 
