@@ -65,10 +65,10 @@ impl HttpsCaller {
             }
         };
         let name = ServerName::try_from(server_name.clone()).map_err(|error| error.to_string())?;
-        let mut client = tls::client_config(&config.ca_bundle, &["http/1.1"])?;
         let seen = Arc::new(Seen::default());
         let judge = tls::verifier(&config.ca_bundle)?;
-        client.dangerous().set_certificate_verifier(Arc::new(Witness { judge, seen: Arc::clone(&seen) }));
+        let witness = Witness { judge, seen: Arc::clone(&seen) };
+        let client = tls::client_config_with(Arc::new(witness), &["http/1.1"])?;
         let tcp = TcpStream::connect((host.as_str(), port))
             .await
             .map_err(|error| format!("dial tcp {host}:{port}: {error}"))?;
@@ -81,8 +81,10 @@ impl HttpsCaller {
             Err(error) => (Some(error.to_string()), None),
         };
         let complaint = seen.complaint().or(complaint);
-        let trusted = tls::trusted(&config.ca_bundle)?;
-        let trusted = if config.ca_bundle.is_empty() { Vec::new() } else { facts(&trusted) };
+        let trusted = match config.ca_bundle.as_slice() {
+            [] => Vec::new(),
+            bundle => facts(&tls::trusted(bundle)?),
+        };
         Ok(Inspection { server_name, complaint, chain: facts(&seen.chain()), trusted, tls_version })
     }
 }

@@ -20,7 +20,17 @@ use super::certificate;
 ///
 /// Source: client-go transport/transport.go, `rootCertPool`.
 pub(super) fn client_config(ca_bundle: &[u8], protocols: &[&str]) -> Result<ClientConfig, String> {
-    let verifier = verifier(ca_bundle)?;
+    client_config_with(verifier(ca_bundle)?, protocols)
+}
+
+/// TLS for calls to those whom `verifier` lets pass.
+///
+/// # Errors
+/// The library knows no version of TLS.
+pub(super) fn client_config_with(
+    verifier: Arc<dyn ServerCertVerifier>,
+    protocols: &[&str],
+) -> Result<ClientConfig, String> {
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
