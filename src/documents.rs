@@ -57,15 +57,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
             documents.extend(parse(&text, "STDIN")?);
             continue;
         }
-        let mut files = Vec::new();
-        find(path, &mut files).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-        if files.is_empty() {
-            return Err(Failure::usage(format!(
-                "{}: no *.yaml, *.yml or *.json file in this folder",
-                path.display()
-            )));
-        }
-        for file in files {
+        for file in files(path)? {
             let text = fs::read_to_string(&file)
                 .map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
             documents.extend(parse(&text, &file.display().to_string())?);
@@ -74,7 +66,21 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
-pub(crate) fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+/// The files that `path` stands for: itself, or those of a folder.
+///
+/// # Errors
+/// It cannot be read, or the folder holds none.
+pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
+    let mut files = Vec::new();
+    find(path, &mut files).map_err(|error| wrong(&error))?;
+    if files.is_empty() {
+        return Err(wrong(&"no *.yaml, *.yml or *.json file in this folder"));
+    }
+    Ok(files)
+}
+
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_owned());
         return Ok(());

@@ -23,12 +23,7 @@ pub(crate) fn documents(
             files.push(path.clone());
             continue;
         }
-        let before = files.len();
-        documents::find(path, &mut files).map_err(|error| failure(path, &error))?;
-        if files.len() == before {
-            let message = "no *.yaml, *.yml or *.json file in this folder";
-            return Err(failure(path, &message));
-        }
+        files.extend(documents::files(path)?);
     }
     Ok(files.into_iter().flat_map(|file| match Documents::open(&file) {
         Ok(documents) => Box::new(documents) as Box<dyn Iterator<Item = _> + Send>,
