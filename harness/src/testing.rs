@@ -43,6 +43,18 @@ pub(crate) fn webhook(name: &str) -> Webhook {
     }
 }
 
+/// Takes all members out that are null.
+pub(crate) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// A call of the first round of the mutating phase.
 pub(crate) fn called(name: &str, result: CallResult) -> Called {
     Called {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::testing::without_nulls;
 
 #[track_caller]
 fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
@@ -20,17 +21,6 @@ fn written_by_go() -> Vec<Value> {
     ];
     let cases = lines.into_iter().flat_map(str::lines);
     cases.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].clone()).collect()
-}
-
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 #[test]

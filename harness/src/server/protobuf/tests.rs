@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::*;
+use crate::testing::without_nulls;
 
 /// One body, and the JSON that Go makes of it.
 #[derive(Deserialize)]
@@ -16,17 +17,6 @@ struct Case {
     name: String,
     body: String,
     object: Value,
-}
-
-fn without_nulls(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            members.retain(|_, member| !member.is_null());
-            members.values_mut().for_each(without_nulls);
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_nulls),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 fn decode(body: &[u8]) -> Result<Value, String> {
