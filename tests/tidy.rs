@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
+/// The first five are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 28] = [
+const HARNESS_LAYERS: [&str; 29] = [
     "status",
     "names",
     "quoting",
+    "json_text",
     "quantity",
     "selector",
     "attributes",

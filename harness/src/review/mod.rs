@@ -8,7 +8,6 @@ pub(crate) mod decode;
 pub(crate) mod fields;
 mod http_status;
 mod media_type;
-mod syntax;
 
 use crate::event::CallFailure;
 
