@@ -38,6 +38,7 @@ pub mod status;
 pub mod verify;
 pub mod warnings;
 
+mod go_base64;
 mod json_text;
 mod mutation;
 mod schema;

@@ -1,6 +1,5 @@
 //! Webhook configurations, read into [`Webhook`]s.
 
-mod base64;
 mod decoding;
 mod defaults;
 mod field;

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::base64;
 use super::field::{Field, Wrong};
 use super::{
     ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy,
     ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
 };
 use crate::attributes::GroupVersionKind;
+use crate::go_base64;
 use crate::selector::Selector;
 use crate::status::Unsupported;
 
@@ -161,7 +161,7 @@ fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
         };
         return field.items()?.iter().map(byte).collect();
     }
-    base64::decode(field.text()?.unwrap_or_default()).map_err(|what| field.wrong(what))
+    go_base64::decode(field.text()?.unwrap_or_default()).map_err(|what| field.wrong(what))
 }
 
 fn selector(field: &Field<'_>) -> Result<Selector, Wrong> {

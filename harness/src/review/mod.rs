@@ -3,7 +3,6 @@
 pub mod request;
 pub mod response;
 
-mod base64;
 pub(crate) mod decode;
 pub(crate) mod fields;
 mod http_status;
