@@ -2,7 +2,6 @@
 
 mod api_server;
 mod cluster;
-mod documents;
 mod locations;
 mod merge;
 mod output;
@@ -26,7 +25,6 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
-use self::documents::documents;
 use self::merge::Merge;
 use self::output::Outputs;
 use self::proof::Proofs;
@@ -34,7 +32,7 @@ use self::target::Services;
 use crate::run::stop::Signals;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, documents};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
@@ -262,7 +260,7 @@ impl Verify {
     }
 
     async fn configurations(&self) -> Result<Configurations, Failure> {
-        let documents = crate::documents::read(&self.configuration)?;
+        let documents = documents::read(&self.configuration)?;
         let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<Value> = documents.into_iter().map(|document| document.object).collect();
         if let Some(context) = &self.context {
@@ -339,7 +337,7 @@ impl Verify {
             }
             Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
         } else {
-            Box::new(documents(&self.filename)?)
+            Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
         };
         let Some(shard) = self.shard else { return Ok(objects) };
         // What cannot be read concerns every shard.
