@@ -32,6 +32,7 @@ mod strategy;
 mod surroundings;
 mod time_limit;
 mod update;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -126,6 +127,11 @@ impl ApiServer {
         let authenticate =
             axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+
+    /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
+    pub fn end_watches(&self) {
+        self.server.state.storage.close();
     }
 }
 
