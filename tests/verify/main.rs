@@ -8,6 +8,7 @@ mod configurations;
 mod contract;
 mod determinism;
 mod documentation;
+mod features;
 mod idempotence;
 mod job;
 mod laboratory;
