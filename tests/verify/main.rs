@@ -14,6 +14,7 @@ mod job;
 mod laboratory;
 mod patches;
 mod quality;
+mod recording;
 mod reinvocation;
 mod reports;
 mod requests;
