@@ -2,6 +2,7 @@
 
 mod api_server;
 mod cluster;
+mod list;
 mod locations;
 mod merge;
 mod output;
@@ -54,7 +55,7 @@ pub(crate) struct Verify {
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
 
-    /// Print the checks, with what they are about, and run nothing
+    /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
@@ -193,7 +194,8 @@ impl Verify {
             return merge.run();
         }
         if self.list {
-            anstream::print!("{}", list());
+            let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
+            anstream::print!("{}", list::list(&checks, self.outputs.output)?);
             return Ok(ExitCode::Ok);
         }
         let mut signals = Signals::listen()?;
@@ -371,18 +373,4 @@ fn user() -> UserInfo {
         groups: vec!["system:authenticated".to_owned()],
         ..UserInfo::default()
     }
-}
-
-/// Every check for people.
-fn list() -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for check in checks::ALL {
-        let _ = writeln!(
-            text,
-            "{}  {}\n     {}\n     source: {}",
-            check.id, check.title, check.why, check.source
-        );
-    }
-    text
 }
