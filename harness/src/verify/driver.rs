@@ -86,7 +86,10 @@ pub async fn run<E: Send>(
     run.shrink().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
-    Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
+    let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
+    let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
+    report.caveats = caveats.collect();
+    Ok(report)
 }
 
 struct Run<'a> {
