@@ -185,7 +185,7 @@ async fn the_api_server_behind_the_webhook_tells_of_writes_on_dry_runs() {
     let output = running.await.expect("the command ends").expect("the command runs");
     let text = ends_with(&output, 1);
     assert!(
-        text.contains("in 1 dry runs it wrote 1 times, first POST /api/v1/namespaces/default/configmaps"),
+        text.contains("in 2 dry runs it wrote 2 times, first POST /api/v1/namespaces/default/configmaps"),
         "{text}"
     );
 }

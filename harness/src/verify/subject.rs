@@ -5,9 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::laboratory::Lineup;
-use crate::attributes::GroupVersionKind;
+use crate::attributes::{Attributes, GroupVersionKind};
+use crate::cluster_state::ClusterState;
 use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
 use crate::event::Phase;
+use crate::matching::{self, Decision};
+use crate::selector::Selector;
 
 /// A webhook that is verified.
 #[derive(Clone, Debug)]
@@ -83,6 +86,16 @@ impl Subject {
     /// The entry of `webhooks` as it was written.
     pub fn declaration(&self) -> &Value {
         &self.configuration["webhooks"][self.index]
+    }
+
+    /// Whether the rules are for `request`, whatever the selectors say.
+    pub fn asks_for(&self, request: &Attributes, state: &dyn ClusterState) -> bool {
+        let webhook = Webhook {
+            namespace_selector: Selector::default(),
+            object_selector: Selector::default(),
+            ..(*self.webhook).clone()
+        };
+        matches!(matching::decide(&webhook, request, state), Decision::Call(_))
     }
 
     /// The names of its match conditions, all of which are taken to hold: nobody evaluates them.

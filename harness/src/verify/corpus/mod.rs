@@ -6,16 +6,14 @@ mod others;
 mod pods;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::laboratory::Laboratory;
 use super::subject::Subject;
 use crate::attributes::GroupVersionKind;
-use crate::config::Webhook;
-use crate::matching::{self, Decision};
 use crate::selector::Selector;
+use crate::server::Surroundings;
 
 /// Makes the object of a number.
 type Make = Box<dyn Fn(usize) -> Value + Send>;
@@ -61,6 +59,17 @@ pub fn built_in(
     })
 }
 
+/// An object of `kind`, which has a name and no labels; none if the corpus has none of the kind.
+pub(super) fn example(kind: &GroupVersionKind, surroundings: &Surroundings) -> Option<Value> {
+    let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
+    let custom = || {
+        let schema = surroundings.schema_of(kind)?;
+        Some(custom::object(&(kind.api_version(), kind.kind.clone(), schema), 0))
+    };
+    let mut examples = built_in.filter(|object| GroupVersionKind::of(object) == *kind);
+    examples.next().or_else(custom)
+}
+
 /// What makes the objects of each kind, and how many of them.
 fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
     let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
@@ -79,14 +88,7 @@ fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
 /// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
 fn is_matched(object: &Value, subjects: &[Subject], laboratory: &Laboratory) -> bool {
     let Ok(request) = laboratory.create(object.clone()) else { return false };
-    subjects.iter().any(|subject| {
-        let webhook = Arc::new(Webhook {
-            namespace_selector: Selector::default(),
-            object_selector: Selector::default(),
-            ..(*subject.webhook).clone()
-        });
-        matches!(matching::decide(&webhook, &request, &laboratory.surroundings), Decision::Call(_))
-    })
+    subjects.iter().any(|subject| subject.asks_for(&request, &laboratory.surroundings))
 }
 
 /// The kinds that the rules of `subjects` may match and of which the corpus has no objects, as `apiVersion kind`.
@@ -143,12 +145,12 @@ fn metadata(variant: usize, index: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use super::*;
     use crate::attributes::UserInfo;
     use crate::client::ServiceResolver;
     use crate::config::ServiceReference;
-    use crate::server::Surroundings;
 
     struct Nowhere;
 
