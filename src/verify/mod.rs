@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::attributes::UserInfo;
+use harness::config::ConfigError;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report, Shard};
 use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
@@ -54,6 +55,11 @@ pub(crate) struct Verify {
     /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
+
+    /// Take webhooks with matchConditions, too: admit evaluates no CEL yet, and sends every request as if they held. The
+    /// report says so with all that it finds about such a webhook
+    #[arg(long)]
+    ignore_match_conditions: bool,
 
     /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
@@ -185,6 +191,24 @@ struct Configurations {
     around: Vec<Value>,
 }
 
+impl Configurations {
+    /// `FILE:LINE: ` of a webhook, by `CONFIGURATION/WEBHOOK`; nothing if it is in no file.
+    fn place(&self, webhook: &str) -> String {
+        let location = self.locations.get(webhook);
+        location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
+    }
+
+    /// The same of the webhook with the field that `error` is about.
+    fn place_of(&self, configuration: &Value, error: &ConfigError) -> String {
+        let ConfigError::Field { field, .. } = error else { return String::new() };
+        let rest = field.strip_prefix("webhooks[");
+        let index = rest.and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
+        let webhook = index.and_then(|index| configuration["webhooks"][index]["name"].as_str());
+        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        webhook.map_or_else(String::new, |webhook| self.place(&format!("{name}/{webhook}")))
+    }
+}
+
 /// The objects of a corpus, read as they are needed.
 type Objects = Box<dyn Iterator<Item = Result<Value, Failure>> + Send>;
 
@@ -210,7 +234,7 @@ impl Verify {
 
     async fn verify(&self) -> Result<ExitCode, Failure> {
         let configurations = self.configurations().await?;
-        let subjects = Subject::of(&configurations.webhooks).map_err(Failure::usage)?;
+        let subjects = self.subjects(&configurations)?;
         if subjects.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
@@ -278,6 +302,38 @@ impl Verify {
             }
         }
         Ok(found)
+    }
+
+    /// The webhooks of `configurations`.
+    fn subjects(&self, configurations: &Configurations) -> Result<Vec<Subject>, Failure> {
+        for configuration in &configurations.webhooks {
+            let read = Subject::ignoring_match_conditions(std::slice::from_ref(configuration));
+            read.map_err(|error| {
+                Failure::usage(format!("{}{error}", configurations.place_of(configuration, &error)))
+            })?;
+        }
+        let subjects =
+            Subject::ignoring_match_conditions(&configurations.webhooks).map_err(Failure::usage)?;
+        if self.ignore_match_conditions {
+            return Ok(subjects);
+        }
+        let conditional: Vec<String> = subjects
+            .iter()
+            .filter(|subject| !subject.ignored_conditions().is_empty())
+            .map(|subject| {
+                let (name, index) = (subject.name(), subject.index);
+                let place = configurations.place(&name);
+                format!("{place}webhooks[{index}].matchConditions of {name}")
+            })
+            .collect();
+        if conditional.is_empty() {
+            return Ok(subjects);
+        }
+        Err(Failure::usage(format!(
+            "admit does not evaluate match conditions (CEL) yet:\n  {}\nadd --ignore-match-conditions to have every request \
+             sent as if they held",
+            conditional.join("\n  ")
+        )))
     }
 
     fn api_server(&self) -> Result<Option<RecordingServer>, Failure> {

@@ -282,15 +282,59 @@ async fn the_built_in_corpus_has_objects_for_the_rules() {
 async fn kinds_without_built_in_objects_are_named() {
     let stage = Stage::with("allow").await;
     let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
-    webhook["rules"][0]["apiGroups"] = json!(["networking.k8s.io"]);
-    webhook["rules"][0]["resources"] = json!(["ingresses"]);
-    stage.write("ingress.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
-    let text = ends_with(&stage.verify(&["-c", "ingress.yaml", "--check", "V22"]).await, 4);
+    webhook["rules"][0]["apiGroups"] = json!(["storage.k8s.io"]);
+    webhook["rules"][0]["resources"] = json!(["csinodes"]);
+    stage.write("nodes.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "nodes.yaml", "--check", "V22"]).await, 4);
     assert!(
-        text.contains("the rules match networking.k8s.io/v1 Ingress, of which the built-in corpus"),
+        text.contains("the rules match storage.k8s.io/v1 CSINode, of which the built-in corpus"),
         "{text}"
     );
     assert!(text.contains("(there was no object to try)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn match_conditions_are_ignored_only_where_that_is_said_and_the_report_tells() {
+    let stage = Stage::with("non-idempotent").await;
+    let mut sometimes = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    sometimes["matchConditions"] =
+        json!([{"name": "not-kubelet", "expression": "request.userInfo.username != 'x'"}]);
+    let always = entry("v", &stage.fake.url(), stage.fake.ca_bundle());
+    let file = configuration("MutatingWebhookConfiguration", "c", &[always, sometimes]);
+    stage.write("conditions.yaml", &[file]);
+    let base = ["-c", "conditions.yaml", "-f", "pods.yaml", "--check", "V01,V55"];
+    let text = ends_with(&stage.verify(&base).await, 2);
+    assert!(text.contains("conditions.yaml:1: webhooks[1].matchConditions of c/w.example.com"), "{text}");
+    assert!(text.contains("add --ignore-match-conditions"), "{text}");
+
+    let ignoring = [&base[..], &["--ignore-match-conditions", "--proofs", "proofs"]].concat();
+    let text = ends_with(&stage.verify(&ignoring).await, 1);
+    let caveat = "its matchConditions (not-kubelet) were ignored";
+    assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
+    assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
+    assert!(text.contains("V55 ? not checked") && text.contains("admit does not evaluate CEL yet"), "{text}");
+    // The proof is called as it was, by a command that refuses conditions.
+    let proof = std::fs::read_to_string(stage.path("proofs/V01-c_w.example.com-1/c_w.example.com.yaml"));
+    assert!(!proof.expect("it is there").contains("matchConditions"));
+
+    let json = stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "json"]].concat()).await;
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["caveats"].as_object().map(serde_json::Map::len), Some(1), "{}", report["caveats"]);
+    let markdown =
+        stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "markdown"]].concat()).await;
+    let text = String::from_utf8_lossy(&markdown.stdout).into_owned();
+    assert!(text.contains("> **Caveat** c/w.example.com: its matchConditions (not-kubelet)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_cannot_be_read_is_named_with_file_and_line() {
+    let stage = Stage::with("allow").await;
+    let text = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: c}\n\
+                webhooks:\n- name: a.example.com\n  clientConfig: {url: 'https://127.0.0.1:1/'}\n  sideEffects: Some\n  \
+                admissionReviewVersions: [v1]\n";
+    std::fs::write(stage.path("wrong.yaml"), text).expect("the file is written");
+    let text = ends_with(&stage.verify(&["-c", "wrong.yaml"]).await, 2);
+    assert!(text.contains("wrong.yaml:5: c: webhooks[0].sideEffects: must be one of"), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod command;
 mod configuration;
 mod configurations;
 mod contract;
+mod corpus;
 mod determinism;
 mod documentation;
 mod features;

@@ -44,7 +44,7 @@ use serde_json::{Value, json};
 use self::admission::Admission;
 pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
-pub use self::in_process::{Happened, ResourceName, ServedResource};
+pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;

@@ -1,6 +1,7 @@
 //! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -84,6 +85,11 @@ impl Laboratory {
     /// How many calls were made to webhooks.
     pub fn calls(&self) -> u64 {
         self.exchangery.calls()
+    }
+
+    /// How long the first call of a webhook took, which had to connect; none if it was never called.
+    pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
+        self.exchangery.first(&webhook.client_config.target)
     }
 
     /// The request that creates `object`.

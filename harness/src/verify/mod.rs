@@ -35,9 +35,11 @@ pub mod line;
 pub mod merge;
 pub mod recorder;
 pub mod report;
+mod samples;
 pub mod shape;
 mod shrink;
 pub mod station;
+mod stored;
 pub mod subject;
 pub mod trial;
 

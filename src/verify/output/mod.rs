@@ -210,6 +210,14 @@ fn relative(file: &str) -> String {
     inner.strip_prefix(".").unwrap_or(inner).display().to_string()
 }
 
+/// What is to be kept in mind with a finding about this webhook, a sentence each.
+fn caveats(report: &Report, webhook: &str) -> Vec<String> {
+    let told = |(name, caveat): (&str, &str)| {
+        if name == webhook { format!("caveat: {caveat}") } else { format!("caveat: {name}: {caveat}") }
+    };
+    report.caveats(webhook).map(told).collect()
+}
+
 /// `for A, B and 3 more`; nothing for a finding that is about no object.
 fn examples(finding: &Finding) -> Option<String> {
     if finding.examples.is_empty() {
