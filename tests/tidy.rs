@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 28] = [
+const HARNESS_LAYERS: [&str; 29] = [
     "status",
     "names",
     "quoting",
@@ -21,6 +21,7 @@ const HARNESS_LAYERS: [&str; 28] = [
     "config",
     "cluster_state",
     "equality",
+    "ownership",
     "caller",
     "event",
     "matching",

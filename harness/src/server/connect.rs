@@ -11,6 +11,7 @@ use super::request::ObjectRequest;
 use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
+use crate::ownership::Times;
 use crate::status::{Status, Unsupported};
 
 fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
@@ -76,7 +77,7 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     }
     let mut attributes = request.attributes(Operation::Connect, &kind);
     attributes.object = Some(object);
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, Times::Whole).await?;
     request.passage.validate(&attributes).await?;
     let stored = existing(request)?;
     check_host(&stored, &kind.kind)?;
@@ -97,7 +98,8 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     attributes.object = Some(object);
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    let times = Times::of(&attributes, true);
+    request.passage.mutate(&mut attributes, times).await?;
     if request.target.subresource == "binding" {
         check_binding(attributes.object.as_ref().unwrap_or(&Value::Null), &request.target.name)?;
     }
@@ -139,7 +141,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
             if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
                 spec.insert("nodeName".to_owned(), node);
             }
-            storage.replace(&key, Some(&stored), bound).ok().ok_or_else(conflict)?;
+            storage.replace(&key, Some(&stored), bound, storage.owners(&key)).ok().ok_or_else(conflict)?;
             success()
         }
         other => {

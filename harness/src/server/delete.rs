@@ -11,6 +11,7 @@ use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
+use crate::ownership::Times;
 use crate::status::Status;
 
 /// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
@@ -132,7 +133,7 @@ async fn delete_one(
     attributes.options =
         Some(normalised(&options.document, &marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, Times::Whole).await?;
     request.passage.validate(&attributes).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
@@ -164,7 +165,9 @@ pub(super) fn remove(
         if marked == **stored {
             return Ok(Deleted::Waits(shown(stored)?));
         }
-        let marked = server.state.storage.replace(key, Some(stored), marked).ok().ok_or_else(raced)?;
+        let owners = server.state.storage.owners(key);
+        let marked =
+            server.state.storage.replace(key, Some(stored), marked, owners).ok().ok_or_else(raced)?;
         if resource.gvr.group_resource() == "namespaces" {
             server.empty_namespace(&key.name)?;
         }

@@ -6,6 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 
+use crate::ownership::Owners;
+
 /// Reads stored objects, which are in their storage version.
 pub(crate) trait ObjectReader: Send + Sync {
     /// One object; `namespace` is empty for a cluster-scoped one.
@@ -25,7 +27,13 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-type Collection = BTreeMap<(String, String), Arc<Value>>;
+type Collection = BTreeMap<(String, String), Stored>;
+
+#[derive(Debug)]
+struct Stored {
+    object: Arc<Value>,
+    owners: Owners,
+}
 
 #[derive(Debug, Default)]
 struct Contents {
@@ -73,9 +81,17 @@ impl Storage {
         self.get(&key.group, &key.resource, &key.namespace, &key.name)
     }
 
+    /// Who owns the fields of an object; nobody if there is none.
+    pub(super) fn owners(&self, key: &Key) -> Owners {
+        let contents = self.read();
+        let place = (key.namespace.clone(), key.name.clone());
+        let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
+        stored.map(|stored| stored.owners.clone()).unwrap_or_default()
+    }
+
     /// Stores a new object and gives it its `resourceVersion`.
-    pub(super) fn insert(&self, key: &Key, object: Value) -> Result<Arc<Value>, Raced> {
-        self.replace(key, None, object)
+    pub(super) fn insert(&self, key: &Key, object: Value, owners: Owners) -> Result<Arc<Value>, Raced> {
+        self.replace(key, None, object, owners)
     }
 
     /// Stores `object` if what is stored is still `expected`, and gives it its `resourceVersion`.
@@ -84,13 +100,14 @@ impl Storage {
         key: &Key,
         expected: Option<&Arc<Value>>,
         mut object: Value,
+        owners: Owners,
     ) -> Result<Arc<Value>, Raced> {
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
         let unchanged = match (stored, expected) {
             (None, None) => true,
-            (Some(stored), Some(expected)) => Arc::ptr_eq(stored, expected),
+            (Some(stored), Some(expected)) => Arc::ptr_eq(&stored.object, expected),
             (None, Some(_)) | (Some(_), None) => false,
         };
         if !unchanged {
@@ -105,7 +122,7 @@ impl Storage {
             .or_default()
             .entry(key.resource.clone())
             .or_default()
-            .insert(place, Arc::clone(&object));
+            .insert(place, Stored { object: Arc::clone(&object), owners });
         Ok(object)
     }
 
@@ -119,7 +136,7 @@ impl Storage {
             .and_then(|group| group.get_mut(&key.resource))
             .ok_or(Raced)?;
         match collection.get(&place) {
-            Some(stored) if Arc::ptr_eq(stored, expected) => {
+            Some(stored) if Arc::ptr_eq(&stored.object, expected) => {
                 collection.remove(&place);
                 contents.next_resource_version();
                 Ok(())
@@ -141,11 +158,11 @@ impl Storage {
         let mut contents = self.write();
         let mut empty = true;
         for collection in contents.collections.values_mut().flat_map(BTreeMap::values_mut) {
-            collection.retain(|(stored_in, _), object| {
+            collection.retain(|(stored_in, _), stored| {
                 if stored_in != namespace {
                     return true;
                 }
-                let kept = super::metadata::has_finalizers(object);
+                let kept = super::metadata::has_finalizers(&stored.object);
                 empty &= !kept;
                 kept
             });
@@ -158,20 +175,20 @@ impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let contents = self.read();
         let collection = contents.collection(group, resource)?;
-        collection.get(&(namespace.to_owned(), name.to_owned())).map(Arc::clone)
+        collection.get(&(namespace.to_owned(), name.to_owned())).map(|stored| Arc::clone(&stored.object))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
         let contents = self.read();
         let Some(collection) = contents.collection(group, resource) else { return Vec::new() };
         if namespace.is_empty() {
-            return collection.values().map(Arc::clone).collect();
+            return collection.values().map(|stored| Arc::clone(&stored.object)).collect();
         }
         let from = (namespace.to_owned(), String::new());
         collection
             .range((Bound::Included(from), Bound::Unbounded))
             .take_while(|((stored_in, _), _)| stored_in == namespace)
-            .map(|(_, object)| Arc::clone(object))
+            .map(|(_, stored)| Arc::clone(&stored.object))
             .collect()
     }
 }
@@ -194,10 +211,11 @@ mod tests {
     #[test]
     fn a_write_over_an_object_that_somebody_replaced_is_refused() {
         let storage = Storage::default();
-        let first = storage.insert(&key("a"), json!({"metadata": {}})).unwrap();
-        let second = storage.replace(&key("a"), Some(&first), json!({"metadata": {}})).unwrap();
+        let object = || json!({"metadata": {}});
+        let first = storage.insert(&key("a"), object(), Owners::default()).unwrap();
+        let second = storage.replace(&key("a"), Some(&first), object(), Owners::default()).unwrap();
         assert_eq!(second["metadata"]["resourceVersion"], "2");
-        assert_eq!(storage.replace(&key("a"), Some(&first), json!({"metadata": {}})), Err(Raced));
+        assert_eq!(storage.replace(&key("a"), Some(&first), object(), Owners::default()), Err(Raced));
         assert_eq!(storage.remove(&key("a"), &first), Err(Raced));
         assert_eq!(storage.remove(&key("a"), &second), Ok(()));
         assert_eq!(storage.at(&key("a")), None);
@@ -208,7 +226,8 @@ mod tests {
         let storage = Storage::default();
         for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
             let key = Key { namespace: namespace.to_owned(), ..key(name) };
-            storage.insert(&key, json!({"metadata": {"name": name, "namespace": namespace}})).unwrap();
+            let object = json!({"metadata": {"name": name, "namespace": namespace}});
+            storage.insert(&key, object, Owners::default()).unwrap();
         }
         assert_eq!(storage.list("", "configmaps", "b").len(), 2);
         assert_eq!(storage.list("", "configmaps", "").len(), 4);

@@ -12,6 +12,7 @@ use super::request::ObjectRequest;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::ownership::{Owners, Write};
 use crate::patch::{ApplyError, Patch};
 use crate::schema;
 use crate::status::{FieldError, Status, StatusDetails};
@@ -180,11 +181,24 @@ async fn attempt(
     }
 
     let mut attributes = request.attributes(Operation::Update, &kind);
+    let before = state.storage.owners(&key);
+    let write = Write {
+        old: Some(&shown_old),
+        new: &new,
+        by: request.manager(&kind),
+        reset: strategy::reset_fields(&resource, &request.target.subresource),
+        built_in: is_scale || resource.custom.is_none(),
+    };
+    let (owners, times) = if is_scale {
+        before.after_scaling(&write, &scale::replicas(&resource))
+    } else {
+        before.after(&write)
+    };
     attributes.object = Some(new);
     attributes.old_object = Some((*shown_old).clone());
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, times).await?;
     let Some(mut new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
@@ -217,7 +231,7 @@ async fn attempt(
     let Some(new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    store(request, &stored, scaled.unwrap_or(new), &old, options.dry_run)
+    store(request, &stored, scaled.unwrap_or(new), owners, &old, options.dry_run)
 }
 
 /// Stores the object; none if somebody else was faster.
@@ -225,6 +239,7 @@ fn store(
     request: &ObjectRequest<'_>,
     stored: &Arc<Value>,
     mut new: Value,
+    owners: Owners,
     old: &Arc<Value>,
     dry_run: bool,
 ) -> Result<Option<Answer>, Box<Status>> {
@@ -239,7 +254,7 @@ fn store(
     schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
-    if dry_run || (new == **old && !goes) {
+    if dry_run || (!goes && new == **old && owners == state.storage.owners(&key)) {
         return Ok(shown(Arc::new(new)));
     }
     if goes {
@@ -251,7 +266,7 @@ fn store(
         return Ok(shown(Arc::new(new)));
     }
     let new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
-    match state.storage.replace(&key, Some(stored), new) {
+    match state.storage.replace(&key, Some(stored), new, owners) {
         Ok(stored) => {
             request.server.has_changed(resource)?;
             Ok(shown(state.in_version_of(&stored, resource).map_err(create::conversion_failed)?))
