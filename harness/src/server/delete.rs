@@ -149,7 +149,7 @@ pub(super) fn remove(
     request: &ObjectRequest<'_>,
     key: &super::storage::Key,
     stored: &Arc<Value>,
-    marked: Value,
+    mut marked: Value,
     gone: bool,
 ) -> Result<Deleted, Box<Status>> {
     let resource = &request.target.resource;
@@ -173,7 +173,9 @@ pub(super) fn remove(
         }
         return Ok(Deleted::Waits(shown(&marked)?));
     }
-    server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    let removed = server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
+    metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     if let [custom, ..] = custom_resources::resources(stored).as_slice()
         && resource.gvr.group == custom_resources::GROUP
     {

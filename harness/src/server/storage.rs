@@ -126,8 +126,8 @@ impl Storage {
         Ok(object)
     }
 
-    /// Removes an object if what is stored is still `expected`.
-    pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<(), Raced> {
+    /// Removes an object if what is stored is still `expected`; the `resourceVersion` of that write.
+    pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, Raced> {
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let collection = contents
@@ -138,8 +138,7 @@ impl Storage {
         match collection.get(&place) {
             Some(stored) if Arc::ptr_eq(&stored.object, expected) => {
                 collection.remove(&place);
-                contents.next_resource_version();
-                Ok(())
+                Ok(contents.next_resource_version())
             }
             Some(_) | None => Err(Raced),
         }
@@ -217,7 +216,7 @@ mod tests {
         assert_eq!(second["metadata"]["resourceVersion"], "2");
         assert_eq!(storage.replace(&key("a"), Some(&first), object(), Owners::default()), Err(Raced));
         assert_eq!(storage.remove(&key("a"), &first), Err(Raced));
-        assert_eq!(storage.remove(&key("a"), &second), Ok(()));
+        assert_eq!(storage.remove(&key("a"), &second), Ok(3));
         assert_eq!(storage.at(&key("a")), None);
     }
 
