@@ -48,6 +48,7 @@ pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubreso
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
@@ -112,7 +113,8 @@ impl ApiServer {
                 "status": {"phase": "Active"},
             });
             defaulting::set_defaults(&mut namespace);
-            if storage.insert(&namespace_key(name), namespace).is_err() {
+            let owners = Owners::of(&namespace, true);
+            if storage.insert(&namespace_key(name), namespace, owners).is_err() {
                 unreachable!("the storage is new and the names differ");
             }
         }
