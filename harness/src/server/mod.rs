@@ -47,6 +47,8 @@ pub use self::in_process::{Happened, ResourceName, ServedResource};
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+
+pub(crate) use self::plugins::DefaultTolerationSeconds;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
