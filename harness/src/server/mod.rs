@@ -45,6 +45,7 @@ use self::admission::Admission;
 pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
+pub(crate) use self::plugins::DefaultTolerationSeconds;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
