@@ -149,7 +149,6 @@ async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configurations() {
     let stage = Stage::with("allow").await;
     let definition = json!({
