@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 30] = [
+const HARNESS_LAYERS: [&str; 31] = [
     "status",
     "names",
     "quoting",
@@ -23,6 +23,7 @@ const HARNESS_LAYERS: [&str; 30] = [
     "config",
     "cluster_state",
     "equality",
+    "ownership",
     "caller",
     "event",
     "matching",

@@ -26,6 +26,7 @@ pub mod failure;
 pub mod matching;
 pub mod metrics;
 pub mod names;
+pub mod ownership;
 pub mod patch;
 pub mod plugin;
 pub mod quantity;

@@ -115,6 +115,12 @@ fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
+        // In the volume of a ConfigMap every file is a link to one in such a folder.
+        //
+        // Source: Kubernetes pkg/volume/util/atomic_writer.go
+        if entry.file_name().as_encoded_bytes().starts_with(b"..") {
+            continue;
+        }
         let path = entry.path();
         let is_object =
             path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
@@ -262,6 +268,19 @@ mod tests {
                 Err(failure) => failure.to_string().replace(&prefix, ""),
             })
             .collect()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_volume_of_a_config_map_holds_each_file_once() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("..2026_11_21")).unwrap();
+        fs::write(path("..2026_11_21/a.yaml"), "{apiVersion: v1, kind: A}").unwrap();
+        symlink("..2026_11_21", path("..data")).unwrap();
+        symlink("..data/a.yaml", path("a.yaml")).unwrap();
+        assert_eq!(files(folder.path()).unwrap(), [path("a.yaml")]);
     }
 
     #[test]

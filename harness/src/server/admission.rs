@@ -15,6 +15,7 @@ use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::Record;
 use crate::metrics::Metrics;
+use crate::ownership::Times;
 use crate::plugin::Plugin;
 use crate::status::Status;
 
@@ -116,14 +117,18 @@ impl Admission {
 }
 
 impl Passage<'_> {
-    /// The mutating phase.
+    /// The mutating phase, of an object with these `times`.
     ///
     /// # Errors
     /// What the client gets.
-    pub(super) async fn mutate(&mut self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+    pub(super) async fn mutate(
+        &mut self,
+        attributes: &mut Attributes,
+        times: Times,
+    ) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let chain = self.chain(&webhooks, &plugins);
+        let chain = Chain { times, ..self.chain(&webhooks, &plugins) };
         let done = self.admission.dispatcher.mutate(attributes, &chain, &mut self.record).await;
         self.in_time(attributes.operation)?;
         done.map_err(refused)
@@ -168,6 +173,7 @@ impl Passage<'_> {
             mutating: &webhooks.mutating.in_order,
             validating: &webhooks.validating.in_order,
             plugins,
+            times: Times::Whole,
             state: &*self.admission.state,
             started: self.started,
             deadline: Some(self.deadline),

@@ -44,10 +44,12 @@ use serde_json::{Value, json};
 use self::admission::Admission;
 pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
-pub use self::in_process::{Happened, ResourceName, ServedResource};
+pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
+pub(crate) use self::plugins::DefaultTolerationSeconds;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
@@ -112,7 +114,8 @@ impl ApiServer {
                 "status": {"phase": "Active"},
             });
             defaulting::set_defaults(&mut namespace);
-            if storage.insert(&namespace_key(name), namespace).is_err() {
+            let owners = Owners::of(&namespace, true);
+            if storage.insert(&namespace_key(name), namespace, owners).is_err() {
                 unreachable!("the storage is new and the names differ");
             }
         }

@@ -27,6 +27,7 @@ use super::{Server, body, connect, create, delete, metadata, read, update, watch
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::event::Record;
+use crate::ownership::Manager;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
 
@@ -84,6 +85,19 @@ impl ObjectRequest<'_> {
         match self.keep {
             Keep::Body => self.decoded = Some(body.clone()),
             Keep::Nothing => {}
+        }
+    }
+
+    /// Whose the fields are that this request sets.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/create.go, `managerOrUserAgent`.
+    pub(super) fn manager(&self, kind: &GroupVersionKind) -> Manager {
+        let user_agent = || self.headers.get(USER_AGENT)?.to_str().ok()?.split('/').next();
+        let name = self.query.first("fieldManager").filter(|name| !name.is_empty()).or_else(user_agent);
+        Manager {
+            name: name.unwrap_or_default().to_owned(),
+            api_version: kind.api_version(),
+            subresource: self.target.subresource.clone(),
         }
     }
 

@@ -7,6 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::ownership::Owners;
+
 /// How many changes a watch may lag behind: the oldest of more are forgotten, as upstream's watch cache does.
 const REMEMBERED: usize = 4096;
 
@@ -29,7 +31,13 @@ pub(super) struct Key {
     pub(super) name: String,
 }
 
-type Collection = BTreeMap<(String, String), Arc<Value>>;
+type Collection = BTreeMap<(String, String), Stored>;
+
+#[derive(Debug)]
+struct Stored {
+    object: Arc<Value>,
+    owners: Owners,
+}
 
 /// One write.
 #[derive(Clone, Debug)]
@@ -154,9 +162,17 @@ impl Storage {
         (objects, contents.resource_version)
     }
 
+    /// Who owns the fields of an object; nobody if there is none.
+    pub(super) fn owners(&self, key: &Key) -> Owners {
+        let contents = self.read();
+        let place = (key.namespace.clone(), key.name.clone());
+        let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
+        stored.map(|stored| stored.owners.clone()).unwrap_or_default()
+    }
+
     /// Stores a new object and gives it its `resourceVersion`.
-    pub(super) fn insert(&self, key: &Key, object: Value) -> Result<Arc<Value>, Raced> {
-        self.replace(key, None, object)
+    pub(super) fn insert(&self, key: &Key, object: Value, owners: Owners) -> Result<Arc<Value>, Raced> {
+        self.replace(key, None, object, owners)
     }
 
     /// Stores `object` if what is stored is still `expected`, and gives it its `resourceVersion`.
@@ -165,13 +181,14 @@ impl Storage {
         key: &Key,
         expected: Option<&Arc<Value>>,
         mut object: Value,
+        owners: Owners,
     ) -> Result<Arc<Value>, Raced> {
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
         let unchanged = match (stored, expected) {
             (None, None) => true,
-            (Some(stored), Some(expected)) => Arc::ptr_eq(stored, expected),
+            (Some(stored), Some(expected)) => Arc::ptr_eq(&stored.object, expected),
             (None, Some(_)) | (Some(_), None) => false,
         };
         if !unchanged {
@@ -180,15 +197,17 @@ impl Storage {
         set_resource_version(&mut object, contents.resource_version + 1);
         let object = Arc::new(object);
         let collections = contents.collections.entry(key.group.clone()).or_default();
-        let before = collections.entry(key.resource.clone()).or_default().insert(place, Arc::clone(&object));
+        let stored = Stored { object: Arc::clone(&object), owners };
+        let before = collections.entry(key.resource.clone()).or_default().insert(place, stored);
+        let before = before.map(|stored| stored.object);
         contents.note(Change { key: key.clone(), before, after: Some(Arc::clone(&object)) });
         drop(contents);
         self.tell();
         Ok(object)
     }
 
-    /// Removes an object if what is stored is still `expected`.
-    pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<(), Raced> {
+    /// Removes an object if what is stored is still `expected`; the `resourceVersion` of that write.
+    pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, Raced> {
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let collection = contents
@@ -197,24 +216,25 @@ impl Storage {
             .and_then(|group| group.get_mut(&key.resource))
             .ok_or(Raced)?;
         match collection.get(&place) {
-            Some(stored) if Arc::ptr_eq(stored, expected) => {
-                let before = collection.remove(&place);
+            Some(stored) if Arc::ptr_eq(&stored.object, expected) => {
+                let before = collection.remove(&place).map(|stored| stored.object);
                 contents.note(Change { key: key.clone(), before, after: None });
             }
             Some(_) | None => return Err(Raced),
         }
+        let version = contents.resource_version;
         drop(contents);
         self.tell();
-        Ok(())
+        Ok(version)
     }
 
     /// Removes all objects of a resource.
     pub(super) fn remove_resource(&self, group: &str, resource: &str) {
         let mut contents = self.write();
         let removed = contents.collections.get_mut(group).and_then(|resources| resources.remove(resource));
-        for ((namespace, name), object) in removed.into_iter().flatten() {
+        for ((namespace, name), stored) in removed.into_iter().flatten() {
             let key = Key { group: group.to_owned(), resource: resource.to_owned(), namespace, name };
-            contents.note(Change { key, before: Some(object), after: None });
+            contents.note(Change { key, before: Some(stored.object), after: None });
         }
         drop(contents);
         self.tell();
@@ -227,11 +247,11 @@ impl Storage {
         let mut gone = Vec::new();
         for (group, resources) in &mut contents.collections {
             for (resource, collection) in resources {
-                collection.retain(|(stored_in, name), object| {
+                collection.retain(|(stored_in, name), stored| {
                     if stored_in != namespace {
                         return true;
                     }
-                    let kept = super::metadata::has_finalizers(object);
+                    let kept = super::metadata::has_finalizers(&stored.object);
                     empty &= !kept;
                     if !kept {
                         let key = Key {
@@ -240,7 +260,7 @@ impl Storage {
                             namespace: stored_in.clone(),
                             name: name.clone(),
                         };
-                        gone.push(Change { key, before: Some(Arc::clone(object)), after: None });
+                        gone.push(Change { key, before: Some(Arc::clone(&stored.object)), after: None });
                     }
                     kept
                 });
@@ -262,13 +282,13 @@ pub(super) fn set_resource_version(object: &mut Value, version: u64) {
 
 fn listed(collection: &Collection, namespace: &str) -> Vec<Arc<Value>> {
     if namespace.is_empty() {
-        return collection.values().map(Arc::clone).collect();
+        return collection.values().map(|stored| Arc::clone(&stored.object)).collect();
     }
     let from = (namespace.to_owned(), String::new());
     collection
         .range((Bound::Included(from), Bound::Unbounded))
         .take_while(|((stored_in, _), _)| stored_in == namespace)
-        .map(|(_, object)| Arc::clone(object))
+        .map(|(_, stored)| Arc::clone(&stored.object))
         .collect()
 }
 
@@ -276,7 +296,7 @@ impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let contents = self.read();
         let collection = contents.collection(group, resource)?;
-        collection.get(&(namespace.to_owned(), name.to_owned())).map(Arc::clone)
+        collection.get(&(namespace.to_owned(), name.to_owned())).map(|stored| Arc::clone(&stored.object))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
@@ -302,12 +322,13 @@ mod tests {
     #[test]
     fn a_write_over_an_object_that_somebody_replaced_is_refused() {
         let storage = Storage::default();
-        let first = storage.insert(&key("a"), json!({"metadata": {}})).unwrap();
-        let second = storage.replace(&key("a"), Some(&first), json!({"metadata": {}})).unwrap();
+        let object = || json!({"metadata": {}});
+        let first = storage.insert(&key("a"), object(), Owners::default()).unwrap();
+        let second = storage.replace(&key("a"), Some(&first), object(), Owners::default()).unwrap();
         assert_eq!(second["metadata"]["resourceVersion"], "2");
-        assert_eq!(storage.replace(&key("a"), Some(&first), json!({"metadata": {}})), Err(Raced));
+        assert_eq!(storage.replace(&key("a"), Some(&first), object(), Owners::default()), Err(Raced));
         assert_eq!(storage.remove(&key("a"), &first), Err(Raced));
-        assert_eq!(storage.remove(&key("a"), &second), Ok(()));
+        assert_eq!(storage.remove(&key("a"), &second), Ok(3));
         assert_eq!(storage.at(&key("a")), None);
     }
 
@@ -316,7 +337,8 @@ mod tests {
         let storage = Storage::default();
         for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
             let key = Key { namespace: namespace.to_owned(), ..key(name) };
-            storage.insert(&key, json!({"metadata": {"name": name, "namespace": namespace}})).unwrap();
+            let object = json!({"metadata": {"name": name, "namespace": namespace}});
+            storage.insert(&key, object, Owners::default()).unwrap();
         }
         assert_eq!(storage.list("", "configmaps", "b").len(), 2);
         assert_eq!(storage.list("", "configmaps", "").len(), 4);
