@@ -2,7 +2,7 @@
 
 mod api_server;
 mod cluster;
-mod documents;
+mod list;
 mod locations;
 mod merge;
 mod output;
@@ -27,7 +27,6 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
-use self::documents::documents;
 use self::merge::Merge;
 use self::output::Outputs;
 use self::proof::Proofs;
@@ -35,7 +34,7 @@ use self::target::Services;
 use crate::run::stop::Signals;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, documents};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
@@ -62,7 +61,7 @@ pub(crate) struct Verify {
     #[arg(long)]
     ignore_match_conditions: bool,
 
-    /// Print the checks, with what they are about, and run nothing
+    /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
@@ -227,7 +226,8 @@ impl Verify {
             return merge.run();
         }
         if self.list {
-            anstream::print!("{}", list());
+            let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
+            anstream::print!("{}", list::list(&checks, self.outputs.output)?);
             return Ok(ExitCode::Ok);
         }
         let mut signals = Signals::listen()?;
@@ -294,7 +294,7 @@ impl Verify {
     }
 
     async fn configurations(&self) -> Result<Configurations, Failure> {
-        let documents = crate::documents::read(&self.configuration)?;
+        let documents = documents::read(&self.configuration)?;
         let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<Value> = documents.into_iter().map(|document| document.object).collect();
         if let Some(context) = &self.context {
@@ -403,7 +403,7 @@ impl Verify {
             }
             Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
         } else {
-            Box::new(documents(&self.filename)?)
+            Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
         };
         let Some(shard) = self.shard else { return Ok(objects) };
         // What cannot be read concerns every shard.
@@ -437,18 +437,4 @@ fn user() -> UserInfo {
         groups: vec!["system:authenticated".to_owned()],
         ..UserInfo::default()
     }
-}
-
-/// Every check for people.
-fn list() -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for check in checks::ALL {
-        let _ = writeln!(
-            text,
-            "{}  {}\n     {}\n     source: {}",
-            check.id, check.title, check.why, check.source
-        );
-    }
-    text
 }

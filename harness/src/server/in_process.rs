@@ -14,6 +14,7 @@ use super::{ApiServer, Server, body, create, custom_resources, metadata, strateg
 use crate::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
 use crate::cluster_state::ClusterState as _;
 use crate::event::Record;
+use crate::ownership::Owners;
 use crate::schema;
 use crate::status::Status;
 
@@ -157,7 +158,8 @@ impl Server {
         self.state.set_defaults(&mut object);
         let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         let before = self.state.storage.at(&key);
-        let stored = self.state.storage.replace(&key, before.as_ref(), object).map_err(|Raced| {
+        let owners = Owners::of(&object, resource.custom.is_none());
+        let stored = self.state.storage.replace(&key, before.as_ref(), object, owners).map_err(|Raced| {
             let why = "somebody else wrote it at the same time";
             Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
         })?;

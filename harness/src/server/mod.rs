@@ -32,6 +32,7 @@ mod strategy;
 mod surroundings;
 mod time_limit;
 mod update;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,6 +48,7 @@ pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubreso
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
@@ -111,7 +113,8 @@ impl ApiServer {
                 "status": {"phase": "Active"},
             });
             defaulting::set_defaults(&mut namespace);
-            if storage.insert(&namespace_key(name), namespace).is_err() {
+            let owners = Owners::of(&namespace, true);
+            if storage.insert(&namespace_key(name), namespace, owners).is_err() {
                 unreachable!("the storage is new and the names differ");
             }
         }
@@ -126,6 +129,11 @@ impl ApiServer {
         let authenticate =
             axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+
+    /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
+    pub fn end_watches(&self) {
+        self.server.state.storage.close();
     }
 }
 

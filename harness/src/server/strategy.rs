@@ -260,6 +260,24 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     }
 }
 
+/// The fields that nobody comes to own by a write of this resource or subresource.
+///
+/// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
+/// `pkg/registry/customresource/{strategy,status_strategy}.go`.
+pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
+    match (subresource, resource.gvr.group_resource().as_str()) {
+        ("status", _) if resource.custom.is_some() => &[&["metadata"], &["spec"]],
+        ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
+        ("status", "pods") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
+        ("status", _) => &[&["spec"]],
+        ("scale", _) => &[],
+        _ if resource.has_status() => &[&["status"]],
+        _ => &[],
+    }
+}
+
 /// What `/status` may not change.
 fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     let fields: Vec<String> = object

@@ -10,6 +10,7 @@ use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// Namespaces and the resources that are served, without a server.
@@ -128,7 +129,7 @@ fn add_namespace(state: &State, object: &Value) {
 /// Stores `object`, whatever was there. Nobody else writes here.
 fn put(state: &State, key: &Key, object: Value) {
     let stored = state.storage.at(key);
-    if state.storage.replace(key, stored.as_ref(), object).is_err() {
+    if state.storage.replace(key, stored.as_ref(), object, Owners::default()).is_err() {
         unreachable!("nobody else writes into this storage");
     }
 }

@@ -15,6 +15,7 @@ use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::{CallResult, Called, Event, Mismatch, Record, Round};
+use crate::ownership::Times;
 use crate::server::Surroundings;
 use crate::status::Status;
 
@@ -108,6 +109,7 @@ impl Laboratory {
             mutating: &lineup.mutating,
             validating: &lineup.validating,
             plugins: &[],
+            times: Times::of(request, self.surroundings.is_built_in(&request.kind)),
             state: &self.surroundings,
             started: Instant::now(),
             deadline: None,

@@ -188,7 +188,7 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// How people call a severity.
-fn word(severity: Severity) -> &'static str {
+pub(super) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
