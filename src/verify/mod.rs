@@ -39,9 +39,9 @@ use crate::{ExitCode, Failure, documents};
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
 /// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
-/// what is wrong, with the smallest object that shows it.
+/// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are only for the API server of --api-server-out
@@ -104,8 +104,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Start an API server that has the other objects of -c and writes down what the webhooks do there, and write a
-    /// kubeconfig for them to this file: start the webhooks with it (see --wait), or their side effects cannot be checked
+    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
+    /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
@@ -126,7 +126,7 @@ pub(crate) struct Verify {
     concurrency: u16,
 
     /// How many days a certificate must still be valid
-    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
+    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Target")]
     horizon: u32,
 
     /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
@@ -149,15 +149,23 @@ enum Subcommand {
     Merge(Merge),
 }
 
-const EXIT_STATUS: &str = "\
+const AFTER_HELP: &str = "\
+Examples:
+  A webhook behind a service that listens here, and the proof of what is found:
+    admit verify -c injector.yaml --service injector/webhook=127.0.0.1:8443 --proofs proofs
+  One check on objects of your own:
+    admit verify -c injector.yaml -f deployments/ --check V01
+  What the configurations alone say, with nothing to call:
+    admit verify -c injector.yaml --check V48,V50,V51,V52,V53,V54,V56,V57
+
 Exit status:
     0  every check that could be made passed
     1  something was found that is at least as bad as --fail-on
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
-       an option that was not given
+    6  nothing was found, but a webhook gave no valid answer where one was
+       needed, or a check that --check names needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
 
 /// The kinds of which an object decides whether a webhook is called for another one.

@@ -184,7 +184,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
     let check = verify("V41", vec![slow]).await;
     finds(&check, &["slow at first"]);
     let message = &check.results[0].findings[0].message;
-    assert!(message.starts_with("with a timeout of 1 s: the first call of this run "), "{message}");
+    assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
 }
 
 #[tokio::test]

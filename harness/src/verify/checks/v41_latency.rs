@@ -84,7 +84,7 @@ async fn run(station: &Station<'_>) -> Observed {
     }
     if let Some(first) = station.laboratory.first_call(&station.subject.webhook) {
         let figure =
-            format!("the first call of this run {}, with connection and TLS handshake", written(first));
+            format!("the first call of this run: {}, with connection and TLS handshake", written(first));
         station.note(figure.clone());
         // One that is always slow is no slower at first.
         if first >= timeout / 2 && violations.is_empty() {
