@@ -25,6 +25,8 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
+/// In a message that quotes an object.
+static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)""#).ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
 impl<'a> Mask<'a> {
@@ -86,6 +88,13 @@ impl<'a> Mask<'a> {
         }
         if let Some(uid) = UID.as_ref() {
             text = uid.replace_all(&text, |found: &regex::Captures<'_>| self.uid(&found[0])).into_owned();
+        }
+        if let Some(version) = VERSION.as_ref() {
+            text = version
+                .replace_all(&text, |found: &regex::Captures<'_>| {
+                    format!("{}{}\"", &found[1], self.number("resourceVersion", &found[2]))
+                })
+                .into_owned();
         }
         for (generated, placeholder) in &self.numbered {
             if placeholder.starts_with("<generated") && text.contains(generated.as_str()) {

@@ -11,6 +11,7 @@ mod body;
 mod connect;
 mod conversion;
 mod create;
+mod custom_metadata;
 mod custom_resources;
 mod defaulting;
 mod delete;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::admission;
+use super::custom_metadata;
 use super::custom_resources;
 use super::defaulting;
 use super::discovery::Resource;
@@ -359,7 +360,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let is_configuration = is_configuration(resource);
+    let unreadable = resource.custom.as_ref().and_then(|_| custom_metadata::check(object));
     let mut errors = match old {
+        _ if unreadable.is_some() => unreadable.into_iter().collect(),
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
         Some(_) | None => metadata::validate(object, resource),
