@@ -1,14 +1,74 @@
-//! Whether the metadata of a custom resource, which is free-form on its way through the webhooks, are metadata in the end.
+//! Whether a custom resource, which is free-form on its way through the webhooks, has metadata and replicas in the end.
 
 use serde_json::Value;
 
+use super::custom_resources::Custom;
 use crate::status::FieldError;
 
-/// What is wrong with the metadata; none if the server can read them.
+/// What is wrong beside the schema.
 ///
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate`.
+pub(super) fn errors(object: &Value, custom: &Custom) -> Vec<FieldError> {
+    let scale = custom.scale.iter();
+    let pointers = scale.flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
+    let replicas = pointers.filter_map(|pointer| wrong_replicas(object, pointer));
+    wrong_metadata(object).into_iter().chain(replicas).collect()
+}
+
+/// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateScaleSpec` and
+/// `ValidateScaleStatus`; apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `NestedInt64`.
+fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
+    let path = pointer.replace('/', ".");
+    let invalid = |value: i64, why: &str| {
+        let detail = format!("Invalid value: {value}: {why}");
+        Some(FieldError { reason: "FieldValueInvalid", field: path.clone(), detail })
+    };
+    let unlike = |value: &Value, expected: &str| {
+        let (text, of) = (printed(value), go_type(value));
+        invalid(0, &format!("{path} accessor error: {text} is of the type {of}, expected {expected}"))
+    };
+    let mut found = object;
+    for name in pointer.split('/').skip(1) {
+        let Value::Object(members) = found else { return unlike(found, "map[string]interface{}") };
+        found = members.get(name)?;
+    }
+    match found.as_i64() {
+        None => unlike(found, "int64"),
+        Some(replicas) if replicas < 0 => invalid(replicas, "should be a non-negative integer"),
+        Some(replicas) if replicas > i64::from(i32::MAX) => {
+            invalid(replicas, &format!("should be less than or equal to {}", i32::MAX))
+        }
+        Some(_) => None,
+    }
+}
+
+/// As `%v` of Go writes it.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, member)| format!("{name}:{}", printed(member)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// As `%T` of Go writes it.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => kind(value),
+    }
+}
+
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `Validate`; apimachinery
 /// pkg/runtime/converter.go, `FromUnstructured`.
-pub(super) fn check(object: &Value) -> Option<FieldError> {
+fn wrong_metadata(object: &Value) -> Option<FieldError> {
     let metadata = object.get("metadata")?;
     let why = unreadable(metadata)?;
     Some(FieldError {
@@ -47,13 +107,10 @@ fn unreadable(metadata: &Value) -> Option<String> {
 }
 
 fn not_a_text(value: &Value) -> Option<String> {
-    let of = match value {
-        Value::Null | Value::String(_) => return None,
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-        Value::Bool(_) | Value::Number(_) => kind(value),
-    };
-    Some(format!("cannot convert {of} to string"))
+    if value.is_null() || value.is_string() {
+        return None;
+    }
+    Some(format!("cannot convert {} to string", go_type(value)))
 }
 
 /// As Go calls the kind of a JSON value.
