@@ -12,6 +12,7 @@ mod connect;
 mod conversion;
 mod create;
 mod custom_resources;
+mod custom_validation;
 mod defaulting;
 mod delete;
 mod deletion;
