@@ -44,7 +44,7 @@ use crate::{ExitCode, Failure, documents};
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
-    /// standard input; other objects in them are ignored
+    /// standard input; other objects in them are only for the API server of --api-server-out
     #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
@@ -55,6 +55,11 @@ pub(crate) struct Verify {
     /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
+
+    /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
+    /// several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = annotation, conflicts_with = "filename")]
+    annotation: Vec<(String, String)>,
 
     /// Take webhooks with matchConditions, too: admit evaluates no CEL yet, and sends every request as if they held. The
     /// report says so with all that it finds about such a webhook
@@ -99,8 +104,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that writes down
-    /// what they do there. Without it V39 and V40, and a part of V38, are not checked
+    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
+    /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
@@ -163,6 +168,9 @@ Exit status:
        needed, or a check that --check names needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
 
+/// The kinds of which an object decides whether a webhook is called for another one.
+const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
+
 /// One `--skip`.
 #[derive(Clone, Debug)]
 struct Skip {
@@ -195,7 +203,7 @@ struct Configurations {
     webhooks: Vec<Value>,
     /// Where the webhooks are declared.
     locations: BTreeMap<String, Location>,
-    /// Namespaces and definitions of custom resources.
+    /// Namespaces, definitions of custom resources, and whatever else is in the cluster.
     around: Vec<Value>,
 }
 
@@ -249,11 +257,11 @@ impl Verify {
         let files = self.outputs.create()?;
         let services = self.services()?;
         target::consent(&subjects, &services, self.yes)?;
-        let api_server = self.api_server()?;
 
         let own_namespace = corpus::namespace(&subjects);
-        let around = configurations.around.iter().chain([&own_namespace]);
-        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around), user());
+        let around = || configurations.around.iter().chain([&own_namespace]);
+        let api_server = self.api_server(around())?;
+        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user());
         laboratory.namespace.clone_from(&self.namespace);
         target::wait(&subjects, &laboratory, Duration::from_secs(self.wait.into())).await;
         let objects = self.objects(&subjects, &configurations, &laboratory)?;
@@ -275,6 +283,7 @@ impl Verify {
         self.complete(&mut report, configurations.locations);
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
+            around.retain(|object| MATTER_TO_MATCHING.iter().any(|kind| object["kind"] == *kind));
             around.push(own_namespace);
             Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
         }
@@ -305,7 +314,7 @@ impl Verify {
             if is_configuration(&object) {
                 target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
                 found.webhooks.push(object);
-            } else if ["Namespace", "CustomResourceDefinition"].iter().any(|kind| object["kind"] == *kind) {
+            } else {
                 found.around.push(object);
             }
         }
@@ -344,13 +353,16 @@ impl Verify {
         )))
     }
 
-    fn api_server(&self) -> Result<Option<RecordingServer>, Failure> {
+    fn api_server<'a>(
+        &self,
+        objects: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Option<RecordingServer>, Failure> {
         let Some(kubeconfig) = &self.api_server_out else { return Ok(None) };
         if !self.api_server_listen.ip().is_loopback() {
             let message = "--api-server-listen: only addresses of this machine are allowed";
             return Err(Failure::usage(message));
         }
-        let server = RecordingServer::start(self.api_server_listen, kubeconfig)?;
+        let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
         let word = shell_word(&kubeconfig.to_string_lossy());
         anstream::eprintln!("start the webhooks with: export KUBECONFIG={word}");
         Ok(Some(server))
@@ -401,7 +413,9 @@ impl Verify {
             if !missing.is_empty() && !self.quiet {
                 anstream::eprintln!("{}", without_objects(&missing));
             }
-            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
+            let annotations = self.annotation.clone();
+            let annotated = move |object| Ok(annotated(object, &annotations));
+            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(annotated))
         } else {
             Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
         };
@@ -411,6 +425,20 @@ impl Verify {
             (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
         Ok(Box::new(own.map(|(_, object)| object)))
     }
+}
+
+/// `object` with `annotations`, if it has a place for them: webhooks must stand objects without any, too.
+fn annotated(mut object: Value, annotations: &[(String, String)]) -> Value {
+    if let Some(own) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        own.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+    }
+    object
+}
+
+/// One `--annotation`.
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn is_configuration(object: &Value) -> bool {

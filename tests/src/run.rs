@@ -107,7 +107,7 @@ async fn run_case(
     let mut versions = Vec::new();
     for (number, request) in case.requests.iter().enumerate() {
         let request = &as_sent(&request.value, &versions)?;
-        let mut answer = send(server.client(), objects::message(request, names)).await?;
+        let mut answer = server.ask(objects::message(request, names)).await?;
         if request.verb == Verb::Watch && answer.is_success() {
             answer.body = events(&answer.body);
         }
@@ -209,8 +209,9 @@ async fn prepare(
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         server.make(&collection, object.clone()).await?;
         // Namespaces stay: no controller would empty them, and webhooks whose configurations are gone, but not yet for
-        // the server, would be counted for their deletion.
-        if !collection.contains("/namespaces/") && object["kind"] != "Namespace" {
+        // the server, would be counted for their deletion. Custom resources go with their definition.
+        let is_custom = case.cluster.iter().any(|it| it.pointer("/spec/names/kind") == Some(&object["kind"]));
+        if !collection.contains("/namespaces/") && object["kind"] != "Namespace" && !is_custom {
             made.push(format!("{collection}/{name}"));
         }
         if object["kind"] == "CustomResourceDefinition" {

@@ -149,6 +149,57 @@ async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configurations() {
+    let stage = Stage::with("allow").await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    });
+    let metadata = json!({"name": "w", "namespace": "admit-verify"});
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata});
+    // The definition may stand behind what it defines.
+    stage.write("around.yaml", &[widget, definition]);
+    let arguments = ["-c", "configuration.yaml", "around.yaml", "--wait", "60", "--check", "V45"];
+    let mut command = stage.command(&[&arguments[..], &["--api-server-out", "kubeconfig"]].concat());
+    command.args(["--service", "nobody/listens=127.0.0.1:1"]);
+    let silent = json!({"service": {"namespace": "nobody", "name": "listens"}});
+    let mut entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    entry["clientConfig"] = silent;
+    stage.write("configuration.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[entry])]);
+    let mut running = command.stderr(std::process::Stdio::null()).spawn().expect("the command runs");
+
+    let client = client(&stage.path("kubeconfig")).await;
+    let request = http::Request::get("/apis/example.com/v1/namespaces/admit-verify/widgets/w");
+    let found: Value =
+        client.request(request.body(Vec::new()).expect("a request")).await.expect("it is there");
+    assert_eq!(found["kind"], "Widget");
+    running.kill().expect("the command can be ended");
+    running.wait().expect("the command ends");
+
+    let nonsense = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    stage.write("around.yaml", &[nonsense]);
+    let arguments = ["-c", "configuration.yaml", "around.yaml", "--api-server-out", "kubeconfig"];
+    let text = ends_with(&stage.verify(&arguments).await, 2);
+    assert!(text.contains("--api-server-out: the Widget `w` cannot be there:"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_acts() {
+    let behaviour = "when: {if: {annotation: {inject: 'yes'}}, then: non-idempotent, otherwise: allow}";
+    let stage = Stage::with(behaviour).await;
+    let arguments = ["-c", "configuration.yaml", "--check", "V01"];
+    ends_with(&stage.verify(&arguments).await, 0);
+    let annotated = [&arguments[..], &["--annotation", "inject=yes"]].concat();
+    let text = ends_with(&stage.verify(&annotated).await, 1);
+    assert!(text.contains("error[V01]"), "{text}");
+    let text = ends_with(&stage.verify(&[&arguments[..], &["--annotation", "inject"]].concat()).await, 2);
+    assert!(text.contains("expected KEY=VALUE"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_configurations_may_come_from_a_cluster() {
     let stage = Stage::with("allow").await;
     let mut serve = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
@@ -156,12 +207,7 @@ async fn the_configurations_may_come_from_a_cluster() {
     serve.stdout(std::process::Stdio::null()).kill_on_drop(true);
     let _serving = serve.spawn().expect("the server starts");
     let path = stage.path("kubeconfig");
-    written(&path).await;
-
-    let kubeconfig = kube::config::Kubeconfig::read_from(&path).expect("a kubeconfig");
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
-    let client = kube::Client::try_from(config).expect("a client");
+    let client = client(&path).await;
     let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
     let configuration = configuration("ValidatingWebhookConfiguration", "stored", &[webhook]);
     let kind = kube::core::GroupVersionKind::gvk(
@@ -180,6 +226,15 @@ async fn the_configurations_may_come_from_a_cluster() {
     let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
     let text = ends_with(&output.await.expect("the command ends"), 0);
     assert!(text.contains("stored/w.example.com"), "{text}");
+}
+
+/// A client of the API server of a kubeconfig, as soon as that is there.
+async fn client(path: &Path) -> kube::Client {
+    written(path).await;
+    let kubeconfig = kube::config::Kubeconfig::read_from(path).expect("a kubeconfig");
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+    kube::Client::try_from(config).expect("a client")
 }
 
 /// The kubeconfig, as soon as it is there.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::admission;
 use super::custom_resources;
+use super::custom_validation;
 use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
@@ -359,7 +360,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let is_configuration = is_configuration(resource);
+    let custom = resource.custom.as_ref().map(|custom| custom_validation::errors(object, custom));
     let mut errors = match old {
+        _ if custom.as_ref().is_some_and(|errors| !errors.is_empty()) => custom.unwrap_or_default(),
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
         Some(_) | None => metadata::validate(object, resource),

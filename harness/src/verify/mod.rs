@@ -33,6 +33,7 @@ pub mod laboratory;
 mod ledger;
 pub mod line;
 pub mod merge;
+mod plugins;
 pub mod recorder;
 pub mod report;
 mod samples;

@@ -307,9 +307,6 @@ fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
         (Part::Spec | Part::Anything, 0..=4) => "/spec/size".to_owned(),
         (_, 0..=4) => format!("/metadata/labels/{key}"),
         (_, 5 | 6) => format!("/metadata/annotations/{key}"),
-        _ if generator.widgets && !generator.may("malformed-metadata", 100) => {
-            "/metadata/annotations/env".to_owned()
-        }
         _ => "/metadata/labels".to_owned(),
     }
 }
