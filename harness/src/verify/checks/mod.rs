@@ -134,10 +134,10 @@ fn fields(differences: &[Difference]) -> String {
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 3;
     let names: Vec<&str> = names.into_iter().collect();
-    let named = names[..names.len().min(MOST)].join(", ");
+    let first = names[..names.len().min(MOST)].join(", ");
     match names.len().saturating_sub(MOST) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 
