@@ -39,6 +39,8 @@ pub mod status;
 pub mod verify;
 pub mod warnings;
 
+mod go_base64;
+mod json_text;
 mod mutation;
 mod schema;
 #[cfg(test)]

@@ -57,7 +57,9 @@ impl<'a> Mask<'a> {
     }
 
     fn members(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
-        let is_list = members.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
+        let is_list = text("kind").ends_with("List");
+        let is_bookmark = text("type") == "BOOKMARK";
         let mut masked = Map::new();
         for (key, member) in members {
             if key == "managedFields" && member.is_array() {
@@ -68,6 +70,10 @@ impl<'a> Mask<'a> {
                 let mut metadata = member.clone();
                 metadata["resourceVersion"] = Value::from("<resourceVersion of the list>");
                 self.value(&metadata, "metadata of a list")
+            } else if is_bookmark && key == "object" {
+                let mut object = member.clone();
+                object["metadata"]["resourceVersion"] = Value::from("<resourceVersion of the server>");
+                self.value(&object, "object of a bookmark")
             } else {
                 self.value(member, key)
             };

@@ -77,7 +77,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
-    let selected = read::selected(request)?;
+    let (selected, _) = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
         match delete_one(request, &name, &options, "").await {

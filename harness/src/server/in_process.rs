@@ -48,6 +48,36 @@ pub struct ServedResource {
     pub kind: GroupVersionKind,
     /// Whether its objects are in a namespace.
     pub namespaced: bool,
+    /// What is served below its objects.
+    pub subresources: Vec<ServedSubresource>,
+}
+
+/// A subresource that the server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServedSubresource {
+    /// Such as `status`.
+    pub name: String,
+    /// The kind of what is sent there.
+    pub kind: GroupVersionKind,
+    /// What may be done there, such as `get` and `update`.
+    pub verbs: Vec<String>,
+}
+
+impl ServedResource {
+    pub(super) fn of(resource: &Resource) -> Self {
+        let subresources = resource.subresources.iter().map(|subresource| ServedSubresource {
+            name: subresource.name.clone(),
+            kind: subresource.kind.clone(),
+            verbs: subresource.verbs.clone(),
+        });
+        Self {
+            name: resource.gvr.clone(),
+            kind: resource.kind.clone(),
+            namespaced: resource.namespaced,
+            subresources: subresources.collect(),
+        }
+    }
 }
 
 impl ApiServer {
@@ -95,11 +125,7 @@ impl ApiServer {
             ResourceName::OfKind(kind) => resources.of_kind(kind),
             ResourceName::Named(name) => resources.get(name),
         }?;
-        Some(ServedResource {
-            name: resource.gvr.clone(),
-            kind: resource.kind.clone(),
-            namespaced: resource.namespaced,
-        })
+        Some(ServedResource::of(resource))
     }
 
     /// Fills in the defaults that an object of this kind and version gets when it is read.

@@ -51,7 +51,7 @@ impl Surroundings {
 
     /// The resource whose objects are of `kind`; none if nothing like it is served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
-        self.state.resources().of_kind(kind).map(|resource| served(resource))
+        self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
     }
 
     /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
@@ -68,7 +68,7 @@ impl Surroundings {
 
     /// All resources that are served, those of the API server first.
     pub fn resources(&self) -> Vec<ServedResource> {
-        self.state.resources().all().iter().map(|resource| served(resource)).collect()
+        self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
     }
 
     /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
@@ -108,14 +108,6 @@ impl Surroundings {
             dry_run: false,
             user,
         })
-    }
-}
-
-fn served(resource: &super::discovery::Resource) -> ServedResource {
-    ServedResource {
-        name: resource.gvr.clone(),
-        kind: resource.kind.clone(),
-        namespaced: resource.namespaced,
     }
 }
 

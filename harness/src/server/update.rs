@@ -13,6 +13,7 @@ use super::storage::Key;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::json_text::json_type;
 use crate::ownership::{Owners, Write};
 use crate::patch::{ApplyError, Patch};
 use crate::schema;
@@ -100,14 +101,10 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
 fn no_patch(found: &Value, go_type: &str) -> String {
-    let kind = match found {
-        Value::Null => return "Invalid JSON Patch".to_owned(),
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    if found.is_null() {
+        return "Invalid JSON Patch".to_owned();
+    }
+    let kind = json_type(found);
     format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
 }
 

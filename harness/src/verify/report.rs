@@ -32,6 +32,9 @@ pub struct Report {
     /// Where the webhooks are declared, by `CONFIGURATION/WEBHOOK`, as far as that is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
+    /// What is to be kept in mind with everything that is said of a webhook, by `CONFIGURATION/WEBHOOK`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub caveats: BTreeMap<String, String>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
 }
@@ -194,6 +197,15 @@ impl Report {
     pub fn location(&self, webhook: &str) -> Option<&Location> {
         let first = || (webhook == TOGETHER).then(|| self.locations.values().next()).flatten();
         self.locations.get(webhook).or_else(first)
+    }
+
+    /// What is to be kept in mind with a result about this webhook: with one about all together, what concerns any.
+    pub fn caveats(&self, webhook: &str) -> impl Iterator<Item = (&str, &str)> {
+        let concerns = move |name: &str| name == webhook || webhook == TOGETHER;
+        self.caveats
+            .iter()
+            .filter(move |(name, _)| concerns(name))
+            .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
     /// All findings, with the check and the webhook.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{examples, relative};
+use super::{caveats, examples, relative};
 
 /// A workflow command for each finding, a line each.
 pub(super) fn commands(report: &Report) -> String {
@@ -26,6 +26,9 @@ pub(super) fn commands(report: &Report) -> String {
         let mut message = format!("{}: {}", result.webhook, finding.message);
         if let Some(examples) = examples(finding) {
             let _ = write!(message, "\n{examples}");
+        }
+        for caveat in caveats(report, &result.webhook) {
+            let _ = write!(message, "\n{caveat}");
         }
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
     }

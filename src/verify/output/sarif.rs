@@ -7,7 +7,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{differences, examples, page, relative, table};
+use super::{caveats, differences, examples, page, relative, table};
 
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -71,6 +71,9 @@ fn result(
     let mut text = format!("{}: {}", result.webhook, finding.message);
     if let Some(examples) = examples(finding) {
         text = format!("{text}\n{examples}");
+    }
+    for caveat in caveats(report, &result.webhook) {
+        text = format!("{text}\n{caveat}");
     }
     if !finding.differences.is_empty() {
         text = format!("{text}\n{}", differences(&finding.differences).trim_end());

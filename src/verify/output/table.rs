@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
-use super::{examples, word};
+use super::{caveats, examples, word};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -22,6 +22,12 @@ const LONGEST_VALUE: usize = 160;
 /// The whole report.
 pub(crate) fn text(report: &Report) -> String {
     let mut text = String::new();
+    for (webhook, caveat) in &report.caveats {
+        let _ = writeln!(text, "{SOSO}caveat:{SOSO:#} {webhook}: {caveat}");
+    }
+    if !report.caveats.is_empty() {
+        text.push('\n');
+    }
     for check in &report.checks {
         lines(&mut text, check);
     }
@@ -91,6 +97,9 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &Che
     let _ = writeln!(text, "{style}{word}[{}]{style:#} {}: {}", check.id, result.webhook, finding.message);
     if let Some(examples) = examples(finding) {
         let _ = writeln!(text, "  {FAINT}{examples}{FAINT:#}");
+    }
+    for caveat in caveats(report, &result.webhook) {
+        let _ = writeln!(text, "  {SOSO}{caveat}{SOSO:#}");
     }
     for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
         self::difference(text, difference);

@@ -14,6 +14,7 @@ fn report() -> Report {
             "injector/a.example.com": {"file": "./charts/my injector.yaml", "line": 7},
             "injector/b.example.com": {"file": "./charts/my injector.yaml", "line": 31},
         },
+        "caveats": {"injector/a.example.com": "its matchConditions (no-leases) were ignored"},
         "checks": [
             {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
                 "results": [

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::attributes::{Attributes, Operation};
 use crate::event::{Phase, Round};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Trial;
 
 /// How often the owner writes.
@@ -35,14 +35,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
     for _ in 0..ROUNDS {
         let mut written = stored.clone();
         overlay(&mut written, trial.object());
-        let request = Attributes {
-            operation: Operation::Update,
-            name: comparison_name(&stored),
-            object: Some(written.clone()),
-            old_object: Some(stored.clone()),
-            options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
-            ..trial.request.clone()
-        };
+        let request = update(trial.request, stored.clone(), written.clone());
         let updated = admitted(trial.outcome(&lineup, &request).await)?;
         let called =
             trial.subjects.iter().any(|subject| updated.was_called(&subject.webhook.id, Round::First));
@@ -82,23 +75,6 @@ fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Obstacle> {
     }
 }
 
-/// The object as the server stores it: it has a name, and a uid.
-pub(super) fn as_stored(object: &Value) -> Value {
-    let mut stored = object.clone();
-    let name = comparison_name(object);
-    stored["metadata"]["name"] = name.into();
-    stored["metadata"]["uid"] = "6f3d1d2e-0000-4000-8000-00000000000a".into();
-    stored["metadata"]["resourceVersion"] = "1".into();
-    stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
-    stored
-}
-
-/// The name, or the one that the server makes of `generateName`.
-fn comparison_name(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
-}
-
 /// Writes what `wanted` says into `object`, and leaves the rest alone, as an apply does.
 pub(super) fn overlay(object: &mut Value, wanted: &Value) {
     match (object, wanted) {
@@ -124,6 +100,8 @@ pub(super) fn overlay(object: &mut Value, wanted: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
