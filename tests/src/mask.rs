@@ -19,6 +19,8 @@ pub struct Mask<'a> {
     ports: Vec<(u16, String)>,
     numbered: BTreeMap<String, String>,
     counts: BTreeMap<&'static str, usize>,
+    /// What names begin with that the server makes.
+    prefixes: Vec<String>,
 }
 
 static UID: LazyLock<Option<Regex>> =
@@ -35,7 +37,13 @@ static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.
 impl<'a> Mask<'a> {
     /// A mask for a run with these names, whose webhooks have these ports.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
-        Self { names, ports, numbered: BTreeMap::new(), counts: BTreeMap::new() }
+        Self { names, ports, numbered: BTreeMap::new(), counts: BTreeMap::new(), prefixes: Vec::new() }
+    }
+
+    /// The same for a run whose requests have these `generateName`s: the server may tell no more of an object than its name.
+    pub fn of_generated_names(mut self, prefixes: Vec<String>) -> Self {
+        self.prefixes = prefixes;
+        self
     }
 
     /// The document without noise. Documents of one run go through one mask, in order.
@@ -141,12 +149,14 @@ impl<'a> Mask<'a> {
         match value {
             Value::Object(members) => {
                 let text = |key: &str| members.get(key).and_then(Value::as_str);
-                if let (Some(prefix), Some(name)) = (text("generateName"), text("name"))
-                    && let Some(generated) = name.strip_prefix(prefix)
-                    && generated.len() == 5
-                {
-                    let name = name.to_owned();
-                    self.note_generated(&name, &self.names.shorten(prefix));
+                let own = text("generateName").map(str::to_owned).into_iter().collect::<Vec<_>>();
+                let prefixes = if own.is_empty() { self.prefixes.clone() } else { own };
+                let name = text("name").unwrap_or_default();
+                let is_of = |prefix: &&String| {
+                    name.strip_prefix(prefix.as_str()).is_some_and(|generated| generated.len() == 5)
+                };
+                if let Some(prefix) = prefixes.iter().find(is_of) {
+                    self.note_generated(name, &self.names.shorten(prefix));
                 }
                 members.values().for_each(|member| self.note_generated_names(member));
             }
@@ -193,6 +203,14 @@ mod tests {
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );
+    }
+
+    #[test]
+    fn a_generated_name_may_stand_alone() {
+        let names = Names::random();
+        let mut mask = Mask::new(&names, Vec::new()).of_generated_names(vec!["thing-".to_owned()]);
+        let masked = mask.apply(&json!({"message": "no thing-abcde", "details": {"name": "thing-abcde"}}));
+        assert_eq!(masked["message"], "no <generated-1 thing->");
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub struct Manner<'a> {
 pub struct Seen {
     names: Names,
     ports: Vec<(u16, String)>,
+    /// The `generateName`s of the requests.
+    prefixes: Vec<String>,
     requests: Vec<Value>,
     before: std::collections::BTreeMap<String, f64>,
     fault: Option<Fault>,
@@ -132,7 +134,18 @@ async fn run_case(
             catch_up(server, names, request, &answer).await?;
         }
     }
-    Ok(Seen { names: names.clone(), ports: webhooks.ports(), requests, before, fault: manner.fault })
+    let prefixes = case.requests.iter().filter_map(|request| {
+        Some(request.value.body.as_ref()?.pointer("/metadata/generateName")?.as_str()?.to_owned())
+    });
+    let prefixes = prefixes.collect();
+    Ok(Seen {
+        names: names.clone(),
+        ports: webhooks.ports(),
+        prefixes,
+        requests,
+        before,
+        fault: manner.fault,
+    })
 }
 
 /// The request with what only a run knows: `versions` are the `resourceVersion`s of the answers so far. What has
@@ -236,7 +249,7 @@ impl Seen {
         if let Some(fault) = self.fault {
             fault.spoil_result(&mut document);
         }
-        Mask::new(&self.names, self.ports.clone()).apply(&document)
+        Mask::new(&self.names, self.ports.clone()).of_generated_names(self.prefixes.clone()).apply(&document)
     }
 }
 
