@@ -14,6 +14,7 @@ use super::station::{Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
+use crate::event::Phase;
 use crate::matching::{self, Decision};
 
 /// How many smaller objects are tried for one finding.
@@ -109,6 +110,22 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
     }
 
+    /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
+    /// refuse it.
+    async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
+        let mutating: Vec<&Subject> =
+            self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
+        let Some(first) = mutating.first() else { return request.clone() };
+        let trial =
+            Trial { laboratory: &self.laboratory, subject: first, subjects: &self.subjects, request, memory };
+        let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
+        let outcome = trial.outcome(&lineup, request).await;
+        match (&outcome.refusal, &outcome.object) {
+            (None, Some(object)) => trial.with_object(object.clone()),
+            _ => request.clone(),
+        }
+    }
+
     /// What all probes of objects see of one object.
     async fn observe(&self, request: &Attributes) -> Vec<(Place, Observed)> {
         let memory = Memory::default();
@@ -143,6 +160,13 @@ impl Plan {
         let subject = match subject {
             Some(subject) => &self.subjects[subject],
             None => self.audience(self.checks[check].0).next()?.1,
+        };
+        let mutated;
+        let request = if subject.phase == Phase::Validating {
+            mutated = self.mutated(request, memory).await;
+            &mutated
+        } else {
+            request
         };
         let trial =
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
@@ -189,21 +213,24 @@ impl Run<'_> {
             };
             // A task of its own, so that several processors take part.
             let task = {
-                let (plan, request) = (Arc::clone(plan), request.clone());
-                tokio::spawn(async move { plan.observe(&request).await })
+                let plan = Arc::clone(plan);
+                tokio::spawn(async move {
+                    let seen = plan.observe(&request).await;
+                    let mutated = plan.mutated(&request, &Memory::default()).await;
+                    (seen, request, mutated)
+                })
             };
-            let seen = match task.await {
-                Ok(seen) => seen,
+            match task.await {
+                Ok(tried) => Ok((object, Ok(tried))),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
-            };
-            Ok((object, Ok((request, seen))))
+            }
         });
         // In the order of the corpus, so that the same corpus gives the same report.
         let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let (request, seen) = match tried {
+            let (seen, request, mutated) = match tried {
                 Ok(tried) => tried,
                 Err(reason) => {
                     self.ledger.leave_out(reason);
@@ -213,7 +240,7 @@ impl Run<'_> {
             for (place, observed) in seen {
                 self.ledger.note(place, Some(&object), observed);
             }
-            self.samples.add(plan, &request);
+            self.samples.add(plan, &request, &mutated);
             self.tell(Stage::Objects);
         }
         Ok(())
@@ -321,8 +348,9 @@ impl Samples {
         Self { of: plan.subjects.iter().map(|_| Vec::new()).collect() }
     }
 
-    fn add(&mut self, plan: &Plan, request: &Attributes) {
+    fn add(&mut self, plan: &Plan, created: &Attributes, mutated: &Attributes) {
         for (subject, samples) in plan.subjects.iter().zip(&mut self.of) {
+            let request = if subject.phase == Phase::Validating { mutated } else { created };
             let decision = matching::decide(&subject.webhook, request, &plan.laboratory.surroundings);
             if samples.len() < SAMPLES && matches!(decision, Decision::Call(_)) {
                 samples.push(request.clone());
