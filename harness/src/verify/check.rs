@@ -112,7 +112,8 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, but only since the user has not given an option that would make it possible. The text says which.
+    /// As `NotChecked`, but only by what the user decided: an option is missing that would make it possible, or one is
+    /// given that rules it out. The text says which.
     #[error("{0}")]
     Unequipped(String),
 }

@@ -9,18 +9,16 @@ use super::check::{Audience, Check, Observed, Obstacle, Probe, Violation};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
+use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::station::{Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
 use crate::event::Phase;
-use crate::matching::{self, Decision};
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
-/// How many requests are kept for the checks that look at one webhook alone.
-const SAMPLES: usize = 32;
 
 /// What is verified, and how.
 pub struct Plan {
@@ -80,20 +78,25 @@ pub async fn run<E: Send>(
     corpus: impl Iterator<Item = Result<Value, E>> + Send,
 ) -> Result<Report, E> {
     let plan = Arc::new(plan);
-    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples: Samples::new(&plan) };
+    let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
+    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples };
     run.configurations();
     run.objects(corpus).await?;
     run.webhooks().await;
     run.shrink().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
-    Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
+    let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
+    let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
+    report.caveats = caveats.collect();
+    Ok(report)
 }
 
 struct Run<'a> {
     plan: &'a Arc<Plan>,
     ledger: Ledger,
-    samples: Samples,
+    /// For each webhook.
+    samples: Vec<Samples>,
 }
 
 impl Plan {
@@ -115,7 +118,8 @@ impl Plan {
     async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
         let mutating: Vec<&Subject> =
             self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
-        let Some(first) = mutating.first() else { return request.clone() };
+        let is_validated = mutating.len() < self.subjects.len();
+        let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
         let trial =
             Trial { laboratory: &self.laboratory, subject: first, subjects: &self.subjects, request, memory };
         let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
@@ -240,7 +244,10 @@ impl Run<'_> {
             for (place, observed) in seen {
                 self.ledger.note(place, Some(&object), observed);
             }
-            self.samples.add(plan, &request, &mutated);
+            for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
+                let shown = if subject.phase == Phase::Validating { &mutated } else { &request };
+                samples.add(subject, shown, &plan.laboratory.surroundings);
+            }
             self.tell(Stage::Objects);
         }
         Ok(())
@@ -248,13 +255,14 @@ impl Run<'_> {
 
     async fn webhooks(&mut self) {
         self.tell(Stage::Webhooks);
+        let samples: Vec<Vec<Attributes>> = self.samples.iter().map(Samples::requests).collect();
         for (position, check) in self.plan.active() {
             let Probe::Webhook(probe) = check.probe else { continue };
             for (subject, found) in self.plan.audience(check) {
                 let station = Station {
                     laboratory: &self.plan.laboratory,
                     subject: found,
-                    samples: &self.samples.of[subject],
+                    samples: &samples[subject],
                     settings: &self.plan.settings,
                     notes: Mutex::default(),
                 };
@@ -336,25 +344,4 @@ async fn smallest(plan: &Plan, place: Place, object: Value, kind: &str) -> Optio
         }
     }
     Some((shrinking.into_object(), violation))
-}
-
-/// A few requests for each webhook that its rules pick: the first ones of each kind.
-struct Samples {
-    of: Vec<Vec<Attributes>>,
-}
-
-impl Samples {
-    fn new(plan: &Plan) -> Self {
-        Self { of: plan.subjects.iter().map(|_| Vec::new()).collect() }
-    }
-
-    fn add(&mut self, plan: &Plan, created: &Attributes, mutated: &Attributes) {
-        for (subject, samples) in plan.subjects.iter().zip(&mut self.of) {
-            let request = if subject.phase == Phase::Validating { mutated } else { created };
-            let decision = matching::decide(&subject.webhook, request, &plan.laboratory.surroundings);
-            if samples.len() < SAMPLES && matches!(decision, Decision::Call(_)) {
-                samples.push(request.clone());
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -15,6 +16,7 @@ use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::{CallResult, Called, Event, Mismatch, Record, Round};
+use crate::ownership::Times;
 use crate::server::Surroundings;
 use crate::status::Status;
 
@@ -87,6 +89,11 @@ impl Laboratory {
         self.exchangery.calls()
     }
 
+    /// How long the first call of a webhook took, which had to connect; none if it was never called.
+    pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
+        self.exchangery.first(&webhook.client_config.target)
+    }
+
     /// The request that creates `object`, as webhooks see it: a Pod also has what the server's own plugins gave it.
     ///
     /// # Errors
@@ -105,6 +112,7 @@ impl Laboratory {
             mutating: &lineup.mutating,
             validating: &lineup.validating,
             plugins: &[],
+            times: Times::of(request, self.surroundings.is_built_in(&request.kind)),
             state: &self.surroundings,
             started: Instant::now(),
             deadline: None,

@@ -36,9 +36,11 @@ pub mod merge;
 mod plugins;
 pub mod recorder;
 pub mod report;
+mod samples;
 pub mod shape;
 mod shrink;
 pub mod station;
+mod stored;
 pub mod subject;
 pub mod trial;
 

@@ -4,26 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::v10_write_loop::as_stored;
 use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::selector::Labels;
 use crate::verify::check::Violation;
+use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::station::Station;
-use crate::verify::trial::Trial;
-
-/// The request that writes `written` over `stored`.
-pub(super) fn update(trial: &Trial<'_>, stored: Value, written: Value) -> Attributes {
-    Attributes {
-        operation: Operation::Update,
-        name: stored["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        object: Some(written),
-        old_object: Some(stored),
-        options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
-        ..trial.request.clone()
-    }
-}
+use crate::verify::stored::as_stored;
 
 /// A request about something that is not in the corpus: a connection, a subresource.
 pub(super) struct Side<'a> {
@@ -68,10 +57,26 @@ impl Side<'_> {
     }
 }
 
-/// The namespace of the samples, since the selectors pick that; else the one for objects that have none.
+/// A namespace that the webhook's selector picks: that of the samples, or the first that will do.
 pub(super) fn namespace<'a>(station: &'a Station<'_>) -> &'a str {
+    let laboratory = station.laboratory;
     let of_samples = station.samples.iter().map(|sample| sample.namespace.as_str());
-    of_samples.into_iter().find(|namespace| !namespace.is_empty()).unwrap_or(&station.laboratory.namespace)
+    if let Some(namespace) = of_samples.into_iter().find(|namespace| !namespace.is_empty()) {
+        return namespace;
+    }
+    let is_picked = |name: &&str| {
+        let namespace = laboratory.surroundings.namespace(name);
+        let labels = namespace.as_deref().and_then(Labels::of).unwrap_or_default();
+        station.subject.webhook.namespace_selector.matches(labels)
+    };
+    let known = [laboratory.namespace.as_str(), corpus::NAMESPACE];
+    known.into_iter().find(is_picked).unwrap_or(&laboratory.namespace)
+}
+
+/// That the selectors keep the webhook away from what its rules are for.
+pub(super) fn unpicked(names: &[String]) -> String {
+    let names = super::listed(names.iter().map(String::as_str));
+    format!("its rules are for {names}, but its selectors do not pick what is sent there")
 }
 
 /// What is wrong with the answer to a request `what`, which the webhook asked to see: it gives none, its patch does not

@@ -65,5 +65,6 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         caught.join(", "),
         service.name,
     );
-    Ok(vec![Violation::new("locks itself out", message).with_severity(severity)])
+    let violation = Violation::new("locks itself out", message).with_severity(severity);
+    matched::unless_conditions([subject], vec![violation])
 }
