@@ -15,6 +15,7 @@ use super::station::{Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
+use crate::event::Phase;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
@@ -112,6 +113,23 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
     }
 
+    /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
+    /// refuse it.
+    async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
+        let mutating: Vec<&Subject> =
+            self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
+        let is_validated = mutating.len() < self.subjects.len();
+        let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
+        let trial =
+            Trial { laboratory: &self.laboratory, subject: first, subjects: &self.subjects, request, memory };
+        let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
+        let outcome = trial.outcome(&lineup, request).await;
+        match (&outcome.refusal, &outcome.object) {
+            (None, Some(object)) => trial.with_object(object.clone()),
+            _ => request.clone(),
+        }
+    }
+
     /// What all probes of objects see of one object.
     async fn observe(&self, request: &Attributes) -> Vec<(Place, Observed)> {
         let memory = Memory::default();
@@ -146,6 +164,13 @@ impl Plan {
         let subject = match subject {
             Some(subject) => &self.subjects[subject],
             None => self.audience(self.checks[check].0).next()?.1,
+        };
+        let mutated;
+        let request = if subject.phase == Phase::Validating {
+            mutated = self.mutated(request, memory).await;
+            &mutated
+        } else {
+            request
         };
         let trial =
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
@@ -192,21 +217,24 @@ impl Run<'_> {
             };
             // A task of its own, so that several processors take part.
             let task = {
-                let (plan, request) = (Arc::clone(plan), request.clone());
-                tokio::spawn(async move { plan.observe(&request).await })
+                let plan = Arc::clone(plan);
+                tokio::spawn(async move {
+                    let seen = plan.observe(&request).await;
+                    let mutated = plan.mutated(&request, &Memory::default()).await;
+                    (seen, request, mutated)
+                })
             };
-            let seen = match task.await {
-                Ok(seen) => seen,
+            match task.await {
+                Ok(tried) => Ok((object, Ok(tried))),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
-            };
-            Ok((object, Ok((request, seen))))
+            }
         });
         // In the order of the corpus, so that the same corpus gives the same report.
         let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let (request, seen) = match tried {
+            let (seen, request, mutated) = match tried {
                 Ok(tried) => tried,
                 Err(reason) => {
                     self.ledger.leave_out(reason);
@@ -217,7 +245,8 @@ impl Run<'_> {
                 self.ledger.note(place, Some(&object), observed);
             }
             for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
-                samples.add(subject, &request, &plan.laboratory.surroundings);
+                let shown = if subject.phase == Phase::Validating { &mutated } else { &request };
+                samples.add(subject, shown, &plan.laboratory.surroundings);
             }
             self.tell(Stage::Objects);
         }
