@@ -11,6 +11,7 @@ mod documentation;
 mod idempotence;
 mod job;
 mod laboratory;
+mod loops;
 mod patches;
 mod quality;
 mod reinvocation;

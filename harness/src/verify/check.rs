@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::Difference;
 use super::laboratory::Outcome;
-use super::station::Station;
+use super::station::{Scene, Station};
 use super::subject::Subject;
 use super::trial::Trial;
 use crate::event::Phase;
@@ -78,7 +78,7 @@ pub enum Probe {
     /// Looks at the configuration alone: no call is made.
     Configuration(fn(&Subject, &Surroundings) -> Observed),
     /// Looks at the configurations of all webhooks of the audience together: no call is made.
-    Configurations(fn(&[&Subject]) -> Observed),
+    Configurations(fn(&Scene<'_>) -> Observed),
     /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
     Webhook(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.

@@ -1,6 +1,6 @@
 //! Runs the checks: configurations first, then the corpus, then each webhook alone, and makes the proofs small.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
 use super::shrink::Shrinking;
-use super::station::{Settings, Station};
+use super::station::{Notes, Scene, Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
@@ -168,7 +168,11 @@ impl Run<'_> {
                     let subjects: Vec<&Subject> =
                         self.plan.audience(check).map(|(_, subject)| subject).collect();
                     if !subjects.is_empty() {
-                        self.ledger.note((position, None), None, probe(&subjects));
+                        let surroundings = &self.plan.laboratory.surroundings;
+                        let scene = Scene { subjects: &subjects, surroundings, notes: Notes::default() };
+                        let observed = probe(&scene);
+                        self.ledger.remark((position, None), scene.notes.into_inner());
+                        self.ledger.note((position, None), None, observed);
                     }
                 }
                 Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) => {}
@@ -229,12 +233,11 @@ impl Run<'_> {
                     subject: found,
                     samples: &self.samples.of[subject],
                     settings: &self.plan.settings,
-                    notes: Mutex::default(),
+                    notes: Notes::default(),
                 };
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
-                let notes = station.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
-                self.ledger.remark(place, notes);
+                self.ledger.remark(place, station.notes.into_inner());
                 self.ledger.note(place, None, observed);
                 self.tell(Stage::Webhooks);
             }

@@ -48,6 +48,6 @@ pub use self::driver::{Plan, Progress, Stage, run};
 pub use self::laboratory::{Laboratory, Lineup, Outcome, Verdict};
 pub use self::recorder::Recorder;
 pub use self::report::Report;
-pub use self::station::{Settings, Station};
+pub use self::station::{Notes, Scene, Settings, Station};
 pub use self::subject::Subject;
 pub use self::trial::Trial;

@@ -1,4 +1,4 @@
-//! One webhook on trial alone, while nothing else runs.
+//! What a probe gets that looks at webhooks and not at objects, and what the user decides about it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,6 +8,7 @@ use super::recorder::Recorder;
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
+use crate::server::Surroundings;
 
 /// Everything that a probe of a webhook needs.
 #[derive(Debug)]
@@ -21,7 +22,34 @@ pub struct Station<'a> {
     /// What the user decides.
     pub settings: &'a Settings,
     /// What was measured, for the report.
-    pub notes: Mutex<Vec<String>>,
+    pub notes: Notes,
+}
+
+/// The configurations of all webhooks, for probes that make no call.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// The webhooks.
+    pub subjects: &'a [&'a Subject],
+    /// Namespaces and served resources.
+    pub surroundings: &'a Surroundings,
+    /// What cannot be told, for the report.
+    pub notes: Notes,
+}
+
+/// Sentences that stand in the report also where nothing is wrong.
+#[derive(Debug, Default)]
+pub struct Notes(Mutex<Vec<String>>);
+
+impl Notes {
+    /// One more sentence.
+    pub fn add(&self, sentence: impl Into<String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
+    }
+
+    /// All of them.
+    pub(super) fn into_inner(self) -> Vec<String> {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Station<'_> {
@@ -38,7 +66,7 @@ impl Station<'_> {
 
     /// Puts a sentence into the report, also where nothing is wrong: what was measured.
     pub fn note(&self, sentence: impl Into<String>) {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.into());
+        self.notes.add(sentence);
     }
 }
 

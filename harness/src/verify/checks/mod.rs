@@ -1,5 +1,6 @@
 //! The registry of the checks: one file each (or for a small family), one line each.
 
+mod backend;
 mod common;
 mod matched;
 mod recorded;
@@ -50,6 +51,7 @@ mod v41_latency;
 mod v45_certificate;
 mod v47_versions;
 mod v48_self_lockout;
+mod v49_cycle;
 mod v50_system;
 mod v51_virtual;
 mod v52_timeouts;
@@ -108,6 +110,7 @@ pub const ALL: &[&Check] = &[
     &v45_certificate::CHECK,
     &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
+    &v49_cycle::CHECK,
     &v50_system::CHECK,
     &v51_virtual::CHECK,
     &v52_timeouts::CHECK,

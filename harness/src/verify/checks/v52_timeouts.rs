@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::common::Common;
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
-use crate::verify::subject::Subject;
+use crate::verify::station::Scene;
 
 pub(super) const CHECK: Check = Check {
     id: "V52",
@@ -23,8 +23,9 @@ pub(super) const CHECK: Check = Check {
 /// How long clients wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn run(subjects: &[&Subject]) -> Observed {
-    let webhooks: Vec<&Webhook> = subjects
+fn run(scene: &Scene<'_>) -> Observed {
+    let webhooks: Vec<&Webhook> = scene
+        .subjects
         .iter()
         .map(|subject| &*subject.webhook)
         .filter(|webhook| !webhook.rules.is_empty())

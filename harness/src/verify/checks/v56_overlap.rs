@@ -2,6 +2,7 @@
 
 use super::common::Common;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -19,7 +20,8 @@ pub(super) const CHECK: Check = Check {
 /// How many labels at the end of a webhook's name are the product's: as in `rev.object.sidecar-injector.istio.io`.
 const PRODUCT: usize = 3;
 
-fn run(subjects: &[&Subject]) -> Observed {
+fn run(scene: &Scene<'_>) -> Observed {
+    let subjects = scene.subjects;
     let mut violations = Vec::new();
     let mut are_related = false;
     for (index, first) in subjects.iter().enumerate() {
