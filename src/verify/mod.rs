@@ -115,6 +115,10 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: u16,
 
+    /// How many requests come at a time where a webhook gets more than it can do
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    overload: u16,
+
     /// How many days a certificate must still be valid
     #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
     horizon: u32,
@@ -146,8 +150,8 @@ Exit status:
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
-       an option that was not given
+    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names could
+       not be made: most often it needs an option that was not given
   130  stopped by SIGINT or SIGTERM";
 
 /// One `--skip`.
@@ -231,6 +235,7 @@ impl Verify {
             checks: self.checks(),
             settings: Settings {
                 concurrency: self.concurrency.into(),
+                overload: self.overload.into(),
                 horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
                 recorder: api_server.as_ref().map(|server| server.recorder.clone()),
             },

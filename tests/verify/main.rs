@@ -18,6 +18,7 @@ mod reinvocation;
 mod reports;
 mod requests;
 mod returning;
+mod robustness;
 mod sides;
 mod surroundings;
 mod together;

@@ -112,7 +112,8 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, but only since the user has not given an option that would make it possible. The text says which.
+    /// As `NotChecked`, but nothing is wrong with the webhook: the user has not given an option that would make it
+    /// possible, or there is nothing to be seen as long as it is not under strain. The text says which.
     #[error("{0}")]
     Unequipped(String),
 }
@@ -126,6 +127,11 @@ impl Obstacle {
     /// It cannot be told from here, since `reason`.
     pub fn not_checked(reason: impl Into<String>) -> Self {
         Self::NotChecked(reason.into())
+    }
+
+    /// It cannot be told without what `reason` names.
+    pub fn unequipped(reason: impl Into<String>) -> Self {
+        Self::Unequipped(reason.into())
     }
 }
 

@@ -54,6 +54,11 @@ impl Exchangery {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// One more call is made.
+    pub(super) fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Calls a webhook, unless it was silent too often.
     pub(super) async fn call(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let target = &call.client_config.target;
@@ -62,7 +67,7 @@ impl Exchangery {
         {
             return Err(error.clone());
         }
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.count();
         let reply = self.https.call_noting(call.clone(), detours).await;
         let mut silent = self.silences();
         match &reply {

@@ -45,7 +45,7 @@ pub mod trial;
 pub use self::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 pub use self::comparison::{Difference, Order};
 pub use self::driver::{Plan, Progress, Stage, run};
-pub use self::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+pub use self::laboratory::{Connection, Laboratory, Lineup, Outcome, Verdict};
 pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::station::{Notes, Scene, Settings, Station};

@@ -75,6 +75,8 @@ impl Station<'_> {
 pub struct Settings {
     /// How many requests there are at a time where latency is measured.
     pub concurrency: usize,
+    /// How many requests there are at a time where the webhook gets more than it can do.
+    pub overload: usize,
     /// How long a certificate must still be valid.
     pub horizon: Duration,
     /// The API server that stands behind the webhooks and writes down what they do; none if there is none.
@@ -83,6 +85,11 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 8, horizon: Duration::from_secs(30 * 24 * 3600), recorder: None }
+        Self {
+            concurrency: 8,
+            overload: 200,
+            horizon: Duration::from_secs(30 * 24 * 3600),
+            recorder: None,
+        }
     }
 }

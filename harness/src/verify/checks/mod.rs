@@ -8,6 +8,7 @@ mod requests;
 mod said;
 mod structure;
 mod together;
+mod usual;
 mod v01_idempotence;
 mod v02_completeness;
 mod v03_survival;
@@ -44,10 +45,13 @@ mod v33_equivalents;
 mod v34_deletion;
 mod v35_evolution;
 mod v36_large_bodies;
+mod v37_malformed;
 mod v38_dry_run;
 mod v39_no_effects;
 mod v40_repeated;
 mod v41_latency;
+mod v42_departure;
+mod v44_overload;
 mod v45_certificate;
 mod v47_versions;
 mod v48_self_lockout;
@@ -103,10 +107,13 @@ pub const ALL: &[&Check] = &[
     &v34_deletion::CHECK,
     &v35_evolution::CHECK,
     &v36_large_bodies::CHECK,
+    &v37_malformed::CHECK,
     &v38_dry_run::CHECK,
     &v39_no_effects::CHECK,
     &v40_repeated::CHECK,
     &v41_latency::CHECK,
+    &v42_departure::CHECK,
+    &v44_overload::CHECK,
     &v45_certificate::CHECK,
     &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
