@@ -32,6 +32,9 @@ W(x) is the object after the webhook's patch, decoded and with its defaults, as 
             Probe::Webhook(_) => "each webhook alone",
             Probe::Object(_) => "each object of the corpus",
             Probe::Collection(_) => "all webhooks together, for each object",
+            Probe::Intervention(..) => {
+                "all webhooks at once while something is done to them, after everything else"
+            }
         };
         let _ = writeln!(
             page,

@@ -85,6 +85,24 @@ pub enum Probe {
     Object(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what all webhooks together do to one object. `trial.subject` is then the first of them.
     Collection(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
+    /// Looks at all webhooks of the audience at once while something is done to them, and says what it saw of each. Runs
+    /// after everything else.
+    Intervention(Occasion, for<'a> fn(&'a [Station<'a>]) -> BoxFuture<'a, Vec<Observed>>),
+}
+
+/// What is done to the webhooks. The order is the order in which it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
+pub enum Occasion {
+    /// Their certificates are renewed.
+    Rotation,
+    /// They are ended: nothing can be asked after it.
+    Stop,
+}
+
+impl Occasion {
+    /// All of them, in order.
+    pub const ALL: [Self; 2] = [Self::Rotation, Self::Stop];
 }
 
 impl std::fmt::Debug for Probe {
@@ -95,6 +113,7 @@ impl std::fmt::Debug for Probe {
             Self::Webhook(_) => "Webhook",
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",
+            Self::Intervention(..) => "Intervention",
         })
     }
 }

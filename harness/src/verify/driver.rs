@@ -1,11 +1,12 @@
-//! Runs the checks: configurations first, then the corpus, then each webhook alone, and makes the proofs small.
+//! Runs the checks: configurations first, then the corpus, then each webhook alone; makes the proofs small; and at last
+//! does to the webhooks what they do not all survive.
 
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use super::check::{Audience, Check, Observed, Obstacle, Probe, Violation};
+use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
@@ -58,7 +59,7 @@ pub struct Progress {
 
 /// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the four parts of a run")]
+#[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
 pub enum Stage {
     /// Reads the configurations.
     Configurations,
@@ -68,6 +69,8 @@ pub enum Stage {
     Webhooks,
     /// Makes the objects of the findings smaller.
     Shrinking,
+    /// Looks at the webhooks while something is done to them.
+    Interventions,
 }
 
 /// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
@@ -84,6 +87,7 @@ pub async fn run<E: Send>(
     run.objects(corpus).await?;
     run.webhooks().await;
     run.shrink().await;
+    run.interventions().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
     Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
@@ -127,7 +131,10 @@ impl Plan {
                     let place = (position, None);
                     seen.extend(self.probe(place, request, &memory).await.map(|observed| (place, observed)));
                 }
-                Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => {}
+                Probe::Configuration(_)
+                | Probe::Configurations(_)
+                | Probe::Webhook(_)
+                | Probe::Intervention(..) => {}
             }
         }
         seen
@@ -148,7 +155,10 @@ impl Plan {
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
         match self.checks[check].0.probe {
             Probe::Object(probe) | Probe::Collection(probe) => Some(probe(&trial).await),
-            Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => None,
+            Probe::Configuration(_)
+            | Probe::Configurations(_)
+            | Probe::Webhook(_)
+            | Probe::Intervention(..) => None,
         }
     }
 }
@@ -175,7 +185,7 @@ impl Run<'_> {
                         self.ledger.note((position, None), None, observed);
                     }
                 }
-                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) => {}
+                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) | Probe::Intervention(..) => {}
             }
         }
     }
@@ -228,18 +238,37 @@ impl Run<'_> {
         for (position, check) in self.plan.active() {
             let Probe::Webhook(probe) = check.probe else { continue };
             for (subject, found) in self.plan.audience(check) {
-                let station = Station {
-                    laboratory: &self.plan.laboratory,
-                    subject: found,
-                    samples: &self.samples.of[subject],
-                    settings: &self.plan.settings,
-                    notes: Notes::default(),
-                };
+                let station = self.samples.station(self.plan, subject, found);
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
                 self.ledger.remark(place, station.notes.into_inner());
                 self.ledger.note(place, None, observed);
                 self.tell(Stage::Webhooks);
+            }
+        }
+    }
+
+    /// What is done to the webhooks is done to all of them at once: often they are one process.
+    async fn interventions(&mut self) {
+        let plan = self.plan;
+        for now in Occasion::ALL {
+            for (position, check) in plan.active() {
+                let Probe::Intervention(occasion, probe) = check.probe else { continue };
+                if occasion != now {
+                    continue;
+                }
+                self.tell(Stage::Interventions);
+                let (places, stations): (Vec<Place>, Vec<Station<'_>>) = plan
+                    .audience(check)
+                    .map(|(subject, found)| {
+                        ((position, Some(subject)), self.samples.station(plan, subject, found))
+                    })
+                    .unzip();
+                let observed = probe(&stations).await;
+                for ((place, station), observed) in places.into_iter().zip(stations).zip(observed) {
+                    self.ledger.remark(place, station.notes.into_inner());
+                    self.ledger.note(place, None, observed);
+                }
             }
         }
     }
@@ -276,7 +305,10 @@ impl Run<'_> {
                     Probe::Collection(_) | Probe::Configurations(_) => {
                         self.ledger.note((position, None), None, nothing());
                     }
-                    Probe::Object(_) | Probe::Configuration(_) | Probe::Webhook(_) => {
+                    Probe::Object(_)
+                    | Probe::Configuration(_)
+                    | Probe::Webhook(_)
+                    | Probe::Intervention(..) => {
                         for subject in audience {
                             self.ledger.note((position, Some(subject)), None, nothing());
                         }
@@ -322,6 +354,17 @@ struct Samples {
 impl Samples {
     fn new(plan: &Plan) -> Self {
         Self { of: plan.subjects.iter().map(|_| Vec::new()).collect() }
+    }
+
+    /// The webhook at the position `subject` of the plan, alone.
+    fn station<'a>(&'a self, plan: &'a Plan, subject: usize, found: &'a Subject) -> Station<'a> {
+        Station {
+            laboratory: &plan.laboratory,
+            subject: found,
+            samples: &self.of[subject],
+            settings: &plan.settings,
+            notes: Notes::default(),
+        }
     }
 
     fn add(&mut self, plan: &Plan, request: &Attributes) {

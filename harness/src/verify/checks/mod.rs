@@ -51,8 +51,10 @@ mod v39_no_effects;
 mod v40_repeated;
 mod v41_latency;
 mod v42_departure;
+mod v43_stop;
 mod v44_overload;
 mod v45_certificate;
+mod v46_rotation;
 mod v47_versions;
 mod v48_self_lockout;
 mod v49_cycle;
@@ -113,8 +115,10 @@ pub const ALL: &[&Check] = &[
     &v40_repeated::CHECK,
     &v41_latency::CHECK,
     &v42_departure::CHECK,
+    &v43_stop::CHECK,
     &v44_overload::CHECK,
     &v45_certificate::CHECK,
+    &v46_rotation::CHECK,
     &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
     &v49_cycle::CHECK,
