@@ -46,16 +46,17 @@ coverage:
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
 
-# The image of the fakes, for `admit fakes deploy`. Needs docker, or CONTAINER_TOOL=podman; no network.
-image *TAG:
-    fake-webhooks/image.sh {{TAG}}
+# The images of `admit`, for jobs, and of the fakes, for `admit fakes deploy`, or one: `just image admit-fakes`. Needs
+# docker, or CONTAINER_TOOL=podman; no network.
+image *NAMES:
+    tools/images.sh {{NAMES}}
 
-# The image under Docker.
+# The images under Docker.
 containers: image
     cargo test --features containers --test containers -- --nocapture
 
-# Fakes in a cluster for tests, and the features with them: the kubeconfig, as of `kind get kubeconfig`. The image must
-# be on its nodes.
+# Fakes in a cluster for tests, the features with them, and a Job that verifies one: the kubeconfig, as of `kind get
+# kubeconfig`. The images must be on its nodes.
 cluster KUBECONFIG:
     ADMIT_TEST_CLUSTER={{KUBECONFIG}} cargo test --test cluster --test cluster_features -- --nocapture
 

@@ -39,3 +39,37 @@ Feature: Verifying webhooks
     Scenario: A policy that always agrees
       Given a validating webhook "policy" for configmaps
       Then the check V11 finds nothing for "policy"
+
+  Rule: Objects of a custom resource are made from the schema of its definition
+    Scenario: A label is set whatever a widget holds
+      Given a custom resource "widgets.verify.example.com" with the versions "v1"
+      And a mutating webhook "labels" for widgets
+      And "labels" adds the label "team=blue"
+      Then "labels" is idempotent for every widget in the corpus
+
+    Scenario: A field that only the definition knows is enough to go wrong
+      Given this object exists:
+        """yaml
+        apiVersion: apiextensions.k8s.io/v1
+        kind: CustomResourceDefinition
+        metadata: {name: gadgets.verify.example.com}
+        spec:
+          group: verify.example.com
+          scope: Namespaced
+          names: {plural: gadgets, singular: gadget, kind: Gadget, listKind: GadgetList}
+          versions:
+          - name: v1
+            served: true
+            storage: true
+            schema:
+              openAPIV3Schema:
+                type: object
+                properties:
+                  spec: {type: object, properties: {size: {type: integer, minimum: 3}}}
+        """
+      And a mutating webhook "sizes" for gadgets
+      And "sizes" behaves like this:
+        """yaml
+        when: {if: {not: {absent: /spec/size}}, then: non-idempotent, otherwise: allow}
+        """
+      Then "sizes" is not idempotent

@@ -1,7 +1,7 @@
-//! The image of the fakes under Docker, called over TLS at a published port.
+//! The images under Docker: the fakes, called over TLS at a published port, and the command.
 //!
 //! `cargo test --features containers --test containers`, after `just image`. Skipped, and says so, where no Docker daemon
-//! answers or the image is not built.
+//! answers or an image is not built.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,9 +18,10 @@ use testcontainers::core::{ContainerPort, Mount, WaitFor};
 use testcontainers::runners::AsyncRunner as _;
 use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 
-const NAME: &str = "admit-fakes";
+const FAKES_IMAGE: &str = "admit-fakes";
+const COMMAND_IMAGE: &str = "admit";
 const TAG: &str = env!("CARGO_PKG_VERSION");
-const MOST_BYTES: u64 = 15_000_000;
+const MOST_BYTES_OF_FAKES: u64 = 15_000_000;
 
 const FAKES: &str = "\
 version: 1
@@ -30,14 +31,18 @@ webhooks:
 - {name: stale, type: validating, behaviour: allow, certificate: expired}
 ";
 
-/// The size of the image; none, and a reason is printed, if there is nothing to test.
-fn image_bytes() -> Option<u64> {
-    let image = format!("{NAME}:{TAG}");
-    let inspect = ["image", "inspect", "--format", "{{.Size}}", &image];
+/// The size of an image; none, and a reason is printed, if there is nothing to test.
+fn image_bytes(name: &str) -> Option<u64> {
+    let image = format!("{name}:{TAG}");
+    let inspect = ["image", "inspect", "--format", "{{.Config.User}} {{.Size}}", &image];
     match Command::new("docker").args(inspect).output() {
         Err(error) => println!("skipped: docker cannot be run: {error}"),
         Ok(output) if output.status.success() => {
-            return Some(String::from_utf8(output.stdout).unwrap().trim().parse().unwrap());
+            let text = String::from_utf8(output.stdout).unwrap();
+            let (user, bytes) = text.trim().split_once(' ').unwrap();
+            assert_eq!(user, "65532:65532", "nobody who has rights");
+            println!("the image {image} has {bytes} bytes");
+            return Some(bytes.parse().unwrap());
         }
         Ok(output) => {
             println!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -49,7 +54,7 @@ fn image_bytes() -> Option<u64> {
 
 /// With no more rights than `admit fakes deploy` gives it.
 async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
-    GenericImage::new(NAME, TAG)
+    GenericImage::new(FAKES_IMAGE, TAG)
         .with_exposed_port(ContainerPort::Tcp(8443))
         .with_exposed_port(ContainerPort::Tcp(8444))
         .with_wait_for(WaitFor::message_on_stderr("listening on 0.0.0.0:8444"))
@@ -90,8 +95,8 @@ async fn call(container: &ContainerAsync<GenericImage>, webhook: &Value) -> reqw
 
 #[tokio::test]
 async fn the_image_serves_the_fakes_of_a_file() {
-    let Some(bytes) = image_bytes() else { return };
-    assert!(bytes < MOST_BYTES, "the image has {bytes} bytes");
+    let Some(bytes) = image_bytes(FAKES_IMAGE) else { return };
+    assert!(bytes < MOST_BYTES_OF_FAKES, "the image has {bytes} bytes");
     // The result only says whether another test was first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
@@ -105,5 +110,33 @@ async fn the_image_serves_the_fakes_of_a_file() {
     assert_eq!(denied["response"]["status"]["message"], "not today");
     assert!(call(&container, stale).await.unwrap_err().is_connect());
     container.stop().await.unwrap();
-    println!("the image has {bytes} bytes and serves {} webhooks", webhooks.len());
+}
+
+#[test]
+fn the_image_of_the_command_needs_no_rights_and_finds_hosts_by_name() {
+    let Some(_) = image_bytes(COMMAND_IMAGE) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "c"}, "webhooks": [{
+            "name": "w.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"service": {"namespace": "injector", "name": "webhook"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        }],
+    });
+    let file = folder.path().join("c.yaml");
+    std::fs::write(&file, configuration.to_string()).unwrap();
+    let output = Command::new("docker")
+        .args(["run", "--rm", "--network=none", "--read-only", "--cap-drop=ALL"])
+        .args(["--security-opt=no-new-privileges", "--add-host=webhook.injector.svc:127.0.0.1"])
+        .arg(format!("--volume={}:/c.yaml:ro", file.display()))
+        .arg(format!("{COMMAND_IMAGE}:{TAG}"))
+        .args(["verify", "--configuration=/c.yaml", "--check=V45", "--yes"])
+        .arg("--service=injector/webhook=webhook.injector.svc:1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    // Nobody listens there, but it has found the host: a static binary has its own resolver.
+    assert_eq!(output.status.code(), Some(6), "{text}");
+    assert!(text.contains("Connection refused"), "{text}");
 }

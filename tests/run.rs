@@ -43,18 +43,29 @@ fn output(command: &mut Command) -> Output {
     command.output().expect("the command starts")
 }
 
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// That is all that the command says, on standard output.
 #[track_caller]
-fn check(arguments: &[&str], status: i32, stdout: &Expect, stderr: &Expect) {
+fn prints(arguments: &[&str], status: i32, expected: &Expect) {
     let output = output(&mut admit(arguments));
-    let text = |bytes: &[u8]| without_durations(&String::from_utf8_lossy(bytes));
-    stdout.assert_eq(&text(&output.stdout));
-    stderr.assert_eq(&text(&output.stderr));
-    assert_eq!(output.status.code(), Some(status));
+    expected.assert_eq(&without_durations(&String::from_utf8_lossy(&output.stdout)));
+    assert_eq!((stderr(&output), output.status.code()), (String::new(), Some(status)));
+}
+
+/// That is all that the command says, on standard error.
+#[track_caller]
+fn complains(arguments: &[&str], status: i32, expected: &Expect) {
+    let output = output(&mut admit(arguments));
+    expected.assert_eq(&stderr(&output));
+    assert_eq!((output.stdout, output.status.code()), (Vec::new(), Some(status)));
 }
 
 #[test]
 fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
-    check(
+    prints(
         &["run", "tests/features/passes.feature", "--concurrency", "1"],
         0,
         &expect![[r#"
@@ -69,13 +80,12 @@ fn scenarios_that_pass_are_shown_with_their_steps_and_counted() {
             1 feature, 3 scenarios (2 passed, 1 skipped), 2 steps, _ s
             2 passed, 0 failed, 1 skipped
         "#]],
-        &expect![""],
     );
 }
 
 #[test]
 fn a_scenario_that_fails_says_where_and_why() {
-    check(
+    prints(
         &["run", "tests/features/fails.feature"],
         1,
         &expect![[r#"
@@ -93,16 +103,14 @@ fn a_scenario_that_fails_says_where_and_why() {
         1 feature, 1 scenario (1 failed), 3 steps, _ s
         0 passed, 1 failed
     "#]],
-        &expect![""],
     );
 }
 
 #[test]
 fn a_scenario_without_steps_is_a_mistake() {
-    check(
+    complains(
         &["run", "tests/features/empty.feature"],
         2,
-        &expect![""],
         &expect![[r#"
         error: tests/features/empty.feature:3:3: the scenario `The keyword is misspelt` has no steps: a line that begins with none of Given, When, Then, And, But belongs to its description
         `admit steps` prints every step
@@ -112,7 +120,7 @@ fn a_scenario_without_steps_is_a_mistake() {
 
 #[test]
 fn quiet_shows_only_what_failed() {
-    check(
+    prints(
         &["run", "-q", "--concurrency", "1", "tests/features/passes.feature", "tests/features/fails.feature"],
         1,
         &expect![[r#"
@@ -131,7 +139,6 @@ fn quiet_shows_only_what_failed() {
             2 features, 4 scenarios (2 passed, 1 failed, 1 skipped), 5 steps, _ s
             2 passed, 1 failed, 1 skipped
         "#]],
-        &expect![""],
     );
 }
 
@@ -146,10 +153,9 @@ fn the_features_that_the_binary_carries_pass_in_process() {
 
 #[test]
 fn a_path_that_is_not_there_is_named() {
-    check(
+    complains(
         &["run", "tests/features/missing.feature"],
         2,
-        &expect![""],
         &expect![[r#"
         error: tests/features/missing.feature: no such file or folder
     "#]],
@@ -158,10 +164,9 @@ fn a_path_that_is_not_there_is_named() {
 
 #[test]
 fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
-    check(
+    complains(
         &["run", "tests/features/unreadable.feature"],
         2,
-        &expect![""],
         &expect![[r#"
         error: tests/features/unreadable.feature:5:5: expected a line that begins with Feature, Background, Rule, Scenario, Examples, Given, When, Then, And, But or *, found `Perhaps the request is admitted`
     "#]],
@@ -170,10 +175,9 @@ fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
 
 #[test]
 fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
-    check(
+    complains(
         &["run", "tests/features/passes.feature", "tests/features/undefined.feature"],
         2,
-        &expect![""],
         &expect![[r#"
             error: tests/features/undefined.feature:4:5: no step matches `Given a mutating webhok "first" for pods`
               the nearest: Given a {admission} webhook {string} for {word}
@@ -186,10 +190,9 @@ fn a_sentence_that_nobody_understands_ends_the_run_before_it_starts() {
 
 #[test]
 fn nothing_selected_is_a_failure_of_its_own() {
-    check(
+    complains(
         &["run", "--tags", "@nowhere", "tests/features/passes.feature"],
         4,
-        &expect![""],
         &expect![[r#"
             error: no scenario is selected: look at what there is with --list
         "#]],
@@ -198,10 +201,9 @@ fn nothing_selected_is_a_failure_of_its_own() {
 
 #[test]
 fn nothing_for_this_target_is_said_with_the_reason() {
-    check(
+    complains(
         &["run", "--name", "elsewhere", "tests/features/passes.feature"],
         4,
-        &expect![""],
         &expect![[r#"
             error: no scenario runs: 1 selected, none of them for this target (tagged @envtest @cluster, and this target is in-process)
         "#]],
@@ -212,16 +214,15 @@ fn nothing_for_this_target_is_said_with_the_reason() {
 fn a_tag_expression_that_cannot_be_read_is_a_mistake_on_the_command_line() {
     let output = output(&mut admit(&["run", "--tags", "fast and"]));
     assert_eq!(output.status.code(), Some(2));
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = stderr(&output);
     assert!(message.contains("`@a and not (@b or @c)`"), "{message}");
 }
 
 #[test]
 fn envtest_without_its_binaries_says_how_to_get_them() {
-    check(
+    complains(
         &["run", "--target", "envtest", "tests/features/passes.feature"],
         3,
-        &expect![""],
         &expect![[r#"
             error: --target envtest needs KUBEBUILDER_ASSETS: a folder with etcd and kube-apiserver
               get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)
@@ -231,10 +232,9 @@ fn envtest_without_its_binaries_says_how_to_get_them() {
 
 #[test]
 fn a_cluster_has_to_be_told_how_it_reaches_the_fakes() {
-    check(
+    complains(
         &["run", "--target", "cluster", "tests/features/passes.feature"],
         2,
-        &expect![""],
         &expect![[r#"
             error: --target cluster needs --fakes-in-cluster, which puts the fakes into a pod behind a Service, or --fakes-host HOST: the name or address under which the cluster's API server reaches this machine (kind on Linux: the gateway of the docker network `kind`)
         "#]],
@@ -245,7 +245,7 @@ fn a_cluster_has_to_be_told_how_it_reaches_the_fakes() {
 fn options_that_mean_something_for_a_cluster_only_are_refused_for_other_targets() {
     for option in ["--fakes-in-cluster", "--fakes-in-cluster=fakes", "--fakes-host=here", "--keep"] {
         let output = output(&mut admit(&["run", "tests/features/passes.feature", option]));
-        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        let message = stderr(&output);
         let (name, _) = option.split_once('=').unwrap_or((option, ""));
         assert_eq!(message, format!("error: {name} needs --target cluster\n"));
         assert_eq!(output.status.code(), Some(2));
@@ -254,7 +254,7 @@ fn options_that_mean_something_for_a_cluster_only_are_refused_for_other_targets(
 
 #[test]
 fn a_list_names_every_scenario_with_its_place_and_tags() {
-    check(
+    prints(
         &["run", "--list", "tests/features/passes.feature", "tests/features/fails.feature"],
         0,
         &expect![[r#"
@@ -267,7 +267,6 @@ fn a_list_names_every_scenario_with_its_place_and_tags() {
             Feature: What fails  tests/features/fails.feature
                 Nothing was asked  tests/features/fails.feature:3
         "#]],
-        &expect![""],
     );
 }
 
@@ -278,7 +277,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
     let output = output(admit(&["run", "tests/features/passes.feature", "--junit"]).arg(&missing));
     assert_eq!(output.status.code(), Some(3));
     assert!(output.stdout.is_empty());
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    let message = stderr(&output);
     assert!(
         message.starts_with(&format!("error: cannot write the report {}", missing.display())),
         "{message}"

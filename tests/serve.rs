@@ -13,9 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use fake_webhooks::{Behaviour, Deny, Fake, FakeWebhook};
+use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -280,6 +281,22 @@ fn run_kubectl(kubectl: &Path, server: &Server, arguments: &[&str], input: &Valu
     process.wait_with_output().unwrap()
 }
 
+#[tokio::test]
+async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
+    let server = Server::start();
+    let config_maps = Api::<ConfigMap>::default_namespaced(server.client().await);
+    let mut events =
+        config_maps.watch(&WatchParams::default().disable_bookmarks(), "0").await.unwrap().boxed();
+    let created = object(json!({"metadata": {"name": "one"}}));
+    config_maps.create(&PostParams::default(), &created).await.unwrap();
+    let Some(Ok(WatchEvent::Added(added))) = events.next().await else { panic!("no event") };
+    assert_eq!(added.metadata.name.as_deref(), Some("one"));
+    assert!(server.signal("-TERM").success());
+    // What is cut off is an error.
+    let end = events.next().await;
+    assert!(end.is_none(), "{end:?}");
+}
+
 // The fake answers on the other thread while this one waits for kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
@@ -359,6 +376,7 @@ async fn kubectl_makes_changes_and_shows_objects_by_itself() {
             "3,nginx",
         ),
         ("get pdb -n demo web -o jsonpath={.spec.minAvailable}", "50%"),
+        ("wait -n demo configmap x --for=jsonpath={.data.a}=b", "configmap/x condition met"),
         ("delete pod -n demo p", "pod \"p\" deleted from demo namespace"),
         ("create namespace denied", "namespace/denied created"),
     ] {

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first four are values and words that everything may use; `server` is the API server around the dispatcher,
+/// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 28] = [
+const HARNESS_LAYERS: [&str; 31] = [
     "status",
     "names",
     "quoting",
+    "json_text",
+    "go_base64",
     "quantity",
     "selector",
     "attributes",
@@ -21,6 +23,7 @@ const HARNESS_LAYERS: [&str; 28] = [
     "config",
     "cluster_state",
     "equality",
+    "ownership",
     "caller",
     "event",
     "matching",

@@ -26,6 +26,7 @@ pub mod failure;
 pub mod matching;
 pub mod metrics;
 pub mod names;
+pub mod ownership;
 pub mod patch;
 pub mod plugin;
 pub mod quantity;
@@ -38,6 +39,8 @@ pub mod status;
 pub mod verify;
 pub mod warnings;
 
+mod go_base64;
+mod json_text;
 mod mutation;
 mod schema;
 #[cfg(test)]

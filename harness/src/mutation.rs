@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-use crate::attributes::{Attributes, GroupVersionKind, Operation};
+use crate::attributes::{Attributes, GroupVersionKind};
 use crate::cluster_state::{ClusterState, ConversionError};
 use crate::equality::semantically_equal;
 use crate::event::CallFailure;
 use crate::failure;
+use crate::ownership::Times;
 use crate::patch::Patch;
 use crate::quoting::quote;
 use crate::review::decode;
@@ -75,8 +76,8 @@ impl WorkingCopy {
 
     /// Applies the patch of `response` to `attributes.object` and fills in the defaults. None: there is no patch.
     ///
-    /// `times_are_fine` says whether the times in the server's own copy of the object still have fractions of a second,
-    /// as those of this request's managedFields do until a patch sends the object through JSON. Losing them is a change.
+    /// `times` are those of the server's own copy of the object. To lose fractions of a second is a change: the first patch
+    /// sends the object through JSON.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
     pub(crate) fn apply(
@@ -84,7 +85,7 @@ impl WorkingCopy {
         webhook: &str,
         response: &Response,
         attributes: &mut Attributes,
-        times_are_fine: &mut bool,
+        times: &mut Times,
         state: &dyn ClusterState,
     ) -> Result<Option<Patched>, PatchError> {
         if response.patch.is_empty() {
@@ -109,9 +110,9 @@ impl WorkingCopy {
         let patched = patch.apply(object).map_err(|error| internal_error(&error.to_string()))?;
         let mut patched = self.decoded(patched, state)?;
         let built_in = state.is_built_in(&self.kind);
-        let loses_fractions = built_in && *times_are_fine && has_new_times(attributes, built_in);
+        let loses_fractions = built_in && *times == Times::Fine;
         let changed = loses_fractions || !semantically_equal(object, &patched, built_in);
-        *times_are_fine = false;
+        *times = Times::Whole;
         self.patched = true;
         state.set_defaults(&mut patched);
         attributes.object = Some(patched);
@@ -188,61 +189,6 @@ impl WorkingCopy {
         drop(schema::settle(&mut patched, &meant));
         Ok(patched)
     }
-}
-
-/// Whether the server has stamped this request's time on the object: a new one, or an update that is one.
-fn has_new_times(attributes: &Attributes, built_in: bool) -> bool {
-    match attributes.operation {
-        Operation::Create => attributes.object.as_ref().is_some_and(has_owned_fields),
-        Operation::Update => match (&attributes.object, &attributes.old_object) {
-            (Some(new), Some(old)) => {
-                has_owned_fields(old) && !semantically_equal(&unstamped(new), &unstamped(old), built_in)
-            }
-            _ => true,
-        },
-        Operation::Delete | Operation::Connect => false,
-    }
-}
-
-/// Whether anybody owns a field of `object`. Of an object in which nobody does, no managedFields are kept later either.
-///
-/// Source: apimachinery `pkg/util/managedfields/internal/{skipnonapplied,stripmeta}.go`.
-fn has_owned_fields(object: &Value) -> bool {
-    let is_something = |value: &Value| match value {
-        Value::Null => false,
-        Value::Object(members) => !members.is_empty(),
-        Value::Array(values) => !values.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
-    };
-    let owned = |members: &Value, nobodys: &[&str]| {
-        let mut members = members.as_object().into_iter().flatten();
-        members.any(|(name, value)| !nobodys.contains(&name.as_str()) && is_something(value))
-    };
-    owned(object, &["apiVersion", "kind", "metadata"])
-        || object.get("metadata").is_some_and(|metadata| owned(metadata, OWNED_BY_NOBODY))
-}
-
-/// Fields of the metadata that the server writes, or that name the object.
-const OWNED_BY_NOBODY: &[&str] = &[
-    "name",
-    "namespace",
-    "uid",
-    "creationTimestamp",
-    "generation",
-    "selfLink",
-    "managedFields",
-    "resourceVersion",
-];
-
-/// `object` without what the server writes beside a change.
-fn unstamped(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        for field in ["managedFields", "resourceVersion", "generation"] {
-            metadata.remove(field);
-        }
-    }
-    object
 }
 
 /// The Go package of a group's internal types.

@@ -14,13 +14,16 @@ pub struct Labels<'a>(Option<&'a Map<String, Value>>);
 impl<'a> Labels<'a> {
     /// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
     ///
-    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`.
+    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
+    /// `NestedNullCoercingStringMap`.
     pub fn of(object: &'a Value) -> Option<Self> {
         let metadata = object.get("metadata")?.as_object()?;
-        Some(Self(metadata.get("labels").and_then(Value::as_object)))
+        let labels = metadata.get("labels").and_then(Value::as_object);
+        // Labels of which one is something else than a text are none.
+        Some(Self(labels.filter(|labels| labels.values().all(|value| value.is_string() || value.is_null()))))
     }
 
-    /// The value of a label. One that is no text counts as empty, as a null does upstream.
+    /// The value of a label. A null counts as empty.
     fn value(self, key: &str) -> Option<&'a str> {
         self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
     }

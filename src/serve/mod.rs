@@ -67,12 +67,14 @@ impl Serve {
         };
         let authentication =
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };
-        let router = ApiServer::new(options).router(authentication);
+        let server = ApiServer::new(options);
+        let router = server.router(authentication);
         let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;
 
         anstream::println!("admit serve: {}", kubeconfig.server);
         anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
         stopped.await;
+        server.end_watches();
         listener.stop().await;
         Ok(ExitCode::Ok)
     }

@@ -38,7 +38,11 @@ impl World {
             self.remove_at_the_end(format!("{path}/{name}"));
         }
         match object.get("kind").and_then(Value::as_str) {
-            Some("CustomResourceDefinition") => self.wait_until_served(&object).await,
+            Some("CustomResourceDefinition") => {
+                self.wait_until_served(&object).await?;
+                self.definitions.push(object);
+                Ok(())
+            }
             Some(_) | None => Ok(()),
         }
     }

@@ -76,8 +76,9 @@ pub(crate) async fn called(client: &kube::Client, word: &str) -> Outcome<Resourc
         groups.iter().filter_map(|group| group.pointer("/preferredVersion/groupVersion")?.as_str());
     versions.extend(preferred.map(str::to_owned));
     for version in versions {
-        let found = served(client, &version).await?.into_iter().find(|resource| resource.is_called(word));
-        if let Some(resource) = found {
+        // A group may be gone since: another scenario's definition is removed with it.
+        let Ok(served) = served(client, &version).await else { continue };
+        if let Some(resource) = served.into_iter().find(|resource| resource.is_called(word)) {
             return Ok(resource);
         }
     }

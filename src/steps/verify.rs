@@ -65,8 +65,9 @@ impl World {
             Services(services.iter().map(|(name, address)| (name.clone(), address.clone())).collect());
         let namespace = corpus::namespace(&subjects);
         let user = UserInfo { username: "admit-verify".to_owned(), ..UserInfo::default() };
-        let laboratory = Laboratory::new(Arc::new(services), Surroundings::new([&namespace]), user);
-        let objects: Vec<Value> = corpus::built_in(&subjects, &[], &laboratory)
+        let surroundings = Surroundings::new(self.definitions.iter().chain([&namespace]));
+        let laboratory = Laboratory::new(Arc::new(services), surroundings, user);
+        let objects: Vec<Value> = corpus::built_in(&subjects, &self.definitions, &laboratory)
             .filter(|object| kind.is_none_or(|kind| object["kind"] == kind))
             .collect();
         let plan = Plan {

@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(super) last: Option<Answer>,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
+    /// Its definitions of custom resources.
+    pub(super) definitions: Vec<Value>,
     removable: Vec<String>,
 }
 
@@ -53,6 +55,7 @@ impl World {
             last: None,
             namespaces: Vec::new(),
             resources: Vec::new(),
+            definitions: Vec::new(),
             removable: Vec::new(),
         }
     }

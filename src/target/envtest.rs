@@ -15,13 +15,15 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::watchdog::Watchdog;
 use super::{AuditLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 
 /// The two servers and their folder. Dropped means killed and removed.
 #[derive(Debug)]
 pub(super) struct Envtest {
-    // Fields are dropped in this order: the servers before their folder.
+    // Fields are dropped in this order: who watches the servers, the servers, their folder.
+    _watchdog: Watchdog,
     _apiserver: Server,
     _etcd: Server,
     _folder: TempDir,
@@ -67,13 +69,17 @@ async fn start_once(
 
     tell("starting etcd and kube-apiserver");
     let started = Instant::now();
-    let mut etcd =
-        Server::spawn("etcd", &assets.etcd, folder.path(), &etcd_flags(folder.path(), &etcd_url, peer_port))?;
+    let mut watchdog = Watchdog::start(folder.path()).map_err(|error| {
+        Failure::environment(format!("cannot start sh, which is to watch the servers: {error}"))
+    })?;
+    let flags = etcd_flags(folder.path(), &etcd_url, peer_port);
+    let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &flags, &mut watchdog)?;
     let mut apiserver = Server::spawn(
         "kube-apiserver",
         &assets.apiserver,
         folder.path(),
         &apiserver_flags(folder.path(), &files, &etcd_url, secure_port),
+        &mut watchdog,
     )?;
     let client = client(&files, secure_port).await?;
     while !is_ready(&client).await {
@@ -100,7 +106,7 @@ async fn start_once(
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
     };
-    Ok((target, Envtest { _apiserver: apiserver, _etcd: etcd, _folder: folder }))
+    Ok((target, Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _folder: folder }))
 }
 
 struct Assets {
@@ -227,10 +233,16 @@ fn flag(name: &str, value: impl std::fmt::Display) -> String {
 }
 
 impl Server {
-    fn spawn(name: &'static str, program: &Path, folder: &Path, flags: &[String]) -> Result<Self, Failure> {
+    fn spawn(
+        name: &'static str,
+        program: &Path,
+        folder: &Path,
+        flags: &[String],
+        watchdog: &mut Watchdog,
+    ) -> Result<Self, Failure> {
         let log = folder.join(format!("{name}.log"));
         let child = fs::File::create(&log).and_then(|file| {
-            Command::new(program)
+            let child = Command::new(program)
                 .args(flags)
                 .current_dir(folder)
                 .stdin(Stdio::null())
@@ -239,7 +251,9 @@ impl Server {
                 // Ctrl-C on the terminal is for us: the servers are needed until the running scenarios have ended.
                 .process_group(0)
                 .kill_on_drop(true)
-                .spawn()
+                .spawn()?;
+            child.id().map_or(Ok(()), |pid| watchdog.watch(pid))?;
+            Ok(child)
         });
         let child = child
             .map_err(|error| Failure::environment(format!("cannot start {}: {error}", program.display())))?;

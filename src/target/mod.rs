@@ -6,6 +6,7 @@ mod cleanup;
 mod cluster;
 mod envtest;
 mod in_process;
+mod watchdog;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,7 +3,7 @@
 mod api_server;
 mod cluster;
 mod command;
-mod documents;
+mod list;
 mod locations;
 mod merge;
 mod output;
@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::attributes::UserInfo;
+use harness::config::ConfigError;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report, Shard};
 use harness::verify::{
@@ -29,7 +30,6 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
-use self::documents::documents;
 use self::merge::Merge;
 use self::output::Outputs;
 use self::proof::Proofs;
@@ -37,17 +37,17 @@ use self::target::Services;
 use crate::run::stop::Signals;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, documents};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
 /// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
-/// what is wrong, with the smallest object that shows it.
+/// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
-    /// standard input; other objects in them are ignored
+    /// standard input; other objects in them are only for the API server of --api-server-out
     #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
@@ -59,7 +59,17 @@ pub(crate) struct Verify {
     #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
     filename: Vec<PathBuf>,
 
-    /// Print the checks, with what they are about, and run nothing
+    /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
+    /// several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = annotation, conflicts_with = "filename")]
+    annotation: Vec<(String, String)>,
+
+    /// Take webhooks with matchConditions, too: admit evaluates no CEL yet, and sends every request as if they held. The
+    /// report says so with all that it finds about such a webhook
+    #[arg(long)]
+    ignore_match_conditions: bool,
+
+    /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
@@ -97,8 +107,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Start an API server that writes down what the webhooks do there, and write a kubeconfig for them to this file:
-    /// start the webhooks with it (see --wait), or their side effects cannot be checked
+    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
+    /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
@@ -146,7 +156,7 @@ pub(crate) struct Verify {
     overload: u16,
 
     /// How many days a certificate must still be valid
-    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
+    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Target")]
     horizon: u32,
 
     /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
@@ -169,19 +179,31 @@ enum Subcommand {
     Merge(Merge),
 }
 
-const EXIT_STATUS: &str = "\
+const AFTER_HELP: &str = "\
+Examples:
+  A webhook behind a service that listens here, and the proof of what is found:
+    admit verify -c injector.yaml --service injector/webhook=127.0.0.1:8443 --proofs proofs
+  One check on objects of your own:
+    admit verify -c injector.yaml -f deployments/ --check V01
+  What the configurations alone say, with nothing to call:
+    admit verify -c injector.yaml --check V48,V50,V51,V52,V53,V54,V56,V57
+
 Exit status:
     0  every check that could be made passed
     1  something was found that is at least as bad as --fail-on
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names could
-       not be made: most often it needs an option that was not given
+    6  nothing was found, but a webhook gave no valid answer where one was
+       needed, or a check that --check names could not be made: most often
+       it needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
 
 /// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
 const GRACE: Duration = Duration::from_secs(30);
+
+/// The kinds of which an object decides whether a webhook is called for another one.
+const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
 
 /// One `--skip`.
 #[derive(Clone, Debug)]
@@ -215,8 +237,26 @@ struct Configurations {
     webhooks: Vec<Value>,
     /// Where the webhooks are declared.
     locations: BTreeMap<String, Location>,
-    /// Namespaces and definitions of custom resources.
+    /// Namespaces, definitions of custom resources, and whatever else is in the cluster.
     around: Vec<Value>,
+}
+
+impl Configurations {
+    /// `FILE:LINE: ` of a webhook, by `CONFIGURATION/WEBHOOK`; nothing if it is in no file.
+    fn place(&self, webhook: &str) -> String {
+        let location = self.locations.get(webhook);
+        location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
+    }
+
+    /// The same of the webhook with the field that `error` is about.
+    fn place_of(&self, configuration: &Value, error: &ConfigError) -> String {
+        let ConfigError::Field { field, .. } = error else { return String::new() };
+        let rest = field.strip_prefix("webhooks[");
+        let index = rest.and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
+        let webhook = index.and_then(|index| configuration["webhooks"][index]["name"].as_str());
+        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        webhook.map_or_else(String::new, |webhook| self.place(&format!("{name}/{webhook}")))
+    }
 }
 
 /// The objects of a corpus, read as they are needed.
@@ -228,7 +268,8 @@ impl Verify {
             return merge.run();
         }
         if self.list {
-            anstream::print!("{}", list());
+            let checks: Vec<&Check> = self.checks().into_iter().map(|(check, _)| check).collect();
+            anstream::print!("{}", list::list(&checks, self.outputs.output)?);
             return Ok(ExitCode::Ok);
         }
         let mut signals = Signals::listen()?;
@@ -243,18 +284,18 @@ impl Verify {
 
     async fn verify(&self) -> Result<ExitCode, Failure> {
         let configurations = self.configurations().await?;
-        let subjects = Subject::of(&configurations.webhooks).map_err(Failure::usage)?;
+        let subjects = self.subjects(&configurations)?;
         if subjects.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
         let files = self.outputs.create()?;
         let services = self.services()?;
         target::consent(&subjects, &services, self.yes)?;
-        let api_server = self.api_server()?;
 
         let own_namespace = corpus::namespace(&subjects);
-        let around = configurations.around.iter().chain([&own_namespace]);
-        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around), user());
+        let around = || configurations.around.iter().chain([&own_namespace]);
+        let api_server = self.api_server(around())?;
+        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user());
         laboratory.namespace.clone_from(&self.namespace);
         target::wait(&subjects, &laboratory, Duration::from_secs(self.wait.into())).await;
         let objects = self.objects(&subjects, &configurations, &laboratory)?;
@@ -272,6 +313,7 @@ impl Verify {
         self.complete(&mut report, configurations.locations);
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
+            around.retain(|object| MATTER_TO_MATCHING.iter().any(|kind| object["kind"] == *kind));
             around.push(own_namespace);
             Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
         }
@@ -316,7 +358,7 @@ impl Verify {
     }
 
     async fn configurations(&self) -> Result<Configurations, Failure> {
-        let documents = crate::documents::read(&self.configuration)?;
+        let documents = documents::read(&self.configuration)?;
         let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<Value> = documents.into_iter().map(|document| document.object).collect();
         if let Some(context) = &self.context {
@@ -327,20 +369,55 @@ impl Verify {
             if is_configuration(&object) {
                 target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
                 found.webhooks.push(object);
-            } else if ["Namespace", "CustomResourceDefinition"].iter().any(|kind| object["kind"] == *kind) {
+            } else {
                 found.around.push(object);
             }
         }
         Ok(found)
     }
 
-    fn api_server(&self) -> Result<Option<RecordingServer>, Failure> {
+    /// The webhooks of `configurations`.
+    fn subjects(&self, configurations: &Configurations) -> Result<Vec<Subject>, Failure> {
+        for configuration in &configurations.webhooks {
+            let read = Subject::ignoring_match_conditions(std::slice::from_ref(configuration));
+            read.map_err(|error| {
+                Failure::usage(format!("{}{error}", configurations.place_of(configuration, &error)))
+            })?;
+        }
+        let subjects =
+            Subject::ignoring_match_conditions(&configurations.webhooks).map_err(Failure::usage)?;
+        if self.ignore_match_conditions {
+            return Ok(subjects);
+        }
+        let conditional: Vec<String> = subjects
+            .iter()
+            .filter(|subject| !subject.ignored_conditions().is_empty())
+            .map(|subject| {
+                let (name, index) = (subject.name(), subject.index);
+                let place = configurations.place(&name);
+                format!("{place}webhooks[{index}].matchConditions of {name}")
+            })
+            .collect();
+        if conditional.is_empty() {
+            return Ok(subjects);
+        }
+        Err(Failure::usage(format!(
+            "admit does not evaluate match conditions (CEL) yet:\n  {}\nadd --ignore-match-conditions to have every request \
+             sent as if they held",
+            conditional.join("\n  ")
+        )))
+    }
+
+    fn api_server<'a>(
+        &self,
+        objects: impl IntoIterator<Item = &'a Value>,
+    ) -> Result<Option<RecordingServer>, Failure> {
         let Some(kubeconfig) = &self.api_server_out else { return Ok(None) };
         if !self.api_server_listen.ip().is_loopback() {
             let message = "--api-server-listen: only addresses of this machine are allowed";
             return Err(Failure::usage(message));
         }
-        let server = RecordingServer::start(self.api_server_listen, kubeconfig)?;
+        let server = RecordingServer::start(self.api_server_listen, kubeconfig, objects)?;
         let word = shell_word(&kubeconfig.to_string_lossy());
         anstream::eprintln!("start the webhooks with: export KUBECONFIG={word}");
         Ok(Some(server))
@@ -391,9 +468,11 @@ impl Verify {
             if !missing.is_empty() && !self.quiet {
                 anstream::eprintln!("{}", without_objects(&missing));
             }
-            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(Ok))
+            let annotations = self.annotation.clone();
+            let annotated = move |object| Ok(annotated(object, &annotations));
+            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(annotated))
         } else {
-            Box::new(documents(&self.filename)?)
+            Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
         };
         let Some(shard) = self.shard else { return Ok(objects) };
         // What cannot be read concerns every shard.
@@ -401,6 +480,20 @@ impl Verify {
             (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
         Ok(Box::new(own.map(|(_, object)| object)))
     }
+}
+
+/// `object` with `annotations`, if it has a place for them: webhooks must stand objects without any, too.
+fn annotated(mut object: Value, annotations: &[(String, String)]) -> Value {
+    if let Some(own) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        own.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+    }
+    object
+}
+
+/// One `--annotation`.
+fn annotation(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn is_configuration(object: &Value) -> bool {
@@ -427,18 +520,4 @@ fn user() -> UserInfo {
         groups: vec!["system:authenticated".to_owned()],
         ..UserInfo::default()
     }
-}
-
-/// Every check for people.
-fn list() -> String {
-    use std::fmt::Write as _;
-    let mut text = String::new();
-    for check in checks::ALL {
-        let _ = writeln!(
-            text,
-            "{}  {}\n     {}\n     source: {}",
-            check.id, check.title, check.why, check.source
-        );
-    }
-    text
 }

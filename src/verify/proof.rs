@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use harness::client::ServiceResolver as _;
 use harness::config::WebhookTarget;
 use harness::verify::Subject;
-use harness::verify::report::{CheckReport, Finding, Report, Step};
+use harness::verify::report::{CheckReport, Finding, Report, Step, TOGETHER};
 use serde_json::{Value, json};
 
 use super::target::Services;
@@ -60,6 +60,12 @@ impl Proofs {
             "# {} {}\n\n`{webhook}`: {}\n\n{}\n\nSource: {}\n",
             check.id, check.title, finding.message, check.why, check.source
         );
+        for subject in self.subjects.iter().filter(|subject| webhook == subject.name() || webhook == TOGETHER)
+        {
+            if let Some(caveat) = subject.caveat() {
+                let _ = writeln!(text, "\nCaveat: `{}`: {caveat}", subject.name());
+            }
+        }
         if !finding.differences.is_empty() {
             text.push_str("\n## What differs\n\n```diff\n");
             for difference in &finding.differences {
@@ -119,7 +125,7 @@ impl Proofs {
         };
         let name: String = step.webhook.chars().map(plain).collect();
         if !configured.contains(&name) {
-            fs::write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;
+            fs::write(folder.join(format!("{name}.yaml")), yaml(&called_configuration(subject)))?;
             fs::write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
             configured.push(name.clone());
         }
@@ -169,6 +175,15 @@ impl Proofs {
 /// How a step names the webhook.
 fn id(subject: &Subject) -> String {
     format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
+}
+
+/// The configuration with this webhook alone, as it was called: without the conditions that were ignored.
+fn called_configuration(subject: &Subject) -> Value {
+    let mut configuration = own_configuration(subject);
+    if let Some(webhook) = configuration["webhooks"][0].as_object_mut() {
+        webhook.remove("matchConditions");
+    }
+    configuration
 }
 
 /// The configuration with this webhook alone.

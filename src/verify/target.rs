@@ -107,15 +107,32 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
-/// Waits until all webhooks take connections, for `time` at most. Which of them does not is what the checks say.
+/// Waits until all webhooks are there, for `time` at most. Which of them is not is what the checks say.
 pub(crate) async fn wait(subjects: &[Subject], laboratory: &Laboratory, time: Duration) {
     let until = Instant::now() + time;
     for subject in subjects {
-        while laboratory.inspect(&subject.webhook).await.is_err() && Instant::now() < until {
+        while Instant::now() < until && !is_there(subject, laboratory).await {
             tokio::time::sleep(PERIOD).await;
         }
     }
 }
+
+/// Whether a webhook takes connections, shows a certificate, and knows its path: servers listen before they have all
+/// three.
+async fn is_there(subject: &Subject, laboratory: &Laboratory) -> bool {
+    let has_certificate = laboratory
+        .inspect(&subject.webhook)
+        .await
+        .is_ok_and(|inspection| inspection.complaint.is_none() || !inspection.chain.is_empty());
+    if !has_certificate {
+        return false;
+    }
+    let exchange = laboratory.post(&subject.called, "{}".into()).await;
+    !exchange.reply.is_ok_and(|reply| NOT_YET.contains(&reply.status))
+}
+
+/// What servers answer for a path that nobody has told them of yet, and while they start.
+const NOT_YET: [u16; 2] = [404, 503];
 
 /// How often a webhook that does not listen yet is tried.
 const PERIOD: Duration = Duration::from_millis(200);

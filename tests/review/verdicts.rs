@@ -238,3 +238,35 @@ fn a_deletion_shows_what_was_there() {
     "#]],
     );
 }
+
+#[test]
+fn the_values_of_a_secret_are_shown_to_programs_only() {
+    let fakes = fakes(&[
+        "name: hook, type: mutating, behaviour: {patch: {operations: [{op: replace, path: /data/a, value: bmV3}, {op: add, path: /data/b, value: bmV3}]}}",
+    ]);
+    let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {a: old}}";
+    let files = files([("secret.yaml", secret), ("fakes.yaml", &fakes)]);
+    let said = files.review("-f secret.yaml --fakes fakes.yaml -v");
+    assert!(!said.stdout.contains("old") && !said.stdout.contains("b2xk"), "{}", said.stdout);
+    files.review("-f secret.yaml --fakes fakes.yaml").check(
+        0,
+        &expect![[r#"
+        secret/s created
+
+        Webhooks
+          mutating, first round
+            ✔ hook.fakes.local  N ms  allowed, changed data.a, data.b
+          mutating, second round
+            - hook.fakes.local  not called: its reinvocationPolicy is Never
+
+        Object
+          hook.fakes.local
+            ~ data.a: "*** (before)" -> "*** (after)"
+            + data.b: "***"
+          3 changes by defaults, 3 changes by the server (-v shows them)
+
+    "#]],
+    );
+    let report = files.report("-f secret.yaml --fakes fakes.yaml");
+    assert_eq!(report["object"]["data"]["b"], "bmV3");
+}

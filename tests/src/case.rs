@@ -122,6 +122,9 @@ pub struct Request {
     /// Whether it is a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// Of a watch: the number of the request, from 1, after whose answer it begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<usize>,
     /// Further parameters of the query.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
@@ -152,6 +155,8 @@ pub enum Verb {
     DeleteCollection,
     /// POST to a subresource that is a connection.
     Connect,
+    /// GET of the changes of a collection, for a second.
+    Watch,
 }
 
 /// The format of a patch.

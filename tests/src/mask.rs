@@ -25,6 +25,11 @@ static UID: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").ok());
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
+/// In a message that quotes an object.
+static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)""#).ok());
+/// In a message that quotes an object, too.
+static MANAGED_FIELDS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
 impl<'a> Mask<'a> {
@@ -52,7 +57,9 @@ impl<'a> Mask<'a> {
     }
 
     fn members(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
-        let is_list = members.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+        let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
+        let is_list = text("kind").ends_with("List");
+        let is_bookmark = text("type") == "BOOKMARK";
         let mut masked = Map::new();
         for (key, member) in members {
             if key == "managedFields" && member.is_array() {
@@ -63,6 +70,10 @@ impl<'a> Mask<'a> {
                 let mut metadata = member.clone();
                 metadata["resourceVersion"] = Value::from("<resourceVersion of the list>");
                 self.value(&metadata, "metadata of a list")
+            } else if is_bookmark && key == "object" {
+                let mut object = member.clone();
+                object["metadata"]["resourceVersion"] = Value::from("<resourceVersion of the server>");
+                self.value(&object, "object of a bookmark")
             } else {
                 self.value(member, key)
             };
@@ -86,6 +97,16 @@ impl<'a> Mask<'a> {
         }
         if let Some(uid) = UID.as_ref() {
             text = uid.replace_all(&text, |found: &regex::Captures<'_>| self.uid(&found[0])).into_owned();
+        }
+        if let Some(managed) = MANAGED_FIELDS.as_ref() {
+            text = managed.replace_all(&text, "").into_owned();
+        }
+        if let Some(version) = VERSION.as_ref() {
+            text = version
+                .replace_all(&text, |found: &regex::Captures<'_>| {
+                    format!("{}{}\"", &found[1], self.number("resourceVersion", &found[2]))
+                })
+                .into_owned();
         }
         for (generated, placeholder) in &self.numbered {
             if placeholder.starts_with("<generated") && text.contains(generated.as_str()) {
@@ -158,6 +179,7 @@ mod tests {
         let masked = mask.apply(&json!({
             "a": one, "b": format!("uid={other}, not {one}"), "metadata": {"managedFields": [], "resourceVersion": "7"},
             "c": format!("https://127.0.0.1:4711/ {} 2026-01-01T00:00:00Z", names.namespace()),
+            "g": r#"{"managedFields":[{"time":"x"}],"name":"y","resourceVersion":"8"}"#,
             "d": {"resourceVersion": "8"}, "e": {"resourceVersion": "7"}, "f": format!("not {}", one.to_uppercase()),
         }));
         assert_eq!(
@@ -167,6 +189,7 @@ mod tests {
                 "c": "https://127.0.0.1:<port of a>/ <ns> <time>",
                 "d": {"resourceVersion": "<resourceVersion-1>"}, "e": {"resourceVersion": "<resourceVersion-2>"},
                 "f": "not <UID-1>",
+                "g": r#"{"name":"y","resourceVersion":"<resourceVersion-1>"}"#,
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );

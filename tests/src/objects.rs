@@ -82,7 +82,7 @@ pub fn message(request: &Request, names: &Names) -> Message {
     uri.push_str(resource);
     let is_collection = match request.verb {
         Verb::Create => request.subresource.is_empty(),
-        Verb::DeleteCollection => true,
+        Verb::DeleteCollection | Verb::Watch => true,
         Verb::Get | Verb::Update | Verb::Patch | Verb::Delete | Verb::Connect => request.name.is_empty(),
     };
     if !is_collection {
@@ -104,7 +104,7 @@ pub fn message(request: &Request, names: &Names) -> Message {
     Message {
         method: match request.verb {
             Verb::Create | Verb::Connect => Method::POST,
-            Verb::Get => Method::GET,
+            Verb::Get | Verb::Watch => Method::GET,
             Verb::Update => Method::PUT,
             Verb::Patch => Method::PATCH,
             Verb::Delete | Verb::DeleteCollection => Method::DELETE,

@@ -104,9 +104,14 @@ async fn run_case(
     };
     let order = webhooks.dispatch_order(names);
     let mut requests = Vec::new();
+    let mut versions = Vec::new();
     for (number, request) in case.requests.iter().enumerate() {
-        let request = &request.value;
-        let answer = send(server.client(), objects::message(request, names)).await?;
+        let request = &as_sent(&request.value, &versions)?;
+        let mut answer = server.ask(objects::message(request, names)).await?;
+        if request.verb == Verb::Watch && answer.is_success() {
+            answer.body = events(&answer.body);
+        }
+        versions.push(text(&answer.body, "/metadata/resourceVersion").to_owned());
         let mut seen = json!({"request": title(request)});
         let annotations = if answer.status == 0 {
             std::collections::BTreeMap::new()
@@ -130,6 +135,37 @@ async fn run_case(
     Ok(Seen { names: names.clone(), ports: webhooks.ports(), requests, before, fault: manner.fault })
 }
 
+/// The request with what only a run knows: `versions` are the `resourceVersion`s of the answers so far. What has
+/// happened by then the server tells a watch at once, so that one second is enough for it.
+fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> {
+    let mut request = request.clone();
+    if request.verb != Verb::Watch {
+        return Ok(request);
+    }
+    request.query.insert("watch".to_owned(), "true".to_owned());
+    request.query.entry("timeoutSeconds".to_owned()).or_insert_with(|| "1".to_owned());
+    if let Some(number) = request.since {
+        let version = number.checked_sub(1).and_then(|index| versions.get(index));
+        let version = version.filter(|version| !version.is_empty());
+        let version = version.ok_or_else(|| {
+            RunError::Ended(format!("request {number} has no resourceVersion to watch from"))
+        })?;
+        request.query.insert("resourceVersion".to_owned(), version.clone());
+    }
+    Ok(request)
+}
+
+/// The events of a watch: a document each, of which one alone was read already.
+fn events(body: &Value) -> Value {
+    let Some(lines) = body.as_str() else { return json!([body]) };
+    let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
+    lines.lines().map(event).collect()
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// Waits until the server's own cache has what was written: an update that begins with a stale object runs admission
 /// twice, which is a matter of luck.
 ///
@@ -140,8 +176,8 @@ async fn catch_up(
     request: &Request,
     answer: &Answer,
 ) -> Result<(), SendError> {
-    let text = |pointer: &str| answer.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (name, version) = (text("/metadata/name"), text("/metadata/resourceVersion"));
+    let (name, version) =
+        (text(&answer.body, "/metadata/name"), text(&answer.body, "/metadata/resourceVersion"));
     if !answer.is_success() || request.dry_run || name.is_empty() || version.is_empty() {
         return Ok(());
     }
@@ -173,8 +209,9 @@ async fn prepare(
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         server.make(&collection, object.clone()).await?;
         // Namespaces stay: no controller would empty them, and webhooks whose configurations are gone, but not yet for
-        // the server, would be counted for their deletion.
-        if !collection.contains("/namespaces/") && object["kind"] != "Namespace" {
+        // the server, would be counted for their deletion. Custom resources go with their definition.
+        let is_custom = case.cluster.iter().any(|it| it.pointer("/spec/names/kind") == Some(&object["kind"]));
+        if !collection.contains("/namespaces/") && object["kind"] != "Namespace" && !is_custom {
             made.push(format!("{collection}/{name}"));
         }
         if object["kind"] == "CustomResourceDefinition" {
@@ -227,6 +264,7 @@ fn title(request: &Request) -> String {
         Verb::Delete => "delete",
         Verb::DeleteCollection => "deletecollection",
         Verb::Connect => "connect",
+        Verb::Watch => "watch",
     };
     let mut title = format!("{verb} {}", request.resource);
     for part in [&request.subresource, &request.name] {

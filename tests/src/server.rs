@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::case::Kind;
 use crate::names::Names;
-use crate::transport::{Message, SendError, send};
+use crate::transport::{Answer, Message, SendError, send};
 
 /// A server on which cases run.
 #[derive(Debug)]
@@ -117,13 +117,32 @@ impl Server {
         Ok(self.client().apiserver_version().await?.git_version)
     }
 
+    /// The answer to `message`, asked once more while the server says that it is shutting down: so it does for a moment of
+    /// custom resources whose definition is new, before it looks at the request.
+    ///
+    /// Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn ask(&self, message: Message) -> Result<Answer, SendError> {
+        let started = tokio::time::Instant::now();
+        loop {
+            let answer = send(self.client(), message.clone()).await?;
+            let is_closing = answer.status == 503 && answer.body["message"] == "apiserver is shutting down";
+            if !is_closing || started.elapsed() > PATIENCE {
+                return Ok(answer);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     /// Makes an object.
     ///
     /// # Errors
     /// The server refuses it, or warns of it.
     pub(crate) async fn make(&self, collection: &str, object: Value) -> Result<Value, ServerError> {
         let what = format!("making {} {}", object["kind"], object["metadata"]["name"]);
-        let answer = send(self.client(), Message::new(Method::POST, collection, Some(object))).await?;
+        let answer = self.ask(Message::new(Method::POST, collection, Some(object))).await?;
         if answer.is_success() && answer.warnings.is_empty() {
             return Ok(answer.body);
         }

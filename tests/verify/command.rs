@@ -2,12 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-use std::sync::Arc;
 use std::time::Duration;
 
-use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook};
+use fake_webhooks::{Behaviour, Fake, FakeWebhook};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -152,42 +149,54 @@ async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_behind_the_webhook_tells_of_writes_on_dry_runs() {
-    let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
-    let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
-    let fake = FakeWebhook::start(first).await.expect("the fake starts");
-    let folder = tempfile::tempdir().expect("a folder");
-    let entry = entry("w", &fake.url(), fake.ca_bundle());
-    let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
-    std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
-    std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
-    // Nobody listens until the webhook is started with the kubeconfig.
-    let listen = fake.address();
-    fake.stop().await;
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
-    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V38", "--wait", "60"]);
-    command.args(["--api-server-out", "kubeconfig"]).current_dir(folder.path()).env("NO_COLOR", "1");
-    command.stdin(std::process::Stdio::null()).kill_on_drop(true);
-    let running = tokio::spawn(async move { command.output().await });
+async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configurations() {
+    let stage = Stage::with("allow").await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    });
+    let metadata = json!({"name": "w", "namespace": "admit-verify"});
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata});
+    // The definition may stand behind what it defines.
+    stage.write("around.yaml", &[widget, definition]);
+    let arguments = ["-c", "configuration.yaml", "around.yaml", "--wait", "60", "--check", "V45"];
+    let mut command = stage.command(&[&arguments[..], &["--api-server-out", "kubeconfig"]].concat());
+    command.args(["--service", "nobody/listens=127.0.0.1:1"]);
+    let silent = json!({"service": {"namespace": "nobody", "name": "listens"}});
+    let mut entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    entry["clientConfig"] = silent;
+    stage.write("configuration.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[entry])]);
+    let mut running = command.stderr(std::process::Stdio::null()).spawn().expect("the command runs");
 
-    let kubeconfig = written(&folder.path().join("kubeconfig")).await;
-    let text =
-        |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let ca_bundle = decoded(&text("/clusters/0/cluster/certificate-authority-data"));
-    let behaviour = json!({"side-effect": {"write": {
-        "url": format!("{}/api/v1/namespaces/default/configmaps", text("/clusters/0/cluster/server")),
-        "token": text("/users/0/user/token"), "caBundle": ca_bundle,
-    }}});
-    let behaviour: Behaviour = serde_saphyr::from_str(&behaviour.to_string()).expect("a behaviour");
-    let authority = Authority::Shared(authority);
-    let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
-    let _fake = started.expect("the fake starts again");
-    let output = running.await.expect("the command ends").expect("the command runs");
-    let text = ends_with(&output, 1);
-    assert!(
-        text.contains("in 1 dry runs it wrote 1 times, first POST /api/v1/namespaces/default/configmaps"),
-        "{text}"
-    );
+    let client = client(&stage.path("kubeconfig")).await;
+    let request = http::Request::get("/apis/example.com/v1/namespaces/admit-verify/widgets/w");
+    let found: Value =
+        client.request(request.body(Vec::new()).expect("a request")).await.expect("it is there");
+    assert_eq!(found["kind"], "Widget");
+    running.kill().expect("the command can be ended");
+    running.wait().expect("the command ends");
+
+    let nonsense = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    stage.write("around.yaml", &[nonsense]);
+    let arguments = ["-c", "configuration.yaml", "around.yaml", "--api-server-out", "kubeconfig"];
+    let text = ends_with(&stage.verify(&arguments).await, 2);
+    assert!(text.contains("--api-server-out: the Widget `w` cannot be there:"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_acts() {
+    let behaviour = "when: {if: {annotation: {inject: 'yes'}}, then: non-idempotent, otherwise: allow}";
+    let stage = Stage::with(behaviour).await;
+    let arguments = ["-c", "configuration.yaml", "--check", "V01"];
+    ends_with(&stage.verify(&arguments).await, 0);
+    let annotated = [&arguments[..], &["--annotation", "inject=yes"]].concat();
+    let text = ends_with(&stage.verify(&annotated).await, 1);
+    assert!(text.contains("error[V01]"), "{text}");
+    let text = ends_with(&stage.verify(&[&arguments[..], &["--annotation", "inject"]].concat()).await, 2);
+    assert!(text.contains("expected KEY=VALUE"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,12 +207,7 @@ async fn the_configurations_may_come_from_a_cluster() {
     serve.stdout(std::process::Stdio::null()).kill_on_drop(true);
     let _serving = serve.spawn().expect("the server starts");
     let path = stage.path("kubeconfig");
-    written(&path).await;
-
-    let kubeconfig = kube::config::Kubeconfig::read_from(&path).expect("a kubeconfig");
-    let options = kube::config::KubeConfigOptions::default();
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
-    let client = kube::Client::try_from(config).expect("a client");
+    let client = client(&path).await;
     let webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
     let configuration = configuration("ValidatingWebhookConfiguration", "stored", &[webhook]);
     let kind = kube::core::GroupVersionKind::gvk(
@@ -224,8 +228,17 @@ async fn the_configurations_may_come_from_a_cluster() {
     assert!(text.contains("stored/w.example.com"), "{text}");
 }
 
+/// A client of the API server of a kubeconfig, as soon as that is there.
+async fn client(path: &Path) -> kube::Client {
+    written(path).await;
+    let kubeconfig = kube::config::Kubeconfig::read_from(path).expect("a kubeconfig");
+    let options = kube::config::KubeConfigOptions::default();
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a configuration");
+    kube::Client::try_from(config).expect("a client")
+}
+
 /// The kubeconfig, as soon as it is there.
-async fn written(path: &Path) -> Value {
+pub(crate) async fn written(path: &Path) -> Value {
     let reading = async {
         loop {
             if let Ok(text) = std::fs::read_to_string(path) {
@@ -235,12 +248,6 @@ async fn written(path: &Path) -> Value {
         }
     };
     tokio::time::timeout(Duration::from_secs(60), reading).await.expect("the kubeconfig is written")
-}
-
-fn decoded(base64: &str) -> String {
-    use base64::Engine as _;
-    let bytes = base64::engine::general_purpose::STANDARD.decode(base64).expect("base64");
-    String::from_utf8(bytes).expect("PEM")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -330,25 +337,59 @@ async fn the_built_in_corpus_has_objects_for_the_rules() {
 async fn kinds_without_built_in_objects_are_named() {
     let stage = Stage::with("allow").await;
     let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
-    webhook["rules"][0]["apiGroups"] = json!(["networking.k8s.io"]);
-    webhook["rules"][0]["resources"] = json!(["ingresses"]);
-    stage.write("ingress.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
-    let text = ends_with(&stage.verify(&["-c", "ingress.yaml", "--check", "V22"]).await, 4);
+    webhook["rules"][0]["apiGroups"] = json!(["storage.k8s.io"]);
+    webhook["rules"][0]["resources"] = json!(["csinodes"]);
+    stage.write("nodes.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    let text = ends_with(&stage.verify(&["-c", "nodes.yaml", "--check", "V22"]).await, 4);
     assert!(
-        text.contains("the rules match networking.k8s.io/v1 Ingress, of which the built-in corpus"),
+        text.contains("the rules match storage.k8s.io/v1 CSINode, of which the built-in corpus"),
         "{text}"
     );
     assert!(text.contains("(there was no object to try)"), "{text}");
 }
 
-#[test]
-fn the_list_of_checks_says_why_and_runs_nothing() {
-    let output = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--list"]).output();
-    let output = output.expect("the command runs");
-    let text = ends_with(&output, 0);
-    for check in harness::verify::checks::ALL {
-        assert!(text.contains(check.id) && text.contains(check.why), "{}", check.id);
-    }
+#[tokio::test(flavor = "multi_thread")]
+async fn match_conditions_are_ignored_only_where_that_is_said_and_the_report_tells() {
+    let stage = Stage::with("non-idempotent").await;
+    let mut sometimes = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    sometimes["matchConditions"] =
+        json!([{"name": "not-kubelet", "expression": "request.userInfo.username != 'x'"}]);
+    let always = entry("v", &stage.fake.url(), stage.fake.ca_bundle());
+    let file = configuration("MutatingWebhookConfiguration", "c", &[always, sometimes]);
+    stage.write("conditions.yaml", &[file]);
+    let base = ["-c", "conditions.yaml", "-f", "pods.yaml", "--check", "V01,V55"];
+    let text = ends_with(&stage.verify(&base).await, 2);
+    assert!(text.contains("conditions.yaml:1: webhooks[1].matchConditions of c/w.example.com"), "{text}");
+    assert!(text.contains("add --ignore-match-conditions"), "{text}");
+
+    let ignoring = [&base[..], &["--ignore-match-conditions", "--proofs", "proofs"]].concat();
+    let text = ends_with(&stage.verify(&ignoring).await, 1);
+    let caveat = "its matchConditions (not-kubelet) were ignored";
+    assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
+    assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
+    assert!(text.contains("V55 ? not checked") && text.contains("admit does not evaluate CEL yet"), "{text}");
+    // The proof is called as it was, by a command that refuses conditions.
+    let proof = std::fs::read_to_string(stage.path("proofs/V01-c_w.example.com-1/c_w.example.com.yaml"));
+    assert!(!proof.expect("it is there").contains("matchConditions"));
+
+    let json = stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "json"]].concat()).await;
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["caveats"].as_object().map(serde_json::Map::len), Some(1), "{}", report["caveats"]);
+    let markdown =
+        stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "markdown"]].concat()).await;
+    let text = String::from_utf8_lossy(&markdown.stdout).into_owned();
+    assert!(text.contains("> **Caveat** c/w.example.com: its matchConditions (not-kubelet)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_field_that_cannot_be_read_is_named_with_file_and_line() {
+    let stage = Stage::with("allow").await;
+    let text = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: c}\n\
+                webhooks:\n- name: a.example.com\n  clientConfig: {url: 'https://127.0.0.1:1/'}\n  sideEffects: Some\n  \
+                admissionReviewVersions: [v1]\n";
+    std::fs::write(stage.path("wrong.yaml"), text).expect("the file is written");
+    let text = ends_with(&stage.verify(&["-c", "wrong.yaml"]).await, 2);
+    assert!(text.contains("wrong.yaml:5: c: webhooks[0].sideEffects: must be one of"), "{text}");
 }
 
 #[test]

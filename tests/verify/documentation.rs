@@ -1,50 +1,44 @@
-//! The page of the checks is made from the checks: `UPDATE_EXPECT=1 cargo test --test verify` writes it.
+//! The page of the checks is what the command lists: `UPDATE_EXPECT=1 cargo test --test verify` writes it.
 
-use std::fmt::Write as _;
+use std::process::Command;
 
 use expect_test::expect_file;
-use harness::verify::{Audience, Probe, Severity, checks};
+use harness::verify::checks;
+use serde_json::{Value, json};
+
+use crate::command::ends_with;
+
+/// What `admit verify --list` prints.
+fn list(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    let output = command.args(["verify", "--list"]).args(arguments).output().expect("the command runs");
+    ends_with(&output, 0)
+}
 
 #[test]
-fn the_page_of_the_checks_is_made_from_them() {
-    let mut page = "\
-# The checks of `admit verify`
+fn the_page_of_the_checks_is_their_list_as_markdown() {
+    expect_file!["../../docs/checks.md"].assert_eq(&list(&["-o", "markdown"]));
+}
 
-W(x) is the object after the webhook's patch, decoded and with its defaults, as the API server would go on with it;
-*equal* means equal to the API server. `--skip ID=REASON` leaves a check out, `--check IDS` runs only some.
-
-"
-    .to_owned();
+#[test]
+fn the_list_of_checks_says_why_and_runs_nothing() {
+    let text = list(&[]);
     for check in checks::ALL {
-        let severity = match check.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
-        let audience = match check.audience {
-            Audience::All => "all webhooks",
-            Audience::Mutating => "mutating webhooks",
-            Audience::Validating => "validating webhooks",
-        };
-        let looks_at = match check.probe {
-            Probe::Configuration(_) => "the configuration, without a call",
-            Probe::Configurations(_) => "the configurations of all webhooks together, without a call",
-            Probe::Webhook(_) => "each webhook alone",
-            Probe::Object(_) => "each object of the corpus",
-            Probe::Collection(_) => "all webhooks together, for each object",
-            Probe::Intervention(..) => {
-                "all webhooks at once while something is done to them, after everything else"
-            }
-        };
-        let _ = writeln!(
-            page,
-            "<a id=\"{}\"></a>\n\n## {} {}\n\n{severity}; for {audience}; looks at {looks_at}\n\n{}\n\nSource: {}\n",
-            check.id.to_lowercase(),
-            check.id,
-            check.title,
-            check.why,
-            check.source
-        );
+        assert!(text.contains(check.id) && text.contains(check.why), "{}", check.id);
     }
-    expect_file!["../../docs/checks.md"].assert_eq(&format!("{}\n", page.trim_end()));
+}
+
+#[test]
+fn the_list_of_checks_is_the_same_for_programs() {
+    let from_json: Value = serde_json::from_str(&list(&["-o", "json"])).expect("JSON");
+    let from_yaml: Value = serde_saphyr::from_str(&list(&["-o", "yaml"])).expect("YAML");
+    assert_eq!(from_json, from_yaml);
+    assert_eq!(from_json["version"], 1);
+    assert_eq!(from_json["checks"].as_array().map(Vec::len), Some(checks::ALL.len()));
+    let check = checks::find("V20").expect("there is such a check");
+    let expected = json!({
+        "id": "V20", "title": check.title, "severity": "note", "why": check.why, "source": check.source,
+    });
+    let chosen: Value = serde_json::from_str(&list(&["-o", "json", "--check", "V20"])).expect("JSON");
+    assert_eq!(chosen, json!({"version": 1, "checks": [expected]}));
 }

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry, pods};
+use crate::laboratory::{configuration, entry_of_service, pods};
 
 const JOB: &str = include_str!("../../examples/verify-job.yaml");
 
@@ -25,9 +25,7 @@ fn it_is_a_job_whose_pods_know_their_index() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_logs_of_its_pods_become_one_report() {
     let stage = Stage::with("non-idempotent").await;
-    let mut behind = entry("w", "", stage.fake.ca_bundle());
-    behind["clientConfig"]["service"] = json!({"namespace": "injector", "name": "webhook"});
-    behind["clientConfig"].as_object_mut().expect("an object").remove("url");
+    let behind = entry_of_service("w", stage.fake.ca_bundle());
     stage.write("configuration.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[behind])]);
     stage.write("objects.yaml", &pods());
 

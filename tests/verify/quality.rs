@@ -59,6 +59,45 @@ async fn v17_finds_whole_maps() {
     assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.labels.app");
 }
 
+/// A pod with values that the server would have filled in, and with others.
+fn wishes() -> Vec<Value> {
+    let container = json!({"name": "app", "image": "example.com/app:1", "imagePullPolicy": "Never",
+        "terminationMessagePath": "/dev/termination-log", "resources": {"limits": {"cpu": "500m"}}});
+    vec![json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "labels": {"team": "a"}},
+        "spec": {"containers": [container]}})]
+}
+
+#[tokio::test]
+async fn v17_notes_what_is_written_over_the_users_values() {
+    for (path, value, field) in [
+        ("/spec/containers/0/imagePullPolicy", json!("Always"), "spec.containers[app].imagePullPolicy"),
+        ("/metadata/labels/team", json!("b"), "metadata.labels.team"),
+        ("/spec/containers/0/resources/limits/cpu", json!("1"), "spec.containers[app].resources.limits.cpu"),
+    ] {
+        let patch = json!({"patch": {"operations": [{"op": "replace", "path": path, "value": value}]}});
+        let suspect = Suspect::mutating(&patch.to_string());
+        let check = verify_objects("V17", vec![suspect], wishes(), &[]).await;
+        finds(&check, &["overwrites"]);
+        let finding = &check.results[0].findings[0];
+        assert_eq!((finding.severity, finding.differences[0].path.as_str()), (Severity::Note, field));
+        assert!(finding.message.contains(field), "{}", finding.message);
+    }
+}
+
+#[tokio::test]
+async fn v17_passes_what_is_written_over_defaults_or_means_the_same() {
+    for (path, value) in [
+        ("/spec/terminationGracePeriodSeconds", json!(5)),
+        ("/spec/containers/0/terminationMessagePath", json!("/tmp/log")),
+        ("/spec/containers/0/resources/limits/cpu", json!("0.5")),
+        ("/metadata/labels/other", json!("b")),
+    ] {
+        let patch = json!({"patch": {"operations": [{"op": "add", "path": path, "value": value}]}});
+        let suspect = Suspect::mutating(&patch.to_string());
+        passes(&verify_objects("V17", vec![suspect], wishes(), &[]).await);
+    }
+}
+
 #[tokio::test]
 async fn v17_passes_operations_for_single_fields() {
     for behaviour in WELL_BEHAVED {

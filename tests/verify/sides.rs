@@ -49,12 +49,24 @@ async fn v30_passes_who_knows_connections_and_is_not_about_others() {
 }
 
 #[tokio::test]
+async fn v30_says_that_no_selector_picks_a_connection() {
+    let suspect = seeing(Suspect::validating("deny"), &["CONNECT"], &["pods/exec"]);
+    let check = verify("V30", vec![suspect.with("objectSelector", json!({"matchLabels": {"a": "b"}}))]).await;
+    is_not_about(&check);
+    let (_, reasons) = verdict(&check);
+    assert!(
+        reasons.keys().all(|reason| reason.starts_with("its rules are for pods/exec, but")),
+        "{reasons:?}"
+    );
+}
+
+#[tokio::test]
 async fn v31_finds_who_takes_a_scale_for_a_deployment() {
     let breaks = json!({"patch": {"operations": [
         {"op": "add", "path": "/spec/template/spec/hostname", "value": "x"},
     ]}});
     let suspect = seeing(Suspect::mutating(&breaks.to_string()), &["UPDATE"], &["deployments/scale"]);
-    finds(&verify("V31", vec![suspect]).await, &["breaks on UPDATE of deployments/scale"]);
+    finds(&verify("V31", vec![suspect]).await, &["breaks on UPDATE of scale"]);
 }
 
 #[tokio::test]
@@ -62,15 +74,81 @@ async fn v31_finds_who_takes_an_eviction_for_a_pod() {
     let blind =
         "when: {if: {absent: /spec/containers}, then: {deny: {code: 400, message: cannot decode pod}}}";
     let suspect = seeing(Suspect::validating(blind), &["CREATE"], &["pods/eviction", "pods/binding"]);
-    let expected = ["misreads on CREATE of pods/eviction", "misreads on CREATE of pods/binding"];
+    let expected = ["misreads on CREATE of binding", "misreads on CREATE of eviction"];
     finds(&verify("V31", vec![suspect]).await, &expected);
 }
 
 #[tokio::test]
 async fn v31_finds_a_spec_that_is_changed_with_the_status() {
     let check = verify("V31", vec![seeing(Suspect::mutating("sidecar"), &["*"], &["pods/status"])]).await;
-    finds(&check, &["changes the spec on UPDATE of pods/status"]);
+    finds(&check, &["changes the spec on UPDATE of status"]);
     assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+}
+
+/// Cannot read anything.
+const BLIND: &str = "deny: {code: 400, message: cannot decode}";
+
+#[tokio::test]
+async fn v31_looks_at_the_status_and_the_scale_of_every_kind_and_tells_of_them_as_one() {
+    let replicas = Suspect::mutating("mutate: [{set: {/spec/replicas: 9}}]");
+    let resources = ["deployments/status", "statefulsets/status", "replicasets/status", "deployments/scale"];
+    let check = verify("V31", vec![seeing(replicas, &["UPDATE"], &resources)]).await;
+    finds(&check, &["changes the spec on UPDATE of status"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(message.starts_with("on UPDATE of deployments/status it changes spec.replicas"), "{message}");
+    assert!(message.ends_with("the same on replicasets/status, statefulsets/status"), "{message}");
+
+    let check = verify("V31", vec![seeing(Suspect::validating(BLIND), &["*"], &["*/scale"])]).await;
+    finds(&check, &["misreads on UPDATE of scale"]);
+    assert!(check.results[0].findings[0].message.contains("the same on"), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v31_looks_at_the_subresources_of_custom_resources() {
+    let subresources = json!({"status": {}, "scale": {"specReplicasPath": ".spec.replicas",
+        "statusReplicasPath": ".status.replicas"}});
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "replicas": {"type": "integer"}}}}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "subresources": subresources,
+                "schema": {"openAPIV3Schema": schema}}]},
+    });
+    let suspect = seeing(Suspect::validating(BLIND), &["UPDATE"], &["widgets/*"]);
+    let check = verify_objects("V31", vec![suspect], Vec::new(), &[definition]).await;
+    finds(&check, &["misreads on UPDATE of status", "misreads on UPDATE of scale"]);
+}
+
+#[tokio::test]
+async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none() {
+    let selector = json!({"matchLabels": {"inject": "yes"}});
+    let labelled = |suspect: Suspect| suspect.with("objectSelector", selector.clone());
+    let resources = ["pods/status", "pods/eviction"];
+    let suspect = labelled(seeing(Suspect::mutating("sidecar"), &["*"], &resources));
+    let check = verify("V31", vec![suspect]).await;
+    finds(&check, &["changes the spec on UPDATE of status"]);
+    let sent = &check.results[0].findings[0].steps[0].review["request"]["object"]["metadata"]["labels"];
+    assert_eq!(sent["inject"], "yes");
+    let notes = &check.results[0].notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(
+        notes[0].starts_with("its rules are for pods/eviction, but its selectors do not pick"),
+        "{notes:?}"
+    );
+
+    let check =
+        verify("V31", vec![labelled(seeing(Suspect::mutating("sidecar"), &["*"], &resources[1..]))]).await;
+    is_not_about(&check);
+}
+
+#[tokio::test]
+async fn v31_names_the_subresources_that_it_does_not_know() {
+    let check = verify("V31", vec![seeing(Suspect::validating("allow"), &["*"], &["csinodes/status"])]).await;
+    let (tally, reasons) = verdict(&check);
+    assert_eq!(tally, Tally::NotChecked, "{check:#?}");
+    assert!(reasons.contains_key("admit makes no request for csinodes/status"), "{reasons:?}");
 }
 
 #[tokio::test]

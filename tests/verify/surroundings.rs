@@ -178,6 +178,16 @@ async fn v41_finds_a_webhook_that_never_answers() {
 }
 
 #[tokio::test]
+async fn v41_finds_a_webhook_that_is_slow_at_first() {
+    let once = "first: {calls: 1, of: {timeout: {hang: 800ms, then: allow}}, then: allow}";
+    let slow = Suspect::validating(once).with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![slow]).await;
+    finds(&check, &["slow at first"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
+}
+
+#[tokio::test]
 async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
     let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
     passes(&check);
@@ -186,6 +196,7 @@ async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
         "{:?}",
         check.results[0].notes
     );
+    assert!(check.results[0].notes[1].ends_with("with connection and TLS handshake"));
 }
 
 #[tokio::test]

@@ -42,6 +42,12 @@ pub struct Fault {
     /// How many such requests show it, one after another.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub requests: u8,
+    /// Requests for the same object that show it after that, in the same words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub then: Vec<Map<String, Value>>,
+    /// Webhooks beside it without which it does not show, each called after it; entries of a file of fakes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Map<String, Value>>,
     /// How the webhook has to be named in its configuration.
     #[serde(default, skip_serializing_if = "Reference::is_either")]
     pub reference: Reference,

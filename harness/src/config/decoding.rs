@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::base64;
+use crate::go_base64;
+use crate::json_text::json_type;
 use crate::status::Status;
 
 /// The Go type of a field.
@@ -45,21 +46,16 @@ pub fn check_types(configuration: &Value) -> Result<(), Box<Status>> {
 /// `owner` is the struct that has the field, `path` where the field is.
 fn check(value: &Value, shape: &Shape, owner: &str, path: &str) -> Result<(), String> {
     let wrong = |value: &Value, expected: &str| {
-        let found = match value {
-            Value::Null => "null".to_owned(),
-            Value::Bool(_) => "bool".to_owned(),
-            Value::Number(number) if expected == "int32" => format!("number {number}"),
-            Value::Number(_) => "number".to_owned(),
-            Value::String(_) => "string".to_owned(),
-            Value::Array(_) => "array".to_owned(),
-            Value::Object(_) => "object".to_owned(),
+        let found = match (value.as_number(), expected) {
+            (Some(number), "int32") => format!("number {number}"),
+            (Some(_) | None, _) => json_type(value).to_owned(),
         };
         Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"))
     };
     match (shape, value) {
         // Null leaves a field as it is.
         (_, Value::Null) | (Shape::Text(_), Value::String(_)) | (Shape::Bytes, Value::Array(_)) => Ok(()),
-        (Shape::Bytes, Value::String(text)) => base64::decode(text).map(drop),
+        (Shape::Bytes, Value::String(text)) => go_base64::decode(text).map(drop),
         (Shape::Int32, Value::Number(number)) => {
             let fits = number.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
             if fits { Ok(()) } else { wrong(value, "int32") }

@@ -1,6 +1,5 @@
-//! Webhook configurations, read into [`Webhook`]s in dispatch order.
+//! Webhook configurations, read into [`Webhook`]s.
 
-mod base64;
 mod decoding;
 mod defaults;
 mod field;
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
-pub use self::reading::{in_dispatch_order, webhooks};
+pub use self::reading::webhooks;
 pub use self::validation::{validate, validate_update};
 pub(crate) use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};

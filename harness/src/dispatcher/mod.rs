@@ -17,6 +17,7 @@ use crate::event::{CallResult, Event, Mismatch, Part, Pass, Phase, Record, Round
 use crate::failure;
 use crate::matching::{self, Decision, Invocation};
 use crate::mutation::{PatchError, WorkingCopy};
+use crate::ownership::Times;
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
 use crate::review::request::Objects;
@@ -38,6 +39,8 @@ pub struct Chain<'a> {
     pub validating: &'a [Arc<Webhook>],
     /// The in-tree plugins, in the server's order; they run before the webhooks.
     pub plugins: &'a [&'a dyn Plugin],
+    /// The times that the object brings along.
+    pub times: Times,
     /// The cluster.
     pub state: &'a dyn ClusterState,
     /// When the request began.
@@ -137,15 +140,14 @@ impl<C: Caller> Dispatcher<C> {
         chain: &Chain<'_>,
         record: &mut Record,
     ) -> Result<(), Refusal> {
-        let mut times_are_fine = true;
+        let mut times = chain.times;
         for round in [Round::First, Round::Second] {
             if round == Round::Second && !reinvocation::is_second_round_due(record) {
                 break;
             }
             plugin::admit(chain.plugins, attributes, record, round)?;
             let started = Instant::now();
-            let outcome =
-                self.mutate_by_webhooks(attributes, chain, record, round, &mut times_are_fine).await;
+            let outcome = self.mutate_by_webhooks(attributes, chain, record, round, &mut times).await;
             timed(record, Part::Plugin("MutatingAdmissionWebhook"), Phase::Mutating, started, outcome)?;
         }
         Ok(())
@@ -158,7 +160,7 @@ impl<C: Caller> Dispatcher<C> {
         chain: &Chain<'_>,
         record: &mut Record,
         round: Round,
-        times_are_fine: &mut bool,
+        times: &mut Times,
     ) -> Result<(), Refusal> {
         let phase = Phase::Mutating;
         let mut copy = WorkingCopy::new(attributes);
@@ -179,8 +181,7 @@ impl<C: Caller> Dispatcher<C> {
                 self.call(webhook, attributes, &invocation, objects, chain, place).await;
             drop(old);
             if let Some(response) = response {
-                let patched =
-                    copy.apply(&webhook.id.name, &response, attributes, times_are_fine, chain.state);
+                let patched = copy.apply(&webhook.id.name, &response, attributes, times, chain.state);
                 called.result = match patched {
                     Ok(None) => CallResult::Allowed { patch: None, changed: false },
                     Ok(Some(patched)) => {

@@ -145,6 +145,7 @@ impl Run {
             mutating,
             validating,
             plugins: &plugins,
+            times: Times::of(&attributes, true),
             state: &NoCluster,
             started,
             deadline: deadline.map(|deadline| started + deadline),

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::json_type;
-use super::{ReviewVersion, syntax};
+use super::ReviewVersion;
 use crate::attributes::GroupVersionKind;
+use crate::json_text::{self, json_type};
 use crate::quoting::quote;
 
 /// Why bytes are not the object that was asked for, in Go's words.
@@ -129,7 +129,7 @@ fn go_package(kind: &GroupVersionKind) -> Option<&str> {
 fn json(body: &[u8]) -> Result<Value, DecodeError> {
     let parse_error =
         |text: &str| DecodeError::new(format!("couldn't get version/kind; json parse error: {text}"));
-    syntax::check(body).map_err(|text| parse_error(&text))?;
+    json_text::scan(body, json_text::MAX_DEPTH, |_| {}).map_err(|text| parse_error(&text))?;
     // Go replaces bytes that are not UTF-8 rather than refusing them. What is left are numbers and depths beyond
     // serde_json's range.
     serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| parse_error(&error.to_string()))

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::base64;
 use super::decode::DecodeError;
+use crate::go_base64;
+use crate::json_text::json_type;
 use crate::status::{Status, StatusCause, StatusDetails};
 
 /// A JSON object that is being read into a Go struct.
@@ -104,8 +105,7 @@ impl<'a> Fields<'a> {
     pub(crate) fn bytes(&self, field: &str) -> Result<Vec<u8>, DecodeError> {
         match self.present(field) {
             None => Ok(Vec::new()),
-            Some(Value::String(text)) => base64::decode(text)
-                .map_err(|at| DecodeError::new(format!("illegal base64 data at input byte {at}"))),
+            Some(Value::String(text)) => go_base64::decode(text).map_err(DecodeError::new),
             Some(Value::Array(items)) => items
                 .iter()
                 .map(|item| match item {
@@ -230,16 +230,4 @@ fn causes(details: &Fields<'_>) -> Result<Vec<StatusCause>, DecodeError> {
             }
         })
         .collect()
-}
-
-/// What Go calls the type of a JSON value.
-pub(super) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

@@ -3,12 +3,10 @@
 pub mod request;
 pub mod response;
 
-mod base64;
 pub(crate) mod decode;
 pub(crate) mod fields;
 mod http_status;
 mod media_type;
-mod syntax;
 
 use crate::event::CallFailure;
 

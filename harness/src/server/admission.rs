@@ -15,6 +15,7 @@ use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::Record;
 use crate::metrics::Metrics;
+use crate::ownership::Times;
 use crate::plugin::Plugin;
 use crate::status::Status;
 
@@ -31,7 +32,7 @@ pub(super) struct Admission {
     pub(super) metrics: Metrics,
 }
 
-/// The webhooks of all configurations, in dispatch order.
+/// The webhooks of all configurations.
 #[derive(Debug, Default)]
 struct Webhooks {
     mutating: Compiled,
@@ -40,10 +41,13 @@ struct Webhooks {
 
 /// The configurations of one kind, read. What did not change is not read again.
 ///
-/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache`.
+/// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache` and
+/// `MutatingWebhookConfigurationSorter`.
 #[derive(Debug, Default)]
 struct Compiled {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
+    /// In the order in which they are called: by the names of the configurations, compared byte by byte, and in the
+    /// author's order inside each.
     in_order: Vec<Arc<Webhook>>,
 }
 
@@ -113,14 +117,18 @@ impl Admission {
 }
 
 impl Passage<'_> {
-    /// The mutating phase.
+    /// The mutating phase, of an object with these `times`.
     ///
     /// # Errors
     /// What the client gets.
-    pub(super) async fn mutate(&mut self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+    pub(super) async fn mutate(
+        &mut self,
+        attributes: &mut Attributes,
+        times: Times,
+    ) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let chain = self.chain(&webhooks, &plugins);
+        let chain = Chain { times, ..self.chain(&webhooks, &plugins) };
         let done = self.admission.dispatcher.mutate(attributes, &chain, &mut self.record).await;
         self.in_time(attributes.operation)?;
         done.map_err(refused)
@@ -165,6 +173,7 @@ impl Passage<'_> {
             mutating: &webhooks.mutating.in_order,
             validating: &webhooks.validating.in_order,
             plugins,
+            times: Times::Whole,
             state: &*self.admission.state,
             started: self.started,
             deadline: Some(self.deadline),
@@ -182,5 +191,44 @@ fn refused(refusal: Refusal) -> Box<Status> {
 impl fmt::Debug for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Admission").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::storage::{Key, Storage};
+    use super::*;
+    use crate::ownership::Owners;
+
+    #[test]
+    fn configurations_are_called_by_name_and_their_webhooks_in_the_authors_order() {
+        let storage = Storage::default();
+        for (name, webhooks) in [("b", &["z.x.y", "a.x.y"][..]), ("a-b", &["q.x.y"]), ("a.b", &[])] {
+            let webhooks: Vec<Value> = webhooks
+                .iter()
+                .map(|name| {
+                    json!({
+                        "name": name, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                        "clientConfig": {"url": "https://webhook.example/"},
+                    })
+                })
+                .collect();
+            let key = Key {
+                group: GROUP.to_owned(),
+                resource: MUTATING.to_owned(),
+                namespace: String::new(),
+                name: name.to_owned(),
+            };
+            let configuration = json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+                "metadata": {"name": name}, "webhooks": webhooks,
+            });
+            storage.insert(&key, configuration, Owners::default()).unwrap();
+        }
+        let compiled = Compiled::new(storage.list(GROUP, MUTATING, ""), &Compiled::default()).unwrap();
+        let ids: Vec<String> = compiled.in_order.iter().map(|webhook| webhook.id.to_string()).collect();
+        assert_eq!(ids, ["a-b/q.x.y/0", "b/z.x.y/0", "b/a.x.y/0"]);
     }
 }

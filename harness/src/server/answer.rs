@@ -9,10 +9,11 @@ use serde::Deserialize as _;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 
+use super::watch::Watch;
 use crate::status::Status;
 
 /// What the server answers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Answer {
     /// An object or another document.
     Object(StatusCode, Arc<Value>),
@@ -20,6 +21,8 @@ pub(super) enum Answer {
     Document(&'static str, Value),
     /// A list.
     List(List),
+    /// Events for as long as the watch lives.
+    Watch(Watch),
     /// Plain text.
     Text(StatusCode, String),
 }
@@ -35,7 +38,7 @@ impl Answer {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
                 Status::deserialize(&**object).ok()
             }
-            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Text(..) => None,
+            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Watch(_) | Self::Text(..) => None,
         }
     }
 
@@ -55,6 +58,10 @@ impl Answer {
                 json(StatusCode::OK, content_type, serde_json::to_vec(&value))
             }
             Self::List(list) => json(StatusCode::OK, "application/json", serde_json::to_vec(&list)),
+            Self::Watch(watch) => {
+                let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
+                (headers, watch.into_body()).into_response()
+            }
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
             }

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use axum::body::Body;
+use futures::StreamExt as _;
 use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use super::AuditSink;
 use super::authentication::Identity;
 use crate::status::Status;
 
 /// When the event was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The request was refused before anybody asked who makes it.
+    /// The request was refused before anybody asked who makes it, or is a watch, of whose end a second event tells.
     ResponseStarted,
     /// The request was answered.
     ResponseComplete,
@@ -51,6 +54,28 @@ pub(crate) struct Answered<'a> {
     pub(crate) completed: Timestamp,
     /// The annotations of admission; none if the request was not even authorized.
     pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+/// Sends the event of an answer once more when that has come to its end, or nobody reads on.
+pub(crate) fn tell_of_the_end(body: Body, sink: AuditSink, event: Value) -> Body {
+    let end = End { sink, event };
+    Body::from_stream(body.into_data_stream().map(move |piece| {
+        let _held = &end;
+        piece
+    }))
+}
+
+struct End {
+    sink: AuditSink,
+    event: Value,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.event["stage"] = "ResponseComplete".into();
+        self.event["stageTimestamp"] = micro_time(Timestamp::now()).into();
+        (self.sink)(&self.event);
+    }
 }
 
 /// `objectRef`; empty members are left out.

@@ -11,6 +11,7 @@ use super::request::ObjectRequest;
 use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
+use crate::ownership::Times;
 use crate::status::{Status, Unsupported};
 
 fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
@@ -20,10 +21,14 @@ fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     stored.ok_or_else(|| Box::new(Status::not_found(&gvr.group, &gvr.resource, &target.name)))
 }
 
-/// A connection goes to the node of a pod: there is none where no scheduler runs.
+/// A connection goes to a container, and to the node of its pod: there is none where no scheduler runs.
 ///
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `streamLocation` and `PortForwardLocation`.
-fn check_host(pod: &Value, kind: &str) -> Result<(), Box<Status>> {
+fn check_location(pod: &Value, kind: &str, options: &Value) -> Result<(), Box<Status>> {
+    if matches!(kind, "PodExecOptions" | "PodAttachOptions") {
+        let container = options.get("container").and_then(Value::as_str).unwrap_or_default();
+        check_container(pod, container)?;
+    }
     let node = pod.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
     if matches!(kind, "PodExecOptions" | "PodAttachOptions" | "PodPortForwardOptions") && node.is_empty() {
         let name = metadata::text(pod, "name");
@@ -32,12 +37,49 @@ fn check_host(pod: &Value, kind: &str) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// Source: kubernetes pkg/registry/core/pod/storage/storage.go, `BindingREST.Create`.
-fn check_binding(binding: &Value, name: &str) -> Result<(), Box<Status>> {
-    if metadata::text(binding, "name") == name {
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `validateContainer`.
+fn check_container(pod: &Value, container: &str) -> Result<(), Box<Status>> {
+    let named = |list: &str| {
+        let containers = pod.pointer(list).and_then(Value::as_array).into_iter().flatten();
+        containers.filter_map(|container| container.get("name")?.as_str()).collect::<Vec<_>>()
+    };
+    let lists = ["/spec/initContainers", "/spec/containers", "/spec/ephemeralContainers"];
+    let all: Vec<&str> = lists.into_iter().flat_map(named).collect();
+    let name = metadata::text(pod, "name");
+    let message = match named("/spec/containers").len() {
+        _ if all.contains(&container) => return Ok(()),
+        _ if !container.is_empty() => format!("container {container} is not valid for pod {name}"),
+        1 => return Ok(()),
+        0 => format!("a container name must be specified for pod {name}"),
+        _ => {
+            let all = all.join(" ");
+            format!("a container name must be specified for pod {name}, choose one of: [{all}]")
+        }
+    };
+    Err(Box::new(Status::bad_request(message)))
+}
+
+/// Source: kubernetes `pkg/registry/core/pod/storage/{storage,eviction}.go`, `BindingREST.Create` and `EvictionREST.Create`.
+fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>> {
+    if metadata::text(object, "name") == name {
         return Ok(());
     }
-    Err(Box::new(Status::bad_request("name in URL does not match name in Binding object")))
+    Err(Box::new(Status::bad_request(format!("name in URL does not match name in {kind} object"))))
+}
+
+/// The deletion is a dry run if the eviction is.
+///
+/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `propagateDryRun`.
+fn propagate_dry_run(eviction: &mut Value, dry_run: bool) {
+    let options = eviction.get_mut("deleteOptions").and_then(Value::as_object_mut);
+    if let Some(options) = options.filter(|options| dry_run && is_wet(options.get("dryRun"))) {
+        options.insert("dryRun".to_owned(), json!(["All"]));
+    }
+}
+
+/// Whether `dryRun` of some options leaves the request a real one.
+fn is_wet(dry_run: Option<&Value>) -> bool {
+    dry_run.and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
 /// CONNECT: admission sees the options from the query; the connection itself is not imitated.
@@ -76,10 +118,10 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     }
     let mut attributes = request.attributes(Operation::Connect, &kind);
     attributes.object = Some(object);
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, Times::Whole).await?;
     request.passage.validate(&attributes).await?;
     let stored = existing(request)?;
-    check_host(&stored, &kind.kind)?;
+    check_location(&stored, &kind.kind, attributes.object.as_ref().unwrap_or(&Value::Null))?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
 }
@@ -97,9 +139,17 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     attributes.object = Some(object);
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
-    if request.target.subresource == "binding" {
-        check_binding(attributes.object.as_ref().unwrap_or(&Value::Null), &request.target.name)?;
+    let times = Times::of(&attributes, true);
+    request.passage.mutate(&mut attributes, times).await?;
+    if let Some(object) = &mut attributes.object {
+        match request.target.subresource.as_str() {
+            "binding" => check_name(object, &request.target.name, "Binding")?,
+            "eviction" => {
+                check_name(object, &request.target.name, "Eviction")?;
+                propagate_dry_run(object, options.dry_run);
+            }
+            _ => {}
+        }
     }
     request.passage.validate(&attributes).await?;
     let stored = existing(request)?;
@@ -121,6 +171,9 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         "eviction" => {
             let wanted = attributes.object.as_ref().and_then(|eviction| eviction.get("deleteOptions"));
             let wanted = wanted.cloned().unwrap_or_else(|| json!({}));
+            if !is_wet(wanted.get("dryRun")) {
+                return success();
+            }
             if let Marked::Changed { object, gone } = deletion::mark(&stored, &wanted, "pods") {
                 delete::remove(request, &key, &stored, object, gone)?;
             }
@@ -139,7 +192,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
             if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
                 spec.insert("nodeName".to_owned(), node);
             }
-            storage.replace(&key, Some(&stored), bound).ok().ok_or_else(conflict)?;
+            storage.replace(&key, Some(&stored), bound, storage.owners(&key)).ok().ok_or_else(conflict)?;
             success()
         }
         other => {

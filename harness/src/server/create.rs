@@ -9,6 +9,7 @@ use super::storage::Key;
 use super::{body, connect, custom_resources, metadata, options, strategy};
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::{ClusterState as _, ConversionError};
+use crate::ownership::{Owners, Write};
 use crate::schema;
 use crate::status::{Status, Unsupported};
 
@@ -49,7 +50,15 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     attributes.object = Some(object);
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    let object = attributes.object.as_ref().unwrap_or(&Value::Null);
+    let (owners, times) = Owners::default().after(&Write {
+        old: None,
+        new: object,
+        by: request.manager(&resource.kind),
+        reset: strategy::reset_fields(&resource, ""),
+        built_in: resource.custom.is_none(),
+    });
+    request.passage.mutate(&mut attributes, times).await?;
     let Some(mut mutated) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
@@ -90,7 +99,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Box::new(Status::failure(500, "", message)));
         }
-        match store(request, &name, object, options.dry_run) {
+        match store(request, &name, object, owners.clone(), options.dry_run) {
             Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
             done => return done,
         }
@@ -132,6 +141,7 @@ fn store(
     request: &ObjectRequest<'_>,
     name: &str,
     mut object: Value,
+    owners: Owners,
     dry_run: bool,
 ) -> Result<Answer, Box<Status>> {
     let resource = &request.target.resource;
@@ -156,7 +166,7 @@ fn store(
     }
     // What is read from the storage has the defaults of its version.
     state.set_defaults(&mut object);
-    let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
+    let stored = state.storage.insert(&key, object, owners).ok().ok_or_else(taken)?;
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).map_err(conversion_failed)?;
     Ok(Answer::Object(StatusCode::CREATED, answer))

@@ -11,6 +11,7 @@ use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
+use crate::ownership::Times;
 use crate::status::Status;
 
 /// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
@@ -76,7 +77,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
-    let selected = read::selected(request)?;
+    let (selected, _) = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
         match delete_one(request, &name, &options, "").await {
@@ -132,7 +133,7 @@ async fn delete_one(
     attributes.options =
         Some(normalised(&options.document, &marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, Times::Whole).await?;
     request.passage.validate(&attributes).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
@@ -148,7 +149,7 @@ pub(super) fn remove(
     request: &ObjectRequest<'_>,
     key: &super::storage::Key,
     stored: &Arc<Value>,
-    marked: Value,
+    mut marked: Value,
     gone: bool,
 ) -> Result<Deleted, Box<Status>> {
     let resource = &request.target.resource;
@@ -164,13 +165,17 @@ pub(super) fn remove(
         if marked == **stored {
             return Ok(Deleted::Waits(shown(stored)?));
         }
-        let marked = server.state.storage.replace(key, Some(stored), marked).ok().ok_or_else(raced)?;
+        let owners = server.state.storage.owners(key);
+        let marked =
+            server.state.storage.replace(key, Some(stored), marked, owners).ok().ok_or_else(raced)?;
         if resource.gvr.group_resource() == "namespaces" {
             server.empty_namespace(&key.name)?;
         }
         return Ok(Deleted::Waits(shown(&marked)?));
     }
-    server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    let removed = server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
+    metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     if let [custom, ..] = custom_resources::resources(stored).as_slice()
         && resource.gvr.group == custom_resources::GROUP
     {

@@ -14,6 +14,7 @@ use super::{ApiServer, Server, body, create, custom_resources, metadata, strateg
 use crate::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
 use crate::cluster_state::ClusterState as _;
 use crate::event::Record;
+use crate::ownership::Owners;
 use crate::schema;
 use crate::status::Status;
 
@@ -47,6 +48,36 @@ pub struct ServedResource {
     pub kind: GroupVersionKind,
     /// Whether its objects are in a namespace.
     pub namespaced: bool,
+    /// What is served below its objects.
+    pub subresources: Vec<ServedSubresource>,
+}
+
+/// A subresource that the server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServedSubresource {
+    /// Such as `status`.
+    pub name: String,
+    /// The kind of what is sent there.
+    pub kind: GroupVersionKind,
+    /// What may be done there, such as `get` and `update`.
+    pub verbs: Vec<String>,
+}
+
+impl ServedResource {
+    pub(super) fn of(resource: &Resource) -> Self {
+        let subresources = resource.subresources.iter().map(|subresource| ServedSubresource {
+            name: subresource.name.clone(),
+            kind: subresource.kind.clone(),
+            verbs: subresource.verbs.clone(),
+        });
+        Self {
+            name: resource.gvr.clone(),
+            kind: resource.kind.clone(),
+            namespaced: resource.namespaced,
+            subresources: subresources.collect(),
+        }
+    }
 }
 
 impl ApiServer {
@@ -94,11 +125,7 @@ impl ApiServer {
             ResourceName::OfKind(kind) => resources.of_kind(kind),
             ResourceName::Named(name) => resources.get(name),
         }?;
-        Some(ServedResource {
-            name: resource.gvr.clone(),
-            kind: resource.kind.clone(),
-            namespaced: resource.namespaced,
-        })
+        Some(ServedResource::of(resource))
     }
 
     /// Fills in the defaults that an object of this kind and version gets when it is read.
@@ -131,7 +158,8 @@ impl Server {
         self.state.set_defaults(&mut object);
         let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         let before = self.state.storage.at(&key);
-        let stored = self.state.storage.replace(&key, before.as_ref(), object).map_err(|Raced| {
+        let owners = Owners::of(&object, resource.custom.is_none());
+        let stored = self.state.storage.replace(&key, before.as_ref(), object, owners).map_err(|Raced| {
             let why = "somebody else wrote it at the same time";
             Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
         })?;

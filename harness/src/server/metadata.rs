@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
 use crate::attributes::GroupVersionKind;
+use crate::json_text::json_type;
 use crate::names;
 use crate::status::{FieldError, Status};
 
@@ -98,14 +99,7 @@ pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option
 pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
     let Some(metadata) = object.get("metadata") else { return Ok(()) };
     let wrong = |field: &str, go_type: &str, value: &Value| {
-        let found = match value {
-            Value::Null => "null",
-            Value::Bool(_) => "bool",
-            Value::Number(_) => "number",
-            Value::String(_) => "string",
-            Value::Array(_) => "array",
-            Value::Object(_) => "object",
-        };
+        let found = json_type(value);
         Box::new(Status::bad_request(format!(
             "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal {found} into Go struct field \
              {}.metadata{field} of type {go_type}",

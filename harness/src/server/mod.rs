@@ -12,6 +12,7 @@ mod connect;
 mod conversion;
 mod create;
 mod custom_resources;
+mod custom_validation;
 mod defaulting;
 mod delete;
 mod deletion;
@@ -32,6 +33,7 @@ mod strategy;
 mod surroundings;
 mod time_limit;
 mod update;
+mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,10 +45,12 @@ use serde_json::{Value, json};
 use self::admission::Admission;
 pub use self::authentication::{Authentication, impersonated_user};
 use self::discovery::Resource;
-pub use self::in_process::{Happened, ResourceName, ServedResource};
+pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
+pub(crate) use self::plugins::DefaultTolerationSeconds;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// The namespaces that a server has from the start.
@@ -111,7 +115,8 @@ impl ApiServer {
                 "status": {"phase": "Active"},
             });
             defaulting::set_defaults(&mut namespace);
-            if storage.insert(&namespace_key(name), namespace).is_err() {
+            let owners = Owners::of(&namespace, true);
+            if storage.insert(&namespace_key(name), namespace, owners).is_err() {
                 unreachable!("the storage is new and the names differ");
             }
         }
@@ -126,6 +131,11 @@ impl ApiServer {
         let authenticate =
             axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+
+    /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
+    pub fn end_watches(&self) {
+        self.server.state.storage.close();
     }
 }
 

@@ -167,7 +167,7 @@ fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     !values.is_empty()
 }
 
-fn not_supported(field: &str, value: &str, supported: &str) -> FieldError {
+pub(super) fn not_supported(field: &str, value: &str, supported: &str) -> FieldError {
     FieldError {
         reason: "FieldValueNotSupported",
         field: field.to_owned(),

@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::answer::{Answer, List};
 use super::request::{ObjectRequest, Query};
-use super::storage::ObjectReader as _;
 use super::{create, scale};
 use crate::selector::{Labels, Selector};
-use crate::status::{Status, Unsupported};
+use crate::status::{FieldError, Status, Unsupported};
 
 /// GET of one object.
 pub(super) fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
@@ -32,28 +31,34 @@ pub(super) fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
 
 /// GET of a collection.
 pub(super) fn list(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    if is_watch(&request.query) {
-        return Err(Box::new(Status::unsupported(&Unsupported { what: "watches".to_owned() })));
-    }
     check_list_options(&request.query)?;
     let resource = &request.target.resource;
+    let (items, version) = selected(request)?;
     Ok(Answer::List(List {
         api_version: resource.kind.api_version(),
         kind: resource.list_kind.clone(),
-        resource_version: request.server.state.storage.resource_version().to_string(),
-        items: selected(request)?,
+        resource_version: version.to_string(),
+        items,
         typed_items: resource.custom.is_some(),
     }))
 }
 
 /// A list is whole, whatever its `limit`; it has no second page.
 ///
-/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`, and pkg/storage/interfaces.go.
+/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`, and pkg/storage/interfaces.go; apimachinery
+/// pkg/apis/meta/internalversion/validation/validation.go, `ValidateListOptions`.
 fn check_list_options(query: &Query) -> Result<(), Box<Status>> {
     let limit = query.first("limit").unwrap_or_default();
     if !limit.is_empty() && limit.parse::<i64>().is_err() {
-        let message = format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(limit));
-        return Err(Box::new(Status::bad_request(message)));
+        return Err(not_an_integer(limit));
+    }
+    if query.first("sendInitialEvents").is_some() {
+        let error = FieldError {
+            reason: "FieldValueForbidden",
+            field: "sendInitialEvents".to_owned(),
+            detail: "Forbidden: sendInitialEvents is forbidden for list".to_owned(),
+        };
+        return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &[error])));
     }
     if query.first("continue").is_some_and(|token| !token.is_empty()) {
         let what = "the second page of a list (continue)".to_owned();
@@ -70,31 +75,69 @@ fn check_list_options(query: &Query) -> Result<(), Box<Status>> {
     Ok(())
 }
 
-/// Whether the query asks for a watch instead of a list.
-pub(super) fn is_watch(query: &Query) -> bool {
-    query.first("watch").is_some_and(|watch| watch != "false" && watch != "0")
+/// A parameter of the query that is no number.
+pub(super) fn not_an_integer(text: &str) -> Box<Status> {
+    let text = Value::from(text);
+    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
 }
 
-/// The objects that the path and the selectors of the query pick, in the version of the path.
-pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<Vec<Arc<Value>>, Box<Status>> {
+/// A parameter of the query that says yes or no.
+///
+/// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
+pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
+    query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+}
+
+/// Whether the query asks for a watch instead of a list.
+pub(super) fn is_watch(query: &Query) -> bool {
+    truth(query, "watch") == Some(true)
+}
+
+/// The objects that the path and the selectors of the query pick, in the version of the path, and the
+/// `resourceVersion` at which these are all.
+pub(super) fn selected(request: &ObjectRequest<'_>) -> Result<(Vec<Arc<Value>>, u64), Box<Status>> {
     let target = &request.target;
     let resource = &target.resource;
-    let labels = label_selector(request.query.first("labelSelector").unwrap_or_default())?;
-    let fields = field_selector(
-        request.query.first("fieldSelector").unwrap_or_default(),
-        &resource.gvr.group_resource(),
-    )?;
+    let selection = Selection::parse(&request.query, &resource.gvr.group_resource())?;
     let state = &request.server.state;
-    let stored = state.storage.list(resource.storage_group(), &resource.gvr.resource, &target.namespace);
-    stored
+    let (stored, version) =
+        state.storage.list_at_version(resource.storage_group(), &resource.gvr.resource, &target.namespace);
+    let selected = stored
         .iter()
-        .filter(|object| labels.is_empty() || labels.matches(Labels::of(object).unwrap_or_default()))
-        .filter(|object| fields.iter().all(|field| field.matches(object)))
+        .filter(|object| selection.matches(object))
         .map(|object| state.in_version_of(object, resource).map_err(create::conversion_failed))
-        .collect()
+        .collect::<Result<_, _>>()?;
+    Ok((selected, version))
+}
+
+/// The selectors of a query.
+#[derive(Debug)]
+pub(super) struct Selection {
+    labels: Selector,
+    fields: Vec<FieldRequirement>,
+}
+
+impl Selection {
+    /// Reads `labelSelector` and `fieldSelector`; `resource` is `RESOURCE.GROUP`.
+    ///
+    /// # Errors
+    /// 400 for what is no selector, 501 for `<` and `>`.
+    pub(super) fn parse(query: &Query, resource: &str) -> Result<Self, Box<Status>> {
+        Ok(Self {
+            labels: label_selector(query.first("labelSelector").unwrap_or_default())?,
+            fields: field_selector(query.first("fieldSelector").unwrap_or_default(), resource)?,
+        })
+    }
+
+    /// Whether they pick this object.
+    pub(super) fn matches(&self, object: &Value) -> bool {
+        (self.labels.is_empty() || self.labels.matches(Labels::of(object).unwrap_or_default()))
+            && self.fields.iter().all(|field| field.matches(object))
+    }
 }
 
 /// One requirement of a field selector.
+#[derive(Debug)]
 struct FieldRequirement {
     /// A JSON pointer.
     pointer: String,

@@ -23,10 +23,11 @@ use super::in_process::Happened;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::time_limit;
-use super::{Server, body, connect, create, delete, metadata, read, update};
+use super::{Server, body, connect, create, delete, metadata, read, update, watch};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::event::Record;
+use crate::ownership::Manager;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
 
@@ -87,6 +88,19 @@ impl ObjectRequest<'_> {
         }
     }
 
+    /// Whose the fields are that this request sets.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/create.go, `managerOrUserAgent`.
+    pub(super) fn manager(&self, kind: &GroupVersionKind) -> Manager {
+        let user_agent = || self.headers.get(USER_AGENT)?.to_str().ok()?.split('/').next();
+        let name = self.query.first("fieldManager").filter(|name| !name.is_empty()).or_else(user_agent);
+        Manager {
+            name: name.unwrap_or_default().to_owned(),
+            api_version: kind.api_version(),
+            subresource: self.target.subresource.clone(),
+        }
+    }
+
     /// The attributes of this request, without objects.
     pub(super) fn attributes(&self, operation: Operation, kind: &GroupVersionKind) -> Attributes {
         Attributes {
@@ -118,6 +132,8 @@ pub(super) enum Keep {
 struct Outcome {
     answered: Result<Answer, Box<Status>>,
     stage: Stage,
+    /// Whether it is known who asks.
+    identified: bool,
     /// Whether it got as far as being allowed.
     authorized: bool,
     decoded: Option<Value>,
@@ -132,20 +148,25 @@ impl Outcome {
     /// Of a request that has met no webhook.
     fn of(answered: Result<Answer, Box<Status>>) -> Self {
         Self {
-            answered,
-            stage: Stage::ResponseComplete,
+            // What a watch answers has only begun.
+            stage: match answered {
+                Ok(Answer::Watch(_)) => Stage::ResponseStarted,
+                Ok(_) | Err(_) => Stage::ResponseComplete,
+            },
+            identified: true,
             authorized: true,
             decoded: None,
             early_warnings: Vec::new(),
             warnings: Vec::new(),
             record: Record::default(),
+            answered,
         }
     }
 
     /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
     fn before_admission(status: Box<Status>, user: Option<&UserInfo>) -> Self {
         let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
-        Self { stage, authorized: false, ..Self::of(Err(status)) }
+        Self { stage, identified: user.is_some(), authorized: false, ..Self::of(Err(status)) }
     }
 }
 
@@ -177,6 +198,7 @@ pub(super) async fn respond(
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
     };
+    let is_watch = matches!(outcome.answered, Ok(Answer::Watch(_)));
     let mut response = match outcome.answered {
         Ok(answer) => answer.into_response(),
         Err(status) => refusal(&status),
@@ -211,15 +233,12 @@ pub(super) async fn respond(
             resource_version: in_body("resourceVersion"),
         });
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        sink(&audit_log::event(&Answered {
+        let event = audit_log::event(&Answered {
             audit_id: &audit_id,
             request_uri: parts.uri.path_and_query().map_or("", PathAndQuery::as_str),
             verb: &info.verb,
             stage: outcome.stage,
-            identity: match outcome.stage {
-                Stage::ResponseStarted => None,
-                Stage::ResponseComplete => parts.extensions.get::<Identity>(),
-            },
+            identity: parts.extensions.get::<Identity>().filter(|_| outcome.identified),
             source_ips: &audit_log::source_ips(&parts.headers, peer),
             user_agent: user_agent.unwrap_or_default(),
             object,
@@ -229,7 +248,11 @@ pub(super) async fn respond(
             received,
             completed: Timestamp::now(),
             annotations: outcome.authorized.then(|| audit::annotations(&outcome.record)),
-        }));
+        });
+        sink(&event);
+        if is_watch {
+            response = response.map(|body| audit_log::tell_of_the_end(body, Arc::clone(sink), event));
+        }
     }
     (response, Happened { record: outcome.record, body: outcome.decoded })
 }
@@ -299,6 +322,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     match verb {
         Verb::Get => read::get(request),
+        Verb::List if read::is_watch(&request.query) => watch::watch(request),
         Verb::List => read::list(request),
         Verb::Create => create::create(request).await,
         Verb::Update => update::update(request).await,

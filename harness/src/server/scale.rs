@@ -8,6 +8,12 @@ use crate::status::{FieldError, Status};
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
 
+/// Where the object has its replicas.
+pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
+    let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas).split('/').skip(1).collect()
+}
+
 /// The Scale of an object.
 pub(super) fn of(object: &Value, resource: &Resource) -> Value {
     let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::admission;
 use super::custom_resources;
+use super::custom_validation;
 use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
@@ -260,6 +261,24 @@ fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     }
 }
 
+/// The fields that nobody comes to own by a write of this resource or subresource.
+///
+/// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
+/// `pkg/registry/customresource/{strategy,status_strategy}.go`.
+pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
+    match (subresource, resource.gvr.group_resource().as_str()) {
+        ("status", _) if resource.custom.is_some() => &[&["metadata"], &["spec"]],
+        ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
+        ("status", "pods") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
+        ("status", _) => &[&["spec"]],
+        ("scale", _) => &[],
+        _ if resource.has_status() => &[&["status"]],
+        _ => &[],
+    }
+}
+
 /// What `/status` may not change.
 fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
     let fields: Vec<String> = object
@@ -341,7 +360,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let is_configuration = is_configuration(resource);
+    let custom = resource.custom.as_ref().map(|custom| custom_validation::errors(object, custom));
     let mut errors = match old {
+        _ if custom.as_ref().is_some_and(|errors| !errors.is_empty()) => custom.unwrap_or_default(),
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
         Some(_) | None => metadata::validate(object, resource),

@@ -10,6 +10,7 @@ use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::ownership::Owners;
 use crate::status::Status;
 
 /// Namespaces and the resources that are served, without a server.
@@ -50,7 +51,7 @@ impl Surroundings {
 
     /// The resource whose objects are of `kind`; none if nothing like it is served.
     pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
-        self.state.resources().of_kind(kind).map(|resource| served(resource))
+        self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
     }
 
     /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
@@ -67,7 +68,7 @@ impl Surroundings {
 
     /// All resources that are served, those of the API server first.
     pub fn resources(&self) -> Vec<ServedResource> {
-        self.state.resources().all().iter().map(|resource| served(resource)).collect()
+        self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
     }
 
     /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
@@ -110,14 +111,6 @@ impl Surroundings {
     }
 }
 
-fn served(resource: &super::discovery::Resource) -> ServedResource {
-    ServedResource {
-        name: resource.gvr.clone(),
-        kind: resource.kind.clone(),
-        namespaced: resource.namespaced,
-    }
-}
-
 /// Every Namespace has a label with its own name.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
@@ -136,7 +129,7 @@ fn add_namespace(state: &State, object: &Value) {
 /// Stores `object`, whatever was there. Nobody else writes here.
 fn put(state: &State, key: &Key, object: Value) {
     let stored = state.storage.at(key);
-    if state.storage.replace(key, stored.as_ref(), object).is_err() {
+    if state.storage.replace(key, stored.as_ref(), object, Owners::default()).is_err() {
         unreachable!("nobody else writes into this storage");
     }
 }

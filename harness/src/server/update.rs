@@ -9,9 +9,12 @@ use super::body::FieldValidation;
 use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
+use super::storage::Key;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::json_text::json_type;
+use crate::ownership::{Owners, Write};
 use crate::patch::{ApplyError, Patch};
 use crate::schema;
 use crate::status::{FieldError, Status, StatusDetails};
@@ -98,14 +101,10 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
 fn no_patch(found: &Value, go_type: &str) -> String {
-    let kind = match found {
-        Value::Null => return "Invalid JSON Patch".to_owned(),
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    if found.is_null() {
+        return "Invalid JSON Patch".to_owned();
+    }
+    let kind = json_type(found);
     format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
 }
 
@@ -175,16 +174,29 @@ async fn attempt(
             &gvr_group(&resource),
             &resource.gvr.resource,
             &name,
-            &wrong_uid(&resource, &key.namespace, &name, wanted_uid, uid),
+            &wrong_uid(&resource, &key, options.dry_run, wanted_uid, uid),
         )));
     }
 
     let mut attributes = request.attributes(Operation::Update, &kind);
+    let before = state.storage.owners(&key);
+    let write = Write {
+        old: Some(&shown_old),
+        new: &new,
+        by: request.manager(&kind),
+        reset: strategy::reset_fields(&resource, &request.target.subresource),
+        built_in: is_scale || resource.custom.is_none(),
+    };
+    let (owners, times) = if is_scale {
+        before.after_scaling(&write, &scale::replicas(&resource))
+    } else {
+        before.after(&write)
+    };
     attributes.object = Some(new);
     attributes.old_object = Some((*shown_old).clone());
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes).await?;
+    request.passage.mutate(&mut attributes, times).await?;
     let Some(mut new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
@@ -201,7 +213,7 @@ async fn attempt(
         scaled = Some(object);
     } else {
         create::fill_in_namespace(&mut new, request)?;
-        strategy::prepare_for_update(&mut new, &old, &resource, &request.target.subresource);
+        new = prepared(new, &old, &stored, request)?;
         schema::settle_metadata(&mut new);
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
@@ -217,7 +229,26 @@ async fn attempt(
     let Some(new) = attributes.object.take() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    store(request, &stored, scaled.unwrap_or(new), &old, options.dry_run)
+    store(request, &stored, scaled.unwrap_or(new), owners, &old, options.dry_run)
+}
+
+/// What the resource's strategy makes of `new`. A kind of the server is prepared in the version in which it is stored: what
+/// is kept of the stored object may be in an annotation otherwise.
+fn prepared(
+    mut new: Value,
+    old: &Arc<Value>,
+    stored: &Arc<Value>,
+    request: &ObjectRequest<'_>,
+) -> Result<Value, Box<Status>> {
+    let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
+    if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
+        strategy::prepare_for_update(&mut new, old, resource, subresource);
+        return Ok(new);
+    }
+    let state = &request.server.state;
+    let mut new = state.convert(&new, &GroupVersionKind::of(stored)).map_err(create::conversion_failed)?;
+    strategy::prepare_for_update(&mut new, stored, resource, subresource);
+    state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
 
 /// Stores the object; none if somebody else was faster.
@@ -225,6 +256,7 @@ fn store(
     request: &ObjectRequest<'_>,
     stored: &Arc<Value>,
     mut new: Value,
+    owners: Owners,
     old: &Arc<Value>,
     dry_run: bool,
 ) -> Result<Option<Answer>, Box<Status>> {
@@ -239,7 +271,7 @@ fn store(
     schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
-    if dry_run || (new == **old && !goes) {
+    if dry_run || (!goes && new == **old && owners == state.storage.owners(&key)) {
         return Ok(shown(Arc::new(new)));
     }
     if goes {
@@ -251,7 +283,7 @@ fn store(
         return Ok(shown(Arc::new(new)));
     }
     let new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
-    match state.storage.replace(&key, Some(stored), new) {
+    match state.storage.replace(&key, Some(stored), new, owners) {
         Ok(stored) => {
             request.server.has_changed(resource)?;
             Ok(shown(state.in_version_of(&stored, resource).map_err(create::conversion_failed)?))
@@ -386,14 +418,18 @@ fn gvr_group(resource: &Resource) -> String {
     resource.gvr.group.clone()
 }
 
-/// Source: apiserver pkg/storage/errors.go, `StorageError`, and pkg/storage/interfaces.go, `Preconditions.Check`.
-fn wrong_uid(resource: &Resource, namespace: &str, name: &str, wanted: &str, found: &str) -> String {
+/// A dry run tells the key as it is below the root of the storage.
+///
+/// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
+/// pkg/registry/generic/registry/dryrun.go.
+fn wrong_uid(resource: &Resource, key: &Key, dry_run: bool, wanted: &str, found: &str) -> String {
     let gvr = &resource.gvr;
+    let root = if dry_run { "" } else { "/registry" };
     let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
-    let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+    let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{group}{}/{namespace}{name}, ResourceVersion: 0, \
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
-        gvr.resource
+        gvr.resource, key.name
     )
 }

@@ -131,8 +131,8 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, but nothing is wrong with the webhook: the user has not given an option that would make it
-    /// possible, or there is nothing to be seen as long as it is not under strain. The text says which.
+    /// As `NotChecked`, but nothing is wrong with the webhook: an option is missing that would make it possible, one is
+    /// given that rules it out, or there is nothing to be seen as long as it is not under strain. The text says which.
     #[error("{0}")]
     Unequipped(String),
 }

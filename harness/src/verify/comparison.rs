@@ -86,7 +86,7 @@ pub(super) fn key(item: &Value) -> Option<String> {
 }
 
 /// The keys of a list whose items all have one, and no two the same.
-fn keys(items: &[Value]) -> Option<Vec<String>> {
+pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
     let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
     let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
     (unique.len() == keys.len()).then_some(keys)

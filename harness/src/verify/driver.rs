@@ -10,17 +10,15 @@ use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violati
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
+use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::station::{Notes, Scene, Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
-use crate::matching::{self, Decision};
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
-/// How many requests are kept for the checks that look at one webhook alone.
-const SAMPLES: usize = 32;
 
 /// What is verified, and how.
 pub struct Plan {
@@ -82,7 +80,8 @@ pub async fn run<E: Send>(
     corpus: impl Iterator<Item = Result<Value, E>> + Send,
 ) -> Result<Report, E> {
     let plan = Arc::new(plan);
-    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples: Samples::new(&plan) };
+    let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
+    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples };
     run.configurations();
     run.objects(corpus).await?;
     run.webhooks().await;
@@ -90,13 +89,17 @@ pub async fn run<E: Send>(
     run.interventions().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
-    Ok(run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls()))
+    let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
+    let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
+    report.caveats = caveats.collect();
+    Ok(report)
 }
 
 struct Run<'a> {
     plan: &'a Arc<Plan>,
     ledger: Ledger,
-    samples: Samples,
+    /// For each webhook.
+    samples: Vec<Samples>,
 }
 
 impl Plan {
@@ -111,6 +114,12 @@ impl Plan {
 
     fn audience(&self, check: &'static Check) -> impl Iterator<Item = (usize, &Subject)> {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
+    }
+
+    /// A webhook alone, with the requests to try.
+    fn station<'a>(&'a self, subject: &'a Subject, samples: &'a [Attributes]) -> Station<'a> {
+        let (laboratory, settings) = (&self.laboratory, &self.settings);
+        Station { laboratory, subject, samples, settings, notes: Notes::default() }
     }
 
     /// What all probes of objects see of one object.
@@ -227,7 +236,9 @@ impl Run<'_> {
             for (place, observed) in seen {
                 self.ledger.note(place, Some(&object), observed);
             }
-            self.samples.add(plan, &request);
+            for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
+                samples.add(subject, &request, &plan.laboratory.surroundings);
+            }
             self.tell(Stage::Objects);
         }
         Ok(())
@@ -235,10 +246,11 @@ impl Run<'_> {
 
     async fn webhooks(&mut self) {
         self.tell(Stage::Webhooks);
+        let samples = self.requests();
         for (position, check) in self.plan.active() {
             let Probe::Webhook(probe) = check.probe else { continue };
             for (subject, found) in self.plan.audience(check) {
-                let station = self.samples.station(self.plan, subject, found);
+                let station = self.plan.station(found, &samples[subject]);
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
                 self.ledger.remark(place, station.notes.into_inner());
@@ -248,9 +260,15 @@ impl Run<'_> {
         }
     }
 
+    /// The requests that each webhook is tried with alone.
+    fn requests(&self) -> Vec<Vec<Attributes>> {
+        self.samples.iter().map(Samples::requests).collect()
+    }
+
     /// What is done to the webhooks is done to all of them at once: often they are one process.
     async fn interventions(&mut self) {
         let plan = self.plan;
+        let samples = self.requests();
         for now in Occasion::ALL {
             for (position, check) in plan.active() {
                 let Probe::Intervention(occasion, probe) = check.probe else { continue };
@@ -261,7 +279,7 @@ impl Run<'_> {
                 let (places, stations): (Vec<Place>, Vec<Station<'_>>) = plan
                     .audience(check)
                     .map(|(subject, found)| {
-                        ((position, Some(subject)), self.samples.station(plan, subject, found))
+                        ((position, Some(subject)), plan.station(found, &samples[subject]))
                     })
                     .unzip();
                 let observed = probe(&stations).await;
@@ -344,35 +362,4 @@ async fn smallest(plan: &Plan, place: Place, object: Value, kind: &str) -> Optio
         }
     }
     Some((shrinking.into_object(), violation))
-}
-
-/// A few requests for each webhook that its rules pick: the first ones of each kind.
-struct Samples {
-    of: Vec<Vec<Attributes>>,
-}
-
-impl Samples {
-    fn new(plan: &Plan) -> Self {
-        Self { of: plan.subjects.iter().map(|_| Vec::new()).collect() }
-    }
-
-    /// The webhook at the position `subject` of the plan, alone.
-    fn station<'a>(&'a self, plan: &'a Plan, subject: usize, found: &'a Subject) -> Station<'a> {
-        Station {
-            laboratory: &plan.laboratory,
-            subject: found,
-            samples: &self.of[subject],
-            settings: &plan.settings,
-            notes: Notes::default(),
-        }
-    }
-
-    fn add(&mut self, plan: &Plan, request: &Attributes) {
-        for (subject, samples) in plan.subjects.iter().zip(&mut self.of) {
-            let decision = matching::decide(&subject.webhook, request, &plan.laboratory.surroundings);
-            if samples.len() < SAMPLES && matches!(decision, Decision::Call(_)) {
-                samples.push(request.clone());
-            }
-        }
-    }
 }

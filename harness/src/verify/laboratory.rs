@@ -1,12 +1,14 @@
 //! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::line::{Exchange, Exchangery, Exchanges, Line};
+use super::plugins;
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
 use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
@@ -14,6 +16,7 @@ use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::{CallResult, Called, Event, Mismatch, Record, Round};
+use crate::ownership::Times;
 use crate::server::Surroundings;
 use crate::status::Status;
 
@@ -102,12 +105,19 @@ impl Laboratory {
         self.exchangery.calls()
     }
 
-    /// The request that creates `object`.
+    /// How long the first call of a webhook took, which had to connect; none if it was never called.
+    pub fn first_call(&self, webhook: &Webhook) -> Option<Duration> {
+        self.exchangery.first(&webhook.client_config.target)
+    }
+
+    /// The request that creates `object`, as webhooks see it: a Pod also has what the server's own plugins gave it.
     ///
     /// # Errors
-    /// No such resource is served, or the object has fields of wrong types.
+    /// No such resource is served, the object has fields of wrong types, or a plugin of the server refuses it.
     pub fn create(&self, object: Value) -> Result<Attributes, Box<Status>> {
-        self.surroundings.create(object, &self.namespace, self.user.clone())
+        let mut request = self.surroundings.create(object, &self.namespace, self.user.clone())?;
+        plugins::complete(&mut request)?;
+        Ok(request)
     }
 
     /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating ones.
@@ -118,6 +128,7 @@ impl Laboratory {
             mutating: &lineup.mutating,
             validating: &lineup.validating,
             plugins: &[],
+            times: Times::of(request, self.surroundings.is_built_in(&request.kind)),
             state: &self.surroundings,
             started: Instant::now(),
             deadline: None,

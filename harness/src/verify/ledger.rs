@@ -127,6 +127,7 @@ impl Ledger {
             left_out: self.left_out,
             shard: None,
             locations: BTreeMap::new(),
+            caveats: BTreeMap::new(),
             checks: reports,
         }
     }

@@ -38,11 +38,13 @@ pub(super) struct Exchangery {
     https: HttpsCaller,
     silent: Mutex<HashMap<WebhookTarget, (u32, CallError)>>,
     calls: AtomicU64,
+    /// How long the first call of each webhook took; nothing while it runs.
+    first: Mutex<HashMap<WebhookTarget, Option<Duration>>>,
 }
 
 impl Exchangery {
     pub(super) fn new(https: HttpsCaller) -> Self {
-        Self { https, silent: Mutex::default(), calls: AtomicU64::new(0) }
+        Self { https, silent: Mutex::default(), calls: AtomicU64::new(0), first: Mutex::default() }
     }
 
     pub(super) fn https(&self) -> &HttpsCaller {
@@ -59,6 +61,25 @@ impl Exchangery {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How long the first call of a webhook took: with it the connection came to be.
+    pub(super) fn first(&self, target: &WebhookTarget) -> Option<Duration> {
+        self.firsts().get(target).copied().flatten()
+    }
+
+    /// Whether a call that begins now is the first one.
+    fn begins(&self, target: &WebhookTarget) -> bool {
+        let mut firsts = self.firsts();
+        if firsts.contains_key(target) {
+            return false;
+        }
+        firsts.insert(target.clone(), None);
+        true
+    }
+
+    fn firsts(&self) -> std::sync::MutexGuard<'_, HashMap<WebhookTarget, Option<Duration>>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Calls a webhook, unless it was silent too often.
     pub(super) async fn call(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let target = &call.client_config.target;
@@ -68,7 +89,12 @@ impl Exchangery {
             return Err(error.clone());
         }
         self.count();
+        let is_first = self.begins(target);
+        let started = Instant::now();
         let reply = self.https.call_noting(call.clone(), detours).await;
+        if is_first {
+            self.firsts().insert(target.clone(), Some(started.elapsed()));
+        }
         let mut silent = self.silences();
         match &reply {
             Err(error) if is_silence(error) => {

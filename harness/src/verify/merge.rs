@@ -53,6 +53,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         whole.calls += report.calls;
         add(&mut whole.left_out, report.left_out, u64::saturating_add);
         whole.locations.extend(report.locations);
+        whole.caveats.extend(report.caveats);
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {
             merge_check(check, other);
         }

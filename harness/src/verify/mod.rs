@@ -33,11 +33,14 @@ pub mod laboratory;
 mod ledger;
 pub mod line;
 pub mod merge;
+mod plugins;
 pub mod recorder;
 pub mod report;
+mod samples;
 pub mod shape;
 mod shrink;
 pub mod station;
+mod stored;
 pub mod subject;
 pub mod trial;
 

@@ -32,6 +32,9 @@ pub struct Report {
     /// Where the webhooks are declared, by `CONFIGURATION/WEBHOOK`, as far as that is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
+    /// What is to be kept in mind with everything that is said of a webhook, by `CONFIGURATION/WEBHOOK`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub caveats: BTreeMap<String, String>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
 }
@@ -190,10 +193,27 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Where the webhook is declared that a result is about: for all webhooks together, the first one.
-    pub fn location(&self, webhook: &str) -> Option<&Location> {
-        let first = || (webhook == TOGETHER).then(|| self.locations.values().next()).flatten();
-        self.locations.get(webhook).or_else(first)
+    /// Where the webhook is declared that a result is about: for all webhooks together, the first that its findings are
+    /// about.
+    pub fn location(&self, result: &CheckResult) -> Option<&Location> {
+        if result.webhook != TOGETHER {
+            return self.locations.get(&result.webhook);
+        }
+        let called = result.findings.iter().flat_map(|finding| &finding.steps).map(|step| &step.webhook);
+        let said =
+            |name: &&String| result.findings.iter().any(|finding| finding.message.contains(name.as_str()));
+        let named = || self.locations.keys().find(said);
+        let first = called.into_iter().find(|webhook| self.locations.contains_key(*webhook)).or_else(named);
+        first.map_or_else(|| self.locations.values().next(), |webhook| self.locations.get(webhook))
+    }
+
+    /// What is to be kept in mind with a result about this webhook: with one about all together, what concerns any.
+    pub fn caveats(&self, webhook: &str) -> impl Iterator<Item = (&str, &str)> {
+        let concerns = move |name: &str| name == webhook || webhook == TOGETHER;
+        self.caveats
+            .iter()
+            .filter(move |(name, _)| concerns(name))
+            .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
     }
 
     /// All findings, with the check and the webhook.

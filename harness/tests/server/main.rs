@@ -6,3 +6,4 @@
 mod client;
 mod objects;
 mod surroundings;
+mod watches;

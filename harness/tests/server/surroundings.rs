@@ -106,7 +106,7 @@ async fn what_is_not_imitated_says_so() {
     definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let answers = [
-        get(&server, &format!("{CONFIG_MAPS}?watch=true")).await,
+        get(&server, &format!("{CONFIG_MAPS}?continue=x")).await,
         get(&server, "/openapi/v2").await,
         post(&server, definitions, &definition).await,
     ];

@@ -4,6 +4,7 @@ mod difference;
 pub(super) mod json;
 mod kubectl;
 pub(super) mod people;
+mod secret;
 mod steps;
 mod webhooks;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Report;
 use super::difference::Change;
+use super::secret::masked;
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, Outcome, Skipped};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
@@ -165,7 +166,7 @@ fn difference(text: &mut String, report: &Report, verbose: bool) {
     for step in shown {
         let _ = writeln!(text, "  {}", heading(step));
         for change in &step.changes {
-            self::change(text, change);
+            self::change(text, &masked(change, &report.request.kind));
         }
     }
     let fields =

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{examples, relative};
+use super::{caveats, examples, relative};
 
 /// A workflow command for each finding, a line each.
 pub(super) fn commands(report: &Report) -> String {
@@ -19,13 +19,16 @@ pub(super) fn commands(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let place = report.location(&result.webhook).map_or_else(String::new, |location| {
+        let place = report.location(result).map_or_else(String::new, |location| {
             format!("file={},line={},", property(&relative(&location.file)), location.line)
         });
         let title = property(&format!("{} {}", check.id, check.title));
         let mut message = format!("{}: {}", result.webhook, finding.message);
         if let Some(examples) = examples(finding) {
             let _ = write!(message, "\n{examples}");
+        }
+        for caveat in caveats(report, &result.webhook) {
+            let _ = write!(message, "\n{caveat}");
         }
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{FailOn, differences, examples, relative, table, word};
+use super::{FailOn, caveats, differences, examples, relative, table, word};
 use crate::Failure;
 
 /// The report as XML. What is not checked, not applicable or skipped is a skipped case that says why; only findings that
@@ -20,13 +20,13 @@ pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<S
             suite.add_test_case(case(check, "all webhooks", status));
         }
         for result in &check.results {
-            let mut case = case(check, &result.webhook, status(check, result, fail_on));
-            if let Some(location) = verification.location(&result.webhook) {
+            let mut case = case(check, &result.webhook, status(verification, check, result, fail_on));
+            if let Some(location) = verification.location(result) {
                 case.extra.insert("file".into(), relative(&location.file).into());
                 case.extra.insert("line".into(), location.line.to_string().into());
             }
             let is_failure = fails(result, fail_on).is_some();
-            let mut told = if is_failure { String::new() } else { findings(result) };
+            let mut told = if is_failure { String::new() } else { findings(verification, result) };
             for note in &result.notes {
                 let _ = writeln!(told, "{note}");
             }
@@ -48,7 +48,12 @@ fn case(check: &CheckReport, name: &str, status: TestCaseStatus) -> TestCase {
     case
 }
 
-fn status(check: &CheckReport, result: &CheckResult, fail_on: FailOn) -> TestCaseStatus {
+fn status(
+    verification: &Verification,
+    check: &CheckReport,
+    result: &CheckResult,
+    fail_on: FailOn,
+) -> TestCaseStatus {
     let skipped = |word: &str, reason: String| {
         let mut status = TestCaseStatus::skipped();
         status.set_message(format!("{word}: {reason}"));
@@ -63,7 +68,7 @@ fn status(check: &CheckReport, result: &CheckResult, fail_on: FailOn) -> TestCas
             status.set_type(word(worst.severity)).set_message(worst.message.as_str());
             status.set_description(format!(
                 "{}\nwhy: {}\nsource: {}",
-                findings(result),
+                findings(verification, result),
                 check.why,
                 check.source
             ));
@@ -78,12 +83,15 @@ fn fails(result: &CheckResult, fail_on: FailOn) -> Option<&Finding> {
 }
 
 /// Every finding with what differs.
-fn findings(result: &CheckResult) -> String {
+fn findings(verification: &Verification, result: &CheckResult) -> String {
     let mut text = String::new();
     for finding in &result.findings {
         let _ = writeln!(text, "{}: {}", word(finding.severity), finding.message);
         if let Some(examples) = examples(finding) {
             let _ = writeln!(text, "{examples}");
+        }
+        for caveat in caveats(verification, &result.webhook) {
+            let _ = writeln!(text, "{caveat}");
         }
         text.push_str(&differences(&finding.differences));
     }

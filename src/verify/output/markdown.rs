@@ -6,11 +6,14 @@ use harness::verify::Difference;
 use harness::verify::report::{CheckResult, Report, Tally};
 
 use super::table::{self, MOST_DIFFERENCES};
-use super::{examples, page, word};
+use super::{caveats, examples, page, word};
 
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {
     let mut text = format!("## admit verify\n\n{}\n", table::counts(report));
+    for (webhook, caveat) in &report.caveats {
+        let _ = writeln!(text, "\n> **Caveat** {}: {}", line(webhook), line(caveat));
+    }
     text.push_str("\n| check | webhook | result |\n|---|---|---|\n");
     for check in &report.checks {
         let title = cell(check.title.as_str());
@@ -29,6 +32,9 @@ pub(super) fn summary(report: &Report) -> String {
         let _ = writeln!(text, "{}", line(&finding.message));
         if let Some(examples) = examples(finding) {
             let _ = writeln!(text, "\n{}", line(&examples));
+        }
+        for caveat in caveats(report, webhook) {
+            let _ = writeln!(text, "\n{}", line(&caveat));
         }
         if !finding.differences.is_empty() {
             let differences = differences(&finding.differences);

@@ -188,7 +188,7 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// How people call a severity.
-fn word(severity: Severity) -> &'static str {
+pub(super) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -208,6 +208,14 @@ fn relative(file: &str) -> String {
     let inner = here.and_then(|here| path.strip_prefix(here).ok());
     let inner = inner.unwrap_or(path);
     inner.strip_prefix(".").unwrap_or(inner).display().to_string()
+}
+
+/// What is to be kept in mind with a finding about this webhook, a sentence each.
+fn caveats(report: &Report, webhook: &str) -> Vec<String> {
+    let told = |(name, caveat): (&str, &str)| {
+        if name == webhook { format!("caveat: {caveat}") } else { format!("caveat: {name}: {caveat}") }
+    };
+    report.caveats(webhook).map(told).collect()
 }
 
 /// `for A, B and 3 more`; nothing for a finding that is about no object.

@@ -7,7 +7,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{differences, examples, page, relative, table};
+use super::{caveats, differences, examples, page, relative, table};
 
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -72,11 +72,14 @@ fn result(
     if let Some(examples) = examples(finding) {
         text = format!("{text}\n{examples}");
     }
+    for caveat in caveats(report, &result.webhook) {
+        text = format!("{text}\n{caveat}");
+    }
     if !finding.differences.is_empty() {
         text = format!("{text}\n{}", differences(&finding.differences).trim_end());
     }
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": result.webhook}]});
-    if let Some(place) = report.location(&result.webhook) {
+    if let Some(place) = report.location(result) {
         location["physicalLocation"] = json!({
             "artifactLocation": {"uri": uri(&relative(&place.file))},
             "region": {"startLine": place.line},

@@ -92,6 +92,12 @@ fn calls(fault: &Fault) -> Value {
             "metadata": {"name": namespace, "labels": {"policy": name}},
         }));
         webhooks.push(webhook(fault, name, policy));
+        webhooks.extend(fault.beside.iter().map(|entry| {
+            let mut beside = json!({"namespaceSelector": {"matchLabels": {"policy": name}}});
+            merge(&mut beside, entry);
+            beside["name"] = json!(format!("{name}-{}", entry["name"].as_str().unwrap_or_default()));
+            beside
+        }));
         let has_object = matches!(fault.request.get("verb").and_then(Value::as_str), None | Some("create"));
         for number in 1..=fault.requests {
             let object = if fault.requests == 1 { "x".to_owned() } else { format!("x{number}") };
@@ -104,6 +110,11 @@ fn calls(fault: &Fault) -> Value {
             let mut request = json!({"verb": "create", "name": object, "namespace": namespace});
             merge(&mut request, &fault.request);
             requests.push(request);
+            requests.extend(fault.then.iter().map(|next| {
+                let mut request = json!({"name": object, "namespace": namespace});
+                merge(&mut request, next);
+                request
+            }));
         }
     }
     if fault.reference == Reference::Service {

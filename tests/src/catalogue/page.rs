@@ -184,21 +184,55 @@ fn entry(text: &mut String, fault: &Fault, measured: &Measured) {
     if fault.reference == Reference::Service {
         text.push_str(" Seen behind a Service.");
     }
-    if !fault.request.is_empty() {
+    if !fault.request.is_empty() && fault.then.is_empty() {
         let _ = write!(text, " Asked with `{}`.", Value::Object(fault.request.clone()));
     }
     if fault.requests > 1 {
         let _ = write!(text, " Asked {} times; the first refusal counts.", fault.requests);
     }
-    if measured.fail.calls > usize::from(fault.requests) {
+    for other in &fault.beside {
+        let _ = write!(text, " Called after it: `{}`.", Value::Object(other.clone()));
+    }
+    if !fault.beside.is_empty() {
+        let _ = write!(text, " The webhooks were called {} times.", measured.fail.calls);
+    } else if measured.fail.calls > usize::from(fault.requests) {
         let _ = write!(text, " The webhook was called {} times.", measured.fail.calls);
     } else if measured.fail.calls == 0 && fault.class != Class::Refused {
         text.push_str(" No call reached the webhook.");
     }
     text.push_str("\n\n");
-    said(text, fault, measured);
+    if fault.then.is_empty() {
+        said(text, fault, measured);
+    } else {
+        steps(text, fault, measured);
+    }
     if !fault.fake.is_empty() {
         let _ = write!(text, "\n```yaml\n{}```\n", crate::yaml::write(&Value::Object(fault.fake.clone())));
+    }
+}
+
+/// What became of the object, request by request.
+fn steps(text: &mut String, fault: &Fault, measured: &Measured) {
+    text.push_str(
+        "| request | status | the object's labels, annotations and finalizers then |\n|---|---|---|\n",
+    );
+    let first = if fault.request.is_empty() { "create".to_owned() } else { asked(&fault.request) };
+    let asked = std::iter::once(first).chain(fault.then.iter().map(asked));
+    for (asked, (status, metadata)) in asked.zip(&measured.steps) {
+        let _ = writeln!(text, "| `{}` | {status} | `{}` |", cell(&asked), cell(&metadata.to_string()));
+    }
+    if !measured.fail.is_admitted() {
+        text.push('\n');
+        message(text, &measured.fail);
+    }
+}
+
+/// A request in one line.
+fn asked(request: &serde_json::Map<String, Value>) -> String {
+    let verb = request.get("verb").and_then(Value::as_str).unwrap_or("create");
+    match request.get("body") {
+        Some(body) => format!("{verb} {body}"),
+        None => verb.to_owned(),
     }
 }
 

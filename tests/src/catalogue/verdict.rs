@@ -29,6 +29,9 @@ pub struct Measured {
     pub fail: Verdict,
     /// Under `failurePolicy: Ignore`.
     pub ignore: Verdict,
+    /// What the requests under `failurePolicy: Fail` came to, one after another: the status, and of the object the labels,
+    /// annotations and finalizers.
+    pub steps: Vec<(u64, Value)>,
     /// Whether it was the configuration that was asked about.
     is_registration: bool,
 }
@@ -58,6 +61,15 @@ impl Verdict {
     }
 }
 
+/// The status of an answer, and what of its object webhooks change.
+fn step(request: &Value) -> (u64, Value) {
+    let mut metadata = request.pointer("/answer/body/metadata").cloned().unwrap_or_default();
+    if let Some(members) = metadata.as_object_mut() {
+        members.retain(|name, _| ["labels", "annotations", "finalizers"].contains(&name.as_str()));
+    }
+    (request["answer"]["status"].as_u64().unwrap_or_default(), metadata)
+}
+
 fn is_success(status: u64) -> bool {
     (200..300).contains(&status)
 }
@@ -82,6 +94,7 @@ impl Measured {
             apiserver: recording.apiserver.clone(),
             fail: Verdict::of(fail),
             ignore: Verdict::of(ignore),
+            steps: fail.iter().map(step).collect(),
             is_registration: title.contains("webhookconfigurations"),
         }
     }

@@ -5,7 +5,89 @@ use serde_json::{Value, json};
 use super::situation::Generator;
 use super::webhooks::Leave;
 
-const WARNINGS: [&str; 5] = ["one", "two", "say \"please\"", "", "drei ä"];
+const WARNINGS: [&str; 7] = ["one", "two", "say \"please\"", "", "drei ä", " padded ", "a\tb"];
+
+/// Faults of the catalogue that are answered at once, and are the same on every call. Denials, and faults that are no
+/// failure to call the webhook, are for who may refuse.
+const FAULTS: [&str; 36] = [
+    "H09-404",
+    "H09-413",
+    "H10",
+    "H11-202",
+    "H11-204",
+    "H11-299",
+    "H12-404",
+    "H12-date",
+    "H13-302",
+    "H14-307",
+    "H15",
+    "H16",
+    "H17-other-type",
+    "H17-broken-type",
+    "H17-gzip",
+    "H17-bom",
+    "H18",
+    "H19",
+    "E01-list",
+    "E01-two-documents",
+    "E02-null",
+    "E02-response-null",
+    "E03-kind",
+    "E04-v1beta1",
+    "E05-kind",
+    "E06",
+    "E07-missing",
+    "E09-text",
+    "E10-response",
+    "E11-unknown-fields",
+    "E11-duplicate-keys",
+    "E12-no-uid",
+    "E13-code",
+    "E13-annotation",
+    "E14",
+    "E12-no-kind",
+];
+/// The same of those that are refusals, whatever the failure policy.
+const REFUSALS: [&str; 9] = [
+    "E08-missing",
+    "E08-null",
+    "E10-allowed",
+    "E20-code",
+    "E20-success",
+    "E21",
+    "E22-reason",
+    "E22-nothing",
+    "E23",
+];
+/// The same of patches, for mutating webhooks.
+const PATCHES: [&str; 26] = [
+    "P01-no-patch-type",
+    "P01-no-patch",
+    "P01-empty-patch-type",
+    "P02-merge-patch",
+    "P03-not-base64",
+    "P03-unpadded",
+    "P03-url-safe",
+    "P04-line-breaks",
+    "P04-numbers",
+    "P05",
+    "P06-undecodable",
+    "P06-object",
+    "P07-empty",
+    "P07-null",
+    "P08-missing",
+    "P08-unknown",
+    "P09-no-path",
+    "P09-no-slash",
+    "P09-remove",
+    "P09-test",
+    "P10-replace",
+    "P11",
+    "P15-name",
+    "P15-namespace",
+    "P16-test",
+    "P16-no-change",
+];
 
 /// What one webhook does.
 pub(crate) fn behaviour(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
@@ -18,7 +100,8 @@ pub(crate) fn behaviour(generator: &mut Generator<'_>, is_mutating: bool, leave:
 
 /// Whether the failure policy matters for this behaviour.
 pub(crate) fn may_fail(behaviour: &Value) -> bool {
-    behaviour.to_string().contains("bad-response")
+    let text = behaviour.to_string();
+    text.contains("bad-response") || text.contains("\"fault\"")
 }
 
 fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Value {
@@ -30,12 +113,13 @@ fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Val
             (6, "non-idempotent"),
             (8, "when"),
             (5, "deny"),
-            (6, "bad-response"),
+            (5, "bad-response"),
+            (6, "fault"),
             (3, "sidecar"),
             (2, "container-env"),
         ]
     } else {
-        &[(65, "allow"), (18, "deny"), (14, "bad-response"), (3, "patch")]
+        &[(65, "allow"), (18, "deny"), (9, "bad-response"), (7, "fault"), (3, "patch")]
     };
     match generator.random.weighted(choices) {
         "patch" if is_mutating || leave.refuse => {
@@ -57,8 +141,11 @@ fn single(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> Val
         }
         "deny" if leave.refuse => deny(generator, leave),
         "bad-response" => bad_response(generator),
-        "sidecar" => json!("sidecar"),
-        "container-env" => json!("container-env"),
+        "fault" => json!({"fault": fault(generator, is_mutating, leave)}),
+        // The containers of a Pod must not change later, which admit does not check.
+        name @ ("sidecar" | "container-env") => {
+            json!({"when": {"if": {"operations": ["CREATE"]}, "then": name}})
+        }
         _ => json!({"allow": spoken(generator, leave, json!({}))}),
     }
 }
@@ -98,6 +185,15 @@ fn bad_response(generator: &mut Generator<'_>) -> Value {
     }
 }
 
+fn fault(generator: &mut Generator<'_>, is_mutating: bool, leave: Leave) -> &'static str {
+    let kind = generator.random.weighted(&[(60, "any"), (15, "refusal"), (25, "patch")]);
+    match kind {
+        "refusal" if leave.refuse => generator.random.one_of(&REFUSALS),
+        "patch" if is_mutating => generator.random.one_of(&PATCHES),
+        _ => generator.random.one_of(&FAULTS),
+    }
+}
+
 /// With warnings and audit annotations, perhaps.
 fn spoken(generator: &mut Generator<'_>, leave: Leave, mut parameters: Value) -> Value {
     if leave.warn && generator.random.chance(25) {
@@ -124,19 +220,21 @@ enum Part {
     Spec,
     /// A field that the kind may not have.
     Anything,
+    /// Lists and corners of JSON Patch.
+    Odd,
 }
 
 fn part(generator: &mut Generator<'_>) -> Part {
     if generator.may("unknown-fields", 8) {
         return Part::Anything;
     }
-    generator.random.weighted(&[(70, Part::Metadata), (18, Part::Data), (12, Part::Spec)])
+    generator.random.weighted(&[(62, Part::Metadata), (16, Part::Data), (11, Part::Spec), (11, Part::Odd)])
 }
 
 /// The behaviour for objects that have this part; the others are allowed.
 fn of_those_that_have(part: Part, behaviour: &Value) -> Value {
     match part {
-        Part::Metadata | Part::Anything => behaviour.clone(),
+        Part::Metadata | Part::Anything | Part::Odd => behaviour.clone(),
         Part::Data => json!({"when": {"if": {"present": "/data/k"}, "then": behaviour}}),
         Part::Spec => json!({"when": {"if": {"present": "/spec/size"}, "then": behaviour}}),
     }
@@ -148,6 +246,9 @@ fn operations(generator: &mut Generator<'_>, part: Part) -> Vec<Value> {
 }
 
 fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
+    if part == Part::Odd {
+        return odd_operation(generator);
+    }
     let value = json!(generator.value());
     let path = pointer(generator, part);
     match generator.random.below(20) {
@@ -167,6 +268,37 @@ fn operation(generator: &mut Generator<'_>, part: Part) -> Value {
     }
 }
 
+/// Corners of RFC 6902 and of what upstream makes of it: ends of lists, escapes, values that are missing or of another
+/// type, places that are not there.
+fn odd_operation(generator: &mut Generator<'_>) -> Value {
+    let value = json!(generator.value());
+    let label = format!("/metadata/labels/{}", generator.key().replace('/', "~1"));
+    match generator.random.below(19) {
+        0 => json!({"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/last"}),
+        1 => json!({"op": "add", "path": "/metadata/finalizers/0", "value": "example.com/first"}),
+        2 => json!({"op": "remove", "path": "/metadata/finalizers/0"}),
+        3 => json!({"op": "replace", "path": "/metadata/finalizers/-1", "value": "example.com/end"}),
+        4 => json!({"op": "add", "path": "/metadata/annotations", "value": {"a~b/c": value}}),
+        5 => json!({"op": "add", "path": "/metadata/annotations/a~0b~1c", "value": value}),
+        6 => json!({"op": "add", "path": label}),
+        7 => json!({"op": "add", "path": label, "value": null}),
+        8 => json!({"op": "replace", "path": label, "value": value, "extra": true}),
+        9 => json!({"op": "test", "path": label}),
+        10 => json!({"op": "test", "path": "/metadata/finalizers", "value": null}),
+        11 => json!({"op": "copy", "from": "/metadata/labels", "path": "/metadata/annotations"}),
+        12 => json!({"op": "move", "from": "/metadata/annotations", "path": "/metadata/labels"}),
+        13 => json!({"op": "move", "from": label, "path": label}),
+        14 => json!({"op": "add", "path": "/metadata/labels/env/x", "value": value}),
+        15 => json!({"op": "replace", "path": "/nowhere/at/all", "value": value}),
+        16 => json!({"op": "test", "path": "/metadata/name", "value": "x"}),
+        17 => json!({"op": "add", "path": "/metadata/ownerReferences", "value": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"},
+            {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"},
+        ]}),
+        _ => json!({"op": "replace", "path": "/apiVersion", "value": "v1"}),
+    }
+}
+
 /// A place that many objects have.
 fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
     let key = generator.key().replace('/', "~1");
@@ -175,9 +307,6 @@ fn pointer(generator: &mut Generator<'_>, part: Part) -> String {
         (Part::Spec | Part::Anything, 0..=4) => "/spec/size".to_owned(),
         (_, 0..=4) => format!("/metadata/labels/{key}"),
         (_, 5 | 6) => format!("/metadata/annotations/{key}"),
-        _ if generator.widgets && !generator.may("malformed-metadata", 100) => {
-            "/metadata/annotations/env".to_owned()
-        }
         _ => "/metadata/labels".to_owned(),
     }
 }

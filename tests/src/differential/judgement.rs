@@ -96,13 +96,13 @@ impl fmt::Display for Judgement {
 
 /// Compares, with what the real server's `exposition` of its metrics says.
 pub(crate) fn judged(pair: Pair, exposition: &str) -> Look {
-    let actual = without_no_ops(match pair.actual {
+    let actual = match pair.actual {
         Ok(actual) => actual,
         // What admit cannot even prepare is a difference: the real server could.
         Err(error) => json!({"requests": [], "metrics": {}, "not run": error.to_string()}),
-    });
+    };
     let expected = match &pair.expected {
-        Ok(seen) => without_no_ops(seen.masked(exposition)),
+        Ok(seen) => seen.masked(exposition),
         Err(error) => return Look { judgement: Judgement::NotRun(error.to_string()), actual },
     };
     let found = differences(&expected, &actual);
@@ -120,28 +120,6 @@ pub(crate) fn judged(pair: Pair, exposition: &str) -> Look {
     let recording = Recording { apiserver: String::new(), alternatives: vec![expected] };
     let documents = Documents { recording, actual: actual.clone(), signature };
     Look { judgement: Judgement::Differs(Box::new(documents)), actual }
-}
-
-/// A request whose object comes out as it was gets a new version upstream if `managedFields`, of which admit has none,
-/// tell another owner: which versions are the same is not compared.
-fn without_no_ops(mut document: Value) -> Value {
-    fn forget(value: &mut Value) {
-        match value {
-            Value::Object(members) => {
-                for (key, member) in members {
-                    if key == "resourceVersion" && member.is_string() {
-                        *member = Value::from("<resourceVersion>");
-                    } else {
-                        forget(member);
-                    }
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(forget),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-        }
-    }
-    forget(&mut document);
-    document
 }
 
 /// Metrics and annotations have names of webhooks in their paths; where they differ is said by their family.

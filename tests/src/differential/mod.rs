@@ -5,10 +5,12 @@
 
 mod behaviour;
 mod judgement;
+mod kinds;
 mod random;
 mod requests;
 mod shrink;
 mod situation;
+mod subresources;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};

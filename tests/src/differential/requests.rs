@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::situation::{GROUP, Generator, namespace};
+use super::kinds;
+use super::situation::{Generator, namespace};
+use super::subresources;
 use crate::names::CASE_LABEL;
 
 /// The objects that are there by now, unless a webhook stood in the way.
@@ -20,82 +22,109 @@ const NAMES: [&str; 3] = ["x", "y", "z"];
 /// The namespace that requests make, change and delete.
 const THIRD: &str = "<id>-three";
 
+impl Known {
+    /// One of the objects of these kinds that are there; none if there is none.
+    pub(crate) fn one_of(
+        &self,
+        generator: &mut Generator<'_>,
+        kinds: &[&str],
+    ) -> Option<(&'static str, String, &'static str)> {
+        let objects: Vec<_> =
+            self.objects.iter().filter(|(kind, ..)| kinds.is_empty() || kinds.contains(kind)).collect();
+        (!objects.is_empty()).then(|| generator.random.one_of(&objects).clone())
+    }
+}
+
 /// An object that is there before the webhooks are; none if it is there already.
 pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Option<Value> {
-    let kind = resource(generator, &[(60, "configmaps"), (40, "widgets"), (10, "secrets")]);
-    let (namespace, name) =
-        (generator.random.one_of(&generator.namespaces.clone()), generator.random.one_of(&NAMES));
+    let kind = kind(generator);
+    let (namespace, name) = place(generator, kind);
     let is_new = known.objects.insert((kind, namespace.clone(), name));
-    let (mut object, _) = object(generator, kind);
+    let version = generator.random.one_of(kinds::versions(kind));
+    let mut object = kinds::object(generator, kind, version);
     object["metadata"]["name"] = json!(name);
-    object["metadata"]["namespace"] = json!(namespace);
-    if kind != "widgets" {
-        object["apiVersion"] = json!("v1");
-        object["kind"] = json!(if kind == "secrets" { "Secret" } else { "ConfigMap" });
+    if !namespace.is_empty() {
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        // The server warns of owners that are named twice.
+        metadata.remove("ownerReferences");
     }
     is_new.then_some(object)
 }
 
 /// One request.
 pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
-    let mut request = if generator.may("namespaces", 7) {
-        of_a_namespace(generator)
-    } else {
-        of_an_object(generator, known)
+    let mut request = match generator.random.weighted(&[(9, "subresource"), (91, "object")]) {
+        _ if generator.may("namespaces", 7) => of_a_namespace(generator),
+        "subresource" => subresources::request(generator, known),
+        _ => of_an_object(generator, known),
     };
-    if generator.may("dry-run", 12) {
+    if request["verb"] != "connect" && generator.may("dry-run", 12) {
         request["dryRun"] = json!(true);
     }
     if generator.may("impersonation", 12) {
         request["user"] = user(generator);
     }
-    if generator.random.chance(10) && request["verb"] != "delete" && request["verb"] != "deletecollection" {
-        request["query"] = json!({"fieldManager": "somebody"});
+    let is_write = ["create", "update", "patch"].contains(&request["verb"].as_str().unwrap_or_default());
+    if is_write && generator.random.chance(10) {
+        request["query"]["fieldManager"] = json!("somebody");
+    }
+    if is_write && generator.random.chance(6) {
+        request["query"]["fieldValidation"] = json!(generator.random.one_of(&["Strict", "Warn", "Ignore"]));
     }
     request
 }
 
-fn resource(generator: &mut Generator<'_>, choices: &[(usize, &'static str)]) -> &'static str {
-    match generator.random.weighted(choices) {
-        "widgets" if !generator.widgets => "configmaps",
+fn kind(generator: &mut Generator<'_>) -> &'static str {
+    match generator.random.weighted(&kinds::ALL) {
+        kind if kinds::is_custom(kind) && !generator.widgets => "configmaps",
         chosen => chosen,
     }
 }
 
+/// A namespace and a name; no namespace for what has none.
+fn place(generator: &mut Generator<'_>, kind: &str) -> (String, &'static str) {
+    let namespace = generator.random.one_of(&generator.namespaces.clone());
+    let namespace = if kind == "gadgets" { String::new() } else { namespace };
+    (namespace, generator.random.one_of(&NAMES))
+}
+
 fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     let verb = generator.random.weighted(&[
-        (40, "create"),
+        (37, "create"),
         (18, "update"),
-        (24, "patch"),
-        (13, "delete"),
-        (5, "deletecollection"),
+        (26, "patch"),
+        (11, "delete"),
+        (4, "deletecollection"),
+        (4, "get"),
     ]);
-    let mut kind = resource(generator, &[(45, "configmaps"), (35, "widgets"), (10, "secrets"), (7, "pods")]);
-    let mut namespace = generator.random.one_of(&generator.namespaces.clone());
-    let mut name = generator.random.one_of(&NAMES);
+    let mut kind = kind(generator);
+    let (mut namespace, mut name) = place(generator, kind);
     if verb != "create"
         && verb != "deletecollection"
         && generator.random.chance(85)
-        && !known.objects.is_empty()
+        && let Some(object) = known.one_of(generator, &[])
     {
-        let objects: Vec<_> = known.objects.iter().cloned().collect();
-        (kind, namespace, name) = generator.random.one_of(&objects);
+        (kind, namespace, name) = object;
     }
-    if kind == "pods" && verb.starts_with("delete") {
-        kind = "configmaps";
+    if (kind == "pods" && verb.starts_with("delete")) || (kind == "gadgets" && verb == "deletecollection") {
+        (kind, namespace) = ("configmaps", "<ns>".to_owned());
     }
-    let mut request = json!({"verb": verb, "resource": kind, "name": name});
-    let version = generator.random.one_of(&["v1", "v2"]);
-    if kind == "widgets" {
-        request["resource"] = json!(format!("{GROUP}/{version}/widgets"));
-    }
+    // A whole Pod would take away the containers that webhooks added, which it must not.
+    let verb = match (kind, verb) {
+        ("pods", "update") => "patch",
+        ("leases", "update") if !generator.may("put-that-may-create", 100) => "patch",
+        _ => verb,
+    };
+    let version = generator.random.one_of(kinds::versions(kind));
+    let mut request = json!({"verb": verb, "resource": kinds::resource(kind, version), "name": name});
     if namespace != "<ns>" {
         request["namespace"] = json!(namespace);
     }
     match verb {
         "create" => {
-            let (body, _) = object(generator, kind);
-            request["body"] = of_version(body, kind, version);
+            request["body"] = kinds::object(generator, kind, version);
             if generator.may("generate-name", 5) {
                 request["body"]["metadata"]["generateName"] = json!("made-");
                 if let Some(members) = request.as_object_mut() {
@@ -104,123 +133,134 @@ fn of_an_object(generator: &mut Generator<'_>, known: &mut Known) -> Value {
             } else {
                 known.objects.insert((kind, namespace, name));
             }
+            odd(generator, kind, &mut request["body"]);
         }
         "update" => {
-            let (body, _) = object(generator, kind);
-            request["body"] = of_version(body, kind, version);
+            request["body"] = kinds::object(generator, kind, version);
             of_the_status(generator, kind, &mut request);
             if request.get("subresource").is_some() {
                 request["body"]["metadata"]["name"] = json!(name);
             }
+            if generator.random.chance(6) {
+                // Of no object.
+                let (field, value) = generator.random.one_of(&[("uid", "u"), ("resourceVersion", "1")]);
+                request["body"]["metadata"][field] = json!(value);
+            }
+            odd(generator, kind, &mut request["body"]);
         }
         "patch" => {
             patch(generator, kind, &mut request);
             of_the_status(generator, kind, &mut request);
         }
         "delete" => {
-            if generator.random.chance(30) {
-                let policies: &[&str] = if generator.may("delete-propagation", 60) {
-                    &["Orphan", "Foreground"]
-                } else {
-                    &["Background"]
-                };
-                let policy = generator.random.one_of(policies);
-                request["body"] =
-                    json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
-            }
+            options(generator, &mut request);
             known.objects.remove(&(kind, namespace, name));
         }
-        _ => {
+        "deletecollection" => {
             request["name"] = json!("");
             request["unordered"] = json!(true);
+            if generator.random.chance(40) {
+                let selector = generator.random.one_of(&["env", "!env", "env%3Da", "env+in+(a,b)"]);
+                request["query"]["labelSelector"] = json!(selector);
+            }
         }
+        _ => {}
     }
     request
 }
 
-fn of_version(mut body: Value, kind: &str, version: &str) -> Value {
-    if kind == "widgets" {
-        body["apiVersion"] = json!(format!("{GROUP}/{version}"));
+/// Something that the server does not know, or does not leave as it is.
+fn odd(generator: &mut Generator<'_>, kind: &str, body: &mut Value) {
+    if kinds::is_custom(kind) || !generator.random.chance(8) {
+        return;
     }
-    body
+    match generator.random.below(5) {
+        0 => body["unknown"] = json!({"a": 1}),
+        1 => body["metadata"]["unknown"] = json!("a"),
+        2 => body["metadata"]["generation"] = json!(7),
+        3 => body["metadata"]["creationTimestamp"] = json!("2020-01-01T00:00:00Z"),
+        _ => body["metadata"]["labels"] = json!({"env": null}),
+    }
+}
+
+fn options(generator: &mut Generator<'_>, request: &mut Value) {
+    let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    match generator.random.below(20) {
+        0..=3 => {
+            let policies: &[&str] = if generator.may("delete-propagation", 60) {
+                &["Orphan", "Foreground"]
+            } else {
+                &["Background"]
+            };
+            options["propagationPolicy"] = json!(generator.random.one_of(policies));
+        }
+        4 => options["preconditions"] = json!({"uid": "u"}),
+        5 => options["gracePeriodSeconds"] = json!(generator.random.one_of(&[-1, 0, 5])),
+        6 => {
+            request["query"] = json!({"gracePeriodSeconds": "0"});
+            return;
+        }
+        _ => return,
+    }
+    request["body"] = options;
 }
 
 fn of_the_status(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
-    let feature = if generator.has_status { "status" } else { "absent-subresource" };
-    if kind == "widgets" && generator.may(feature, 25) {
+    let feature = match kind {
+        "widgets" if generator.has_status => "status",
+        "widgets" => "absent-subresource",
+        "deployments" | "poddisruptionbudgets" | "horizontalpodautoscalers" => "status-of-the-server",
+        _ => return,
+    };
+    if generator.may(feature, 25) {
         request["subresource"] = json!("status");
     }
 }
 
 fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
-    let field = match kind {
-        "widgets" => "spec",
-        "pods" => "metadata",
-        _ => "data",
-    };
-    let value = if kind == "secrets" { "dmFsdWU=" } else { generator.value() };
-    match generator.random.below(10) {
+    match generator.random.below(12) {
         0..=5 => {
             request["patch"] = json!("merge");
             let mut labels = generator.labels(80);
             if generator.random.chance(25) {
                 labels.insert(generator.key().to_owned(), Value::Null);
             }
-            request["body"] = json!({"metadata": {"labels": labels}});
-            if field != "metadata" && generator.random.chance(50) {
-                request["body"][field] = json!({"k": value});
-            }
+            let change = if generator.random.chance(50) { kinds::change(generator, kind) } else { json!({}) };
+            request["body"] = change;
+            request["body"]["metadata"]["labels"] = json!(labels);
         }
         6 | 7 => {
             request["patch"] = json!("json");
             request["body"] =
                 json!([{"op": "add", "path": "/metadata/labels", "value": generator.labels(80)}]);
         }
-        _ if kind == "widgets" || !generator.may("strategic-merge-patch", 100) => {
+        8 => {
+            let key = generator.key().replace('/', "~1");
+            let (path, value) = (format!("/metadata/labels/{key}"), generator.value());
+            let operation = generator.random.one_of(&["add", "replace", "remove", "test"]);
+            request["patch"] = json!("json");
+            request["body"] = json!([{"op": operation, "path": path, "value": value}]);
+        }
+        9 => {
+            let finalizers = generator.random.one_of(&[
+                json!(null),
+                json!(["example.com/keep"]),
+                json!(["example.com/keep", "example.com/other"]),
+            ]);
             request["patch"] = json!("merge");
-            request["body"] = match kind {
-                "widgets" => json!({"spec": {"size": generator.random.below(3)}, "status": {"seen": value}}),
-                _ => json!({"metadata": {"annotations": {"k": value}}}),
-            };
+            request["body"] = json!({"metadata": {"finalizers": finalizers}});
+        }
+        10 if !kinds::is_custom(kind) && generator.may("strategic-merge-patch", 60) => {
+            request["patch"] = json!("strategic");
+            request["body"] = json!({"metadata": {
+                "labels": generator.labels(80), "annotations": {"k": generator.value()},
+            }});
         }
         _ => {
-            request["patch"] = json!("strategic");
-            request["body"] =
-                json!({"metadata": {"labels": generator.labels(80), "annotations": {"k": value}}});
+            request["patch"] = json!("merge");
+            request["body"] = kinds::change(generator, kind);
         }
     }
-}
-
-/// An object without a name, and whether it has labels.
-fn object(generator: &mut Generator<'_>, kind: &str) -> (Value, bool) {
-    let labels = generator.labels(75);
-    let has_labels = !labels.is_empty();
-    let mut metadata = Map::new();
-    if has_labels || generator.random.chance(10) {
-        metadata.insert("labels".to_owned(), Value::Object(labels));
-    }
-    if generator.random.chance(25) {
-        metadata.insert("annotations".to_owned(), json!({generator.key(): generator.value()}));
-    }
-    let mut object = json!({"metadata": metadata});
-    let value = generator.value();
-    match kind {
-        "widgets" => {
-            object["apiVersion"] = json!(format!("{GROUP}/v1"));
-            object["kind"] = json!("Widget");
-            object["spec"] = json!({"size": generator.random.below(3), "k": value});
-            if generator.random.chance(25) {
-                object["status"] = json!({"seen": value});
-            }
-        }
-        "pods" => {
-            object["spec"] = json!({"containers": [{"name": "c", "image": "example.com/c:1"}]});
-        }
-        "secrets" if generator.random.chance(70) => object["data"] = json!({"k": "dmFsdWU="}),
-        "configmaps" if generator.random.chance(75) => object["data"] = json!({"k": value}),
-        _ => {}
-    }
-    (object, has_labels)
 }
 
 /// A namespace in which there is nothing.

@@ -157,7 +157,7 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
 
 /// Whether a case cannot be without what is at `place`.
 fn is_needed(case: &Value, place: &str) -> bool {
-    const NEEDED: [&str; 12] = [
+    const NEEDED: [&str; 19] = [
         "name",
         "type",
         "verb",
@@ -170,9 +170,17 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "operations",
         "key",
         "operator",
+        // What objects are not valid without.
+        "containers",
+        "image",
+        "maxReplicas",
+        "scaleTargetRef",
+        "selector",
+        "target",
+        "template",
     ];
     // With a smaller schema another difference would take this one's place: admit does not prune.
-    if place.contains("/schema") {
+    if place.contains("/schema") || place.contains("/selector/") {
         return true;
     }
     let (parent, last) = place.rsplit_once('/').unwrap_or_default();

@@ -27,6 +27,8 @@ pub(crate) struct Generator<'a> {
     pub(crate) widgets: bool,
     /// Whether these have a status of their own.
     pub(crate) has_status: bool,
+    /// Whether they can be scaled.
+    pub(crate) has_scale: bool,
     /// The namespaces of the requests.
     pub(crate) namespaces: Vec<String>,
 }
@@ -48,6 +50,7 @@ impl Situation {
             left_out: BTreeMap::new(),
             widgets: false,
             has_status: false,
+            has_scale: false,
             namespaces: vec!["<ns>".to_owned()],
         };
         let case = generator.case();
@@ -75,6 +78,7 @@ impl Generator<'_> {
         self.widgets = self.may("custom-resources", 40);
         if self.widgets {
             cluster.push(self.definition());
+            cluster.push(gadgets());
         }
         let mut known = requests::Known::default();
         for _ in 0..self.random.below(4) {
@@ -133,7 +137,8 @@ impl Generator<'_> {
         let stored = self.random.one_of(&["v1", "v2"]);
         let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         self.has_status = self.may("custom-status", 75);
-        let has_status = self.has_status;
+        self.has_scale = self.may("custom-scale", 30);
+        let (has_status, has_scale) = (self.has_status, self.has_scale);
         let versions: Vec<Value> = ["v1", "v2"]
             .iter()
             .map(|name| {
@@ -143,7 +148,11 @@ impl Generator<'_> {
                     "name": name, "served": true, "storage": *name == stored, "schema": {"openAPIV3Schema": schema},
                 });
                 if has_status {
-                    version["subresources"] = json!({"status": {}});
+                    version["subresources"]["status"] = json!({});
+                }
+                if has_scale {
+                    version["subresources"]["scale"] =
+                        json!({"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"});
                 }
                 version
             })
@@ -157,6 +166,20 @@ impl Generator<'_> {
             },
         })
     }
+}
+
+/// The definition of the gadgets, which have no namespace: one version.
+fn gadgets() -> Value {
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("gadgets.{GROUP}")},
+        "spec": {
+            "group": GROUP, "scope": "Cluster",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": free}}],
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
+        },
+    })
 }
 
 /// A namespace that webhooks of the case may look into.

@@ -95,14 +95,14 @@ fn rule(generator: &mut Generator<'_>) -> Value {
         (if widgets { 55 } else { 3 }, "custom"),
         (15, "both"),
         (12, "all"),
-        (2, "other"),
+        (10, "other"),
     ]);
     let groups = match group {
         "core" => json!([""]),
         "custom" => json!([GROUP]),
         "both" => json!(["", GROUP]),
         "all" => json!(["*"]),
-        _ => json!(["apps"]),
+        _ => json!(["apps", "autoscaling", "coordination.k8s.io", "policy"]),
     };
     let versions: &[&str] = match random.below(6) {
         0 | 1 => &["*"],
@@ -110,17 +110,38 @@ fn rule(generator: &mut Generator<'_>) -> Value {
         4 => &["v2"],
         _ => &["v1", "v2"],
     };
-    let plain = ["configmaps", "widgets", "secrets", "pods", "namespaces"];
+    let plain: &[&str] = if group == "other" {
+        &["deployments", "horizontalpodautoscalers", "leases", "poddisruptionbudgets"]
+    } else {
+        &["configmaps", "widgets", "secrets", "pods", "namespaces", "gadgets", "serviceaccounts"]
+    };
     let resources = match random.below(10) {
-        0..=3 => random.some_of(&plain),
+        0..=3 => random.some_of(plain),
         4 => {
-            let mut resources = random.some_of(&plain);
-            resources.push(random.one_of(&["widgets/status", "pods/status", "namespaces/status"]));
+            let mut resources = random.some_of(plain);
+            let subresources = [
+                "widgets/status",
+                "widgets/scale",
+                "deployments/status",
+                "deployments/scale",
+                "namespaces/status",
+                "pods/eviction",
+                "pods/exec",
+                "pods/*",
+            ];
+            resources.push(random.one_of(&subresources));
             resources
         }
         5 | 6 => vec!["*"],
         7 => vec!["*/*"],
-        _ => vec![random.one_of(&["widgets/*", "configmaps/*", "*/status", "widgets/status", "*/scale"])],
+        _ => vec![random.one_of(&[
+            "widgets/*",
+            "configmaps/*",
+            "pods/*",
+            "*/status",
+            "widgets/status",
+            "*/scale",
+        ])],
     };
     // A rule for everything would see what other situations make beside their namespaces.
     let scope = if group == "all" {

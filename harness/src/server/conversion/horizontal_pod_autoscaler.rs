@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{go_json, metrics};
+use super::go_json;
+use super::metrics::{self, Place};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
@@ -34,7 +35,8 @@ pub(super) fn to_version_1(object: &Value) -> Value {
     if let Some(utilization) = cpu.first().and_then(|metric| cpu_utilization(metric)) {
         old_spec.insert("targetCPUUtilizationPercentage".to_owned(), utilization.clone());
     }
-    annotate(&mut annotations, METRICS, others.into_iter().map(metrics::spec_to_version_1).collect());
+    let others = others.into_iter().map(|metric| metrics::to_version_1(metric, Place::Spec)).collect();
+    annotate(&mut annotations, METRICS, others);
 
     if let Some(behavior) = spec.and_then(|spec| spec.get("behavior")).filter(|behavior| behavior.is_object())
     {
@@ -51,8 +53,8 @@ pub(super) fn to_version_1(object: &Value) -> Value {
             old_status.insert("currentCPUUtilizationPercentage".to_owned(), utilization.clone());
         }
     }
-    let statuses = list(status, "currentMetrics").map(metrics::status_to_version_1).collect();
-    annotate(&mut annotations, CURRENT_METRICS, statuses);
+    let statuses = list(status, "currentMetrics").map(|metric| metrics::to_version_1(metric, Place::Status));
+    annotate(&mut annotations, CURRENT_METRICS, statuses.collect());
     annotate(&mut annotations, CONDITIONS, list(status, "conditions").cloned().collect());
 
     assembled(object, annotations, old_spec, old_status)
@@ -65,7 +67,8 @@ pub(super) fn to_version_2(object: &Value) -> Value {
 
     let mut new_spec = fields(spec, &["scaleTargetRef", "minReplicas", "maxReplicas"]);
     let others = annotation(object, METRICS).unwrap_or_default();
-    let mut new_metrics: Vec<Value> = others.iter().map(metrics::spec_to_version_2).collect();
+    let mut new_metrics: Vec<Value> =
+        others.iter().map(|metric| metrics::to_version_2(metric, Place::Spec)).collect();
     if let Some(utilization) = member(spec, "targetCPUUtilizationPercentage") {
         new_metrics.push(cpu_metric(utilization));
     }
@@ -87,7 +90,7 @@ pub(super) fn to_version_2(object: &Value) -> Value {
         json!([{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": utilization}}}])
     });
     if let Some(statuses) = annotation(object, CURRENT_METRICS) {
-        current = statuses.iter().map(metrics::status_to_version_2).collect();
+        current = statuses.iter().map(|metric| metrics::to_version_2(metric, Place::Status)).collect();
     }
     new_status.insert("currentMetrics".to_owned(), current);
     if let Some(conditions) = annotation(object, CONDITIONS).filter(|conditions| !conditions.is_empty()) {

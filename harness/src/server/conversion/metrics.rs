@@ -4,203 +4,211 @@
 
 use serde_json::{Map, Value, json};
 
-/// The members of a metric that hold its source or its status.
-const SOURCES: [&str; 5] = ["containerResource", "external", "object", "pods", "resource"];
+/// Where a metric stands: which of its amounts it has there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In `spec.metrics`: amounts to reach.
+    Spec,
+    /// In `status.currentMetrics`: amounts that were found.
+    Status,
+}
 
-/// One of `spec.metrics` as the annotation has it.
-pub(super) fn spec_to_version_1(metric: &Value) -> Value {
-    each_source(metric, |kind, source, old| {
-        let target = source.get("target");
-        match kind {
-            "object" => {
-                old.insert(
-                    "target".to_owned(),
-                    source.get("describedObject").cloned().unwrap_or_else(|| json!({})),
-                );
-                identify(source, "selector", old);
-                old.insert("targetValue".to_owned(), quantity(target, "value"));
-                copy(target, "averageValue", old, "averageValue");
+/// One member of a metric: where it comes from.
+struct Source {
+    /// The member's name in both versions.
+    name: &'static str,
+    /// What the older version calls `metric.selector`. None for a resource, which has a name and no metric.
+    selector: Option<&'static str>,
+    /// The amounts of `target`.
+    target: &'static [Amount],
+    /// The amounts of `current`.
+    current: &'static [Amount],
+}
+
+/// A number or quantity of a source in the older version, and of its `target` or `current` in the newer one.
+struct Amount {
+    old: &'static str,
+    new: &'static str,
+    presence: Presence,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// A pointer in Go's type.
+    Optional,
+    /// A quantity that is zero when nobody gave it.
+    Always,
+}
+
+const fn optional(old: &'static str, new: &'static str) -> Amount {
+    Amount { old, new, presence: Presence::Optional }
+}
+
+const fn always(old: &'static str, new: &'static str) -> Amount {
+    Amount { old, new, presence: Presence::Always }
+}
+
+const SOURCES: [Source; 5] = [
+    Source { name: "containerResource", selector: None, target: RESOURCE_TARGET, current: RESOURCE_CURRENT },
+    Source {
+        name: "external",
+        selector: Some("metricSelector"),
+        target: &[optional("targetValue", "value"), optional("targetAverageValue", "averageValue")],
+        current: &[always("currentValue", "value"), optional("currentAverageValue", "averageValue")],
+    },
+    Source {
+        name: OBJECT,
+        selector: Some("selector"),
+        target: &[always("targetValue", "value"), optional("averageValue", "averageValue")],
+        current: &[always("currentValue", "value"), optional("averageValue", "averageValue")],
+    },
+    Source {
+        name: "pods",
+        selector: Some("selector"),
+        target: &[always("targetAverageValue", "averageValue")],
+        current: &[always("currentAverageValue", "averageValue")],
+    },
+    Source { name: "resource", selector: None, target: RESOURCE_TARGET, current: RESOURCE_CURRENT },
+];
+
+const OBJECT: &str = "object";
+const RESOURCE_TARGET: &[Amount] = &[
+    optional("targetAverageUtilization", "averageUtilization"),
+    optional("targetAverageValue", "averageValue"),
+];
+const RESOURCE_CURRENT: &[Amount] = &[
+    optional("currentAverageUtilization", "averageUtilization"),
+    always("currentAverageValue", "averageValue"),
+];
+
+/// A metric of `autoscaling/v2` as the annotation has it.
+pub(super) fn to_version_1(metric: &Value, place: Place) -> Value {
+    each_source(metric, |source, new| {
+        let mut old = match source.selector {
+            Some(selector) => {
+                let metric = new.get("metric");
+                let mut old = Map::new();
+                insert_text(&mut old, "metricName", metric, "name");
+                insert(&mut old, selector, metric, "selector");
+                old
             }
-            "pods" => {
-                identify(source, "selector", old);
-                old.insert("targetAverageValue".to_owned(), quantity(target, "averageValue"));
-            }
-            "external" => {
-                identify(source, "metricSelector", old);
-                copy(target, "value", old, "targetValue");
-                copy(target, "averageValue", old, "targetAverageValue");
-            }
-            _ => {
-                name(source, old);
-                copy(target, "averageUtilization", old, "targetAverageUtilization");
-                copy(target, "averageValue", old, "targetAverageValue");
-            }
+            None => resource(new),
+        };
+        if source.name == OBJECT {
+            insert_object(&mut old, "target", new, "describedObject");
         }
+        let (member, amounts) = place.amounts(source);
+        for amount in amounts {
+            amount.insert(&mut old, amount.old, new.get(member), amount.new);
+        }
+        old
     })
 }
 
-/// One of the metrics of the annotation as `spec.metrics` has it.
-pub(super) fn spec_to_version_2(metric: &Value) -> Value {
-    each_source(metric, |kind, source, new| {
-        let mut target = Map::new();
-        let from = Some(source);
-        match kind {
-            "object" => {
-                new.insert(
-                    "describedObject".to_owned(),
-                    source.get("target").cloned().unwrap_or_else(|| json!({})),
-                );
-                identified(source, "selector", new);
-                let value = quantity(from, "targetValue");
-                if copy(from, "averageValue", &mut target, "averageValue") {
-                    target.insert("type".to_owned(), json!("AverageValue"));
-                    if value != "0" {
-                        target.insert("value".to_owned(), value);
-                    }
-                } else {
-                    target.insert("type".to_owned(), json!("Value"));
-                    target.insert("value".to_owned(), value);
-                }
+/// A metric of the annotation as `autoscaling/v2` has it.
+pub(super) fn to_version_2(metric: &Value, place: Place) -> Value {
+    each_source(metric, |source, old| {
+        let mut new = match source.selector {
+            Some(selector) => {
+                let mut metric = Map::new();
+                insert_text(&mut metric, "name", Some(old), "metricName");
+                insert(&mut metric, "selector", Some(old), selector);
+                Map::from_iter([("metric".to_owned(), Value::Object(metric))])
             }
-            "pods" => {
-                identified(source, "selector", new);
-                target.insert("type".to_owned(), json!("AverageValue"));
-                target.insert("averageValue".to_owned(), quantity(from, "targetAverageValue"));
-            }
-            "external" => {
-                identified(source, "metricSelector", new);
-                copy(from, "targetAverageValue", &mut target, "averageValue");
-                let has_value = copy(from, "targetValue", &mut target, "value");
-                target.insert("type".to_owned(), json!(if has_value { "Value" } else { "AverageValue" }));
-            }
-            _ => {
-                name(source, new);
-                copy(from, "targetAverageValue", &mut target, "averageValue");
-                let utilization = copy(from, "targetAverageUtilization", &mut target, "averageUtilization");
-                target.insert(
-                    "type".to_owned(),
-                    json!(if utilization { "Utilization" } else { "AverageValue" }),
-                );
-            }
+            None => resource(old),
+        };
+        if source.name == OBJECT {
+            insert_object(&mut new, "describedObject", old, "target");
         }
-        new.insert("target".to_owned(), Value::Object(target));
+        let (member, amounts) = place.amounts(source);
+        let mut found = Map::new();
+        for amount in amounts {
+            amount.insert(&mut found, amount.new, Some(old), amount.old);
+        }
+        if place == Place::Spec {
+            name_type(&mut found, source);
+        }
+        new.insert(member.to_owned(), Value::Object(found));
+        new
     })
 }
 
-/// One of `status.currentMetrics` as the annotation has it.
-pub(super) fn status_to_version_1(metric: &Value) -> Value {
-    each_source(metric, |kind, source, old| {
-        let current = source.get("current");
-        match kind {
-            "object" => {
-                old.insert(
-                    "target".to_owned(),
-                    source.get("describedObject").cloned().unwrap_or_else(|| json!({})),
-                );
-                identify(source, "selector", old);
-                old.insert("currentValue".to_owned(), quantity(current, "value"));
-                copy(current, "averageValue", old, "averageValue");
-            }
-            "pods" => {
-                identify(source, "selector", old);
-                old.insert("currentAverageValue".to_owned(), quantity(current, "averageValue"));
-            }
-            "external" => {
-                identify(source, "metricSelector", old);
-                old.insert("currentValue".to_owned(), quantity(current, "value"));
-                copy(current, "averageValue", old, "currentAverageValue");
-            }
-            _ => {
-                name(source, old);
-                copy(current, "averageUtilization", old, "currentAverageUtilization");
-                old.insert("currentAverageValue".to_owned(), quantity(current, "averageValue"));
-            }
+impl Place {
+    /// The member of a source that holds its amounts in the newer version, and which there are.
+    fn amounts(self, source: &Source) -> (&'static str, &'static [Amount]) {
+        match self {
+            Self::Spec => ("target", source.target),
+            Self::Status => ("current", source.current),
         }
-    })
+    }
 }
 
-/// One of the statuses of the annotation as `status.currentMetrics` has it. Values that `autoscaling/v1` cannot leave
-/// out come back as zero.
-pub(super) fn status_to_version_2(metric: &Value) -> Value {
-    each_source(metric, |kind, source, new| {
-        let mut current = Map::new();
-        let from = Some(source);
-        match kind {
-            "object" => {
-                new.insert(
-                    "describedObject".to_owned(),
-                    source.get("target").cloned().unwrap_or_else(|| json!({})),
-                );
-                identified(source, "selector", new);
-                current.insert("value".to_owned(), quantity(from, "currentValue"));
-                copy(from, "averageValue", &mut current, "averageValue");
-            }
-            "pods" => {
-                identified(source, "selector", new);
-                current.insert("averageValue".to_owned(), quantity(from, "currentAverageValue"));
-            }
-            "external" => {
-                identified(source, "metricSelector", new);
-                current.insert("value".to_owned(), quantity(from, "currentValue"));
-                copy(from, "currentAverageValue", &mut current, "averageValue");
-            }
-            _ => {
-                name(source, new);
-                copy(from, "currentAverageUtilization", &mut current, "averageUtilization");
-                current.insert("averageValue".to_owned(), quantity(from, "currentAverageValue"));
-            }
+impl Amount {
+    fn insert(&self, to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
+        let zero = || (self.presence == Presence::Always).then(|| json!("0"));
+        if let Some(value) = member(from, field).cloned().or_else(zero) {
+            to.insert(name.to_owned(), value);
         }
-        new.insert("current".to_owned(), Value::Object(current));
-    })
+    }
+}
+
+/// Says which of a target's amounts is meant, which the older version leaves to be guessed.
+fn name_type(target: &mut Map<String, Value>, source: &Source) {
+    let target_type = if source.name == OBJECT && target.contains_key("averageValue") {
+        // A value that was never given, as the older version cannot leave it out.
+        if target.get("value").is_some_and(|value| value == "0") {
+            target.remove("value");
+        }
+        "AverageValue"
+    } else if target.contains_key("value") {
+        "Value"
+    } else if target.contains_key("averageUtilization") {
+        "Utilization"
+    } else {
+        "AverageValue"
+    };
+    target.insert("type".to_owned(), json!(target_type));
 }
 
 /// The metric with each of its sources rewritten by `rewrite`.
-fn each_source(metric: &Value, rewrite: impl Fn(&str, &Value, &mut Map<String, Value>)) -> Value {
+fn each_source(metric: &Value, rewrite: impl Fn(&Source, &Value) -> Map<String, Value>) -> Value {
     let mut result = Map::new();
-    copy(Some(metric), "type", &mut result, "type");
-    for kind in SOURCES {
-        if let Some(source) = metric.get(kind).filter(|source| source.is_object()) {
-            let mut rewritten = Map::new();
-            rewrite(kind, source, &mut rewritten);
-            result.insert(kind.to_owned(), Value::Object(rewritten));
+    insert(&mut result, "type", Some(metric), "type");
+    for source in &SOURCES {
+        if let Some(value) = metric.get(source.name).filter(|value| value.is_object()) {
+            result.insert(source.name.to_owned(), Value::Object(rewrite(source, value)));
         }
     }
     Value::Object(result)
 }
 
-/// `metric.name` and `metric.selector` in the older words.
-fn identify(source: &Value, selector: &str, old: &mut Map<String, Value>) {
-    let metric = source.get("metric");
-    let name = metric.and_then(|metric| metric.get("name")).cloned().unwrap_or_else(|| json!(""));
-    old.insert("metricName".to_owned(), name);
-    copy(metric, "selector", old, selector);
+/// The names of a resource and of its container, which are the same in both versions.
+fn resource(source: &Value) -> Map<String, Value> {
+    let mut names = Map::new();
+    insert_text(&mut names, "name", Some(source), "name");
+    insert(&mut names, "container", Some(source), "container");
+    names
 }
 
-/// `metricName` and its selector in the newer words.
-fn identified(source: &Value, selector: &str, new: &mut Map<String, Value>) {
-    let mut metric = Map::new();
-    metric.insert("name".to_owned(), source.get("metricName").cloned().unwrap_or_else(|| json!("")));
-    copy(Some(source), selector, &mut metric, "selector");
-    new.insert("metric".to_owned(), Value::Object(metric));
-}
-
-/// The names of a resource and of its container.
-fn name(source: &Value, result: &mut Map<String, Value>) {
-    result.insert("name".to_owned(), source.get("name").cloned().unwrap_or_else(|| json!("")));
-    copy(Some(source), "container", result, "container");
-}
-
-/// A quantity that is zero when it is missing.
-fn quantity(object: Option<&Value>, field: &str) -> Value {
-    let value = object.and_then(|object| object.get(field)).filter(|value| !value.is_null());
-    value.cloned().unwrap_or_else(|| json!("0"))
-}
-
-/// Copies a member; says whether there is one.
-fn copy(object: Option<&Value>, field: &str, to: &mut Map<String, Value>, name: &str) -> bool {
-    let value = object.and_then(|object| object.get(field)).filter(|value| !value.is_null());
-    if let Some(value) = value {
+/// `to[name] = from[field]`, where there is such a field.
+fn insert(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
+    if let Some(value) = member(from, field) {
         to.insert(name.to_owned(), value.clone());
     }
-    value.is_some()
+}
+
+/// The same for a text; the empty one where there is none.
+fn insert_text(to: &mut Map<String, Value>, name: &str, from: Option<&Value>, field: &str) {
+    let text = from.and_then(|from| from.get(field)).cloned().unwrap_or_else(|| json!(""));
+    to.insert(name.to_owned(), text);
+}
+
+/// The same for the reference to an object.
+fn insert_object(to: &mut Map<String, Value>, name: &str, from: &Value, field: &str) {
+    let reference = from.get(field).cloned().unwrap_or_else(|| json!({}));
+    to.insert(name.to_owned(), reference);
+}
+
+fn member<'a>(object: Option<&'a Value>, field: &str) -> Option<&'a Value> {
+    object?.get(field).filter(|value| !value.is_null())
 }

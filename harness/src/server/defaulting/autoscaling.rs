@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::super::conversion::{Converter, ROUND_TRIP, convert};
-use super::fields::{each, ensure, fill, has, is_empty, remove, with};
-use super::quantities;
+use super::fields::{ensure, fill, has, is_empty, remove, with};
 use crate::attributes::GroupVersionKind;
+use crate::schema;
 
 const KIND: &str = "HorizontalPodAutoscaler";
 
@@ -25,7 +25,8 @@ pub(super) fn version_1(object: &mut Value) {
     }
     let [old, new] = ["v1", "v2"].map(|version| GroupVersionKind::new("autoscaling", version, KIND));
     let Ok(mut internal) = convert(object, &new, Converter::Scheme) else { return };
-    canonical_metrics(&mut internal);
+    // What annotations hold is read into the server's types, too.
+    drop(schema::settle(&mut internal, &new));
     if let Ok(converted) = convert(&internal, &old, Converter::Scheme) {
         *object = converted;
     }
@@ -50,7 +51,6 @@ pub(super) fn version_2(object: &mut Value) {
             }
         }
     });
-    canonical_metrics(object);
     let Some(spec) = ensure(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
     if is_empty(spec, "metrics") {
@@ -83,28 +83,10 @@ pub(super) fn version_2(object: &mut Value) {
     });
 }
 
-fn canonical_metrics(object: &mut Value) {
-    for (field, list, amounts) in [("spec", "metrics", "target"), ("status", "currentMetrics", "current")] {
-        with(object, field, |part| {
-            each(part, list, |metric| {
-                for source in ["containerResource", "external", "object", "pods", "resource"] {
-                    with(metric, source, |source| {
-                        with(source, amounts, |amounts| {
-                            quantities::canonical_field(amounts, "value");
-                            quantities::canonical_field(amounts, "averageValue");
-                        });
-                    });
-                }
-            });
-        });
-    }
-}
-
 fn scaling_rules(behavior: &mut Value, field: &str, defaults: &Value) {
     if let Some(rules) = ensure(behavior, field) {
         for (name, value) in defaults.as_object().into_iter().flatten() {
             fill(rules, name, value.clone());
         }
-        quantities::canonical_field(rules, "tolerance");
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, remove, text, with};
-use super::{quantities, volume};
+use super::fields::{each, ensure, fill, has, is_empty, remove, text};
+use super::volume;
 
 /// A Namespace; one that has no name yet gets no label.
 ///
@@ -83,9 +83,6 @@ pub(super) fn limit_range(object: &mut Value) {
             fill_from(item, "defaultRequest", "default");
             fill_from(item, "defaultRequest", "min");
         }
-        for field in ["default", "defaultRequest", "max", "maxLimitRequestRatio", "min"] {
-            with(item, field, quantities::canonical);
-        }
     });
 }
 
@@ -136,7 +133,6 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         fill(status, "phase", "Pending");
-        with(status, "capacity", quantities::canonical);
     }
     if let Some(spec) = ensure(object, "spec") {
         claim_spec(spec);
@@ -148,9 +144,7 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Value) {
     fill(spec, "volumeMode", "Filesystem");
-    if let Some(resources) = ensure(spec, "resources") {
-        quantities::requirements(resources);
-    }
+    ensure(spec, "resources");
 }
 
 /// A `PersistentVolume`.
@@ -164,7 +158,6 @@ pub(super) fn persistent_volume(object: &mut Value) {
     if let Some(spec) = ensure(object, "spec") {
         fill(spec, "persistentVolumeReclaimPolicy", "Retain");
         fill(spec, "volumeMode", "Filesystem");
-        with(spec, "capacity", quantities::canonical);
         volume::persistent_source(spec);
     }
 }

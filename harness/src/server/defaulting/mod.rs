@@ -7,7 +7,6 @@ mod core;
 mod extensions;
 mod fields;
 mod pod;
-mod quantities;
 mod volume;
 mod workloads;
 

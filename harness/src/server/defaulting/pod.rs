@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, fill_zero, has, text, with};
-use super::{quantities, volume};
+use super::volume;
 
 /// A Pod.
 ///
@@ -55,8 +55,6 @@ fn pod_spec(spec: &mut Value) {
         each(spec, list, container);
     }
     each(spec, "volumes", volume::volume);
-    with(spec, "overhead", quantities::canonical);
-    with(spec, "resources", quantities::requirements);
 }
 
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Container`.
@@ -65,15 +63,10 @@ fn container(container: &mut Value) {
     fill(container, "imagePullPolicy", policy);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
-    if let Some(resources) = ensure(container, "resources") {
-        quantities::requirements(resources);
-    }
+    ensure(container, "resources");
     each(container, "ports", |port| fill(port, "protocol", "TCP"));
     each(container, "env", |variable| {
-        with(variable, "valueFrom", |source| {
-            volume::field_reference(source);
-            with(source, "resourceFieldRef", |reference| quantities::canonical_field(reference, "divisor"));
-        });
+        with(variable, "valueFrom", volume::field_reference);
     });
     for field in ["livenessProbe", "readinessProbe", "startupProbe"] {
         with(container, field, probe);

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::core;
 use super::fields::{each, ensure, fill, is_empty, with};
-use super::quantities;
 
 /// One of `spec.volumes` of a Pod.
 ///
@@ -21,7 +20,6 @@ pub(super) fn volume(volume: &mut Value) {
     }
     with(volume, "downwardAPI", downward_items);
     with(volume, "projected", |projected| each(projected, "sources", projection));
-    with(volume, "emptyDir", |source| quantities::canonical_field(source, "sizeLimit"));
     with(volume, "image", |source| {
         let policy = pull_policy(super::fields::text(source, "reference"));
         fill(source, "pullPolicy", policy);
@@ -95,10 +93,7 @@ fn is_image_name(name: &str) -> bool {
 }
 
 fn downward_items(source: &mut Value) {
-    each(source, "items", |item| {
-        field_reference(item);
-        with(item, "resourceFieldRef", |reference| quantities::canonical_field(reference, "divisor"));
-    });
+    each(source, "items", field_reference);
 }
 
 fn projection(projection: &mut Value) {

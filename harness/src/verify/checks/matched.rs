@@ -9,6 +9,8 @@ use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
 use crate::matching::{self, Decision};
 use crate::server::Surroundings;
+use crate::verify::check::{Observed, Obstacle, Violation};
+use crate::verify::subject::Subject;
 
 /// Something that a request may be about.
 #[derive(Clone, Copy, Debug)]
@@ -100,4 +102,19 @@ pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): 
         && has(&rule.api_groups, group)
         && has(&rule.api_versions, version)
         && rule.resources.iter().any(is_for_resource)
+}
+
+/// What it means that `subjects` are called for too much: match conditions that nobody evaluates may keep it from them.
+/// They can only take requests away, so that nothing found is nothing found.
+pub(super) fn unless_conditions<'a>(
+    subjects: impl IntoIterator<Item = &'a Subject>,
+    violations: Vec<Violation>,
+) -> Observed {
+    let ignoring = subjects.into_iter().find(|subject| !subject.ignored_conditions().is_empty());
+    let (Some(subject), Some(violation)) = (ignoring, violations.first()) else { return Ok(violations) };
+    Err(Obstacle::Unequipped(format!(
+        "unless the matchConditions of {}, which were ignored, leave that out: {}",
+        subject.name(),
+        violation.message
+    )))
 }

@@ -3,6 +3,7 @@
 mod backend;
 mod common;
 mod matched;
+mod overwritten;
 mod recorded;
 mod requests;
 mod said;
@@ -140,11 +141,17 @@ pub fn find(id: &str) -> Option<&'static Check> {
 
 /// The first few fields of `differences`, for a sentence.
 fn fields(differences: &[Difference]) -> String {
+    listed(differences.iter().map(|difference| difference.path.as_str()))
+}
+
+/// The first few of `names`, for a sentence.
+fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 3;
-    let named: Vec<&str> = differences.iter().take(MOST).map(|difference| difference.path.as_str()).collect();
-    match differences.len().saturating_sub(MOST) {
-        0 => named.join(", "),
-        more => format!("{} and {more} more", named.join(", ")),
+    let names: Vec<&str> = names.into_iter().collect();
+    let named = names[..names.len().min(MOST)].join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 

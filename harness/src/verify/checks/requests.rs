@@ -4,26 +4,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::v10_write_loop::as_stored;
 use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::selector::Labels;
 use crate::verify::check::Violation;
+use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::station::Station;
-use crate::verify::trial::Trial;
-
-/// The request that writes `written` over `stored`.
-pub(super) fn update(trial: &Trial<'_>, stored: Value, written: Value) -> Attributes {
-    Attributes {
-        operation: Operation::Update,
-        name: stored["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-        object: Some(written),
-        old_object: Some(stored),
-        options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
-        ..trial.request.clone()
-    }
-}
+use crate::verify::stored::as_stored;
 
 /// A request about something that is not in the corpus: a connection, a subresource.
 pub(super) struct Side<'a> {
@@ -68,10 +57,26 @@ impl Side<'_> {
     }
 }
 
-/// The namespace of the samples, since the selectors pick that; else the one for objects that have none.
+/// A namespace that the webhook's selector picks: that of the samples, or the first that will do.
 pub(super) fn namespace<'a>(station: &'a Station<'_>) -> &'a str {
+    let laboratory = station.laboratory;
     let of_samples = station.samples.iter().map(|sample| sample.namespace.as_str());
-    of_samples.into_iter().find(|namespace| !namespace.is_empty()).unwrap_or(&station.laboratory.namespace)
+    if let Some(namespace) = of_samples.into_iter().find(|namespace| !namespace.is_empty()) {
+        return namespace;
+    }
+    let is_picked = |name: &&str| {
+        let namespace = laboratory.surroundings.namespace(name);
+        let labels = namespace.as_deref().and_then(Labels::of).unwrap_or_default();
+        station.subject.webhook.namespace_selector.matches(labels)
+    };
+    let known = [laboratory.namespace.as_str(), corpus::NAMESPACE];
+    known.into_iter().find(is_picked).unwrap_or(&laboratory.namespace)
+}
+
+/// That the selectors keep the webhook away from what its rules are for.
+pub(super) fn unpicked(names: &[String]) -> String {
+    let names = super::listed(names.iter().map(String::as_str));
+    format!("its rules are for {names}, but its selectors do not pick what is sent there")
 }
 
 /// What is wrong with the answer to a request `what`, which the webhook asked to see: it gives none, its patch does not
@@ -93,8 +98,7 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 /// The object as a client creates it from what it read: with its name and what the server and its controllers wrote
 /// into the spec, without what the server gives anew.
 ///
-/// Source: kubernetes plugin/pkg/admission/serviceaccount, `defaulttolerationseconds` and `priority`;
-/// pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
+/// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
 pub(super) fn restored(object: &Value) -> Value {
     let mut restored = as_stored(object);
     if let Some(metadata) = restored["metadata"].as_object_mut() {
@@ -108,7 +112,12 @@ pub(super) fn restored(object: &Value) -> Value {
         members.remove("status");
     }
     match restored["kind"].as_str() {
-        Some("Pod") => as_it_ran(&mut restored["spec"]),
+        Some("Pod") => {
+            // The scheduler's; the server's own plugins give the rest again.
+            if let Some(spec) = restored["spec"].as_object_mut() {
+                spec.entry("nodeName").or_insert_with(|| "node-1".into());
+            }
+        }
         Some("Service") => as_allocated(&mut restored["spec"]),
         Some("Deployment") => {
             restored["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1".into();
@@ -116,37 +125,6 @@ pub(super) fn restored(object: &Value) -> Value {
         _ => {}
     }
     restored
-}
-
-/// What the scheduler and the server's own plugins write into a Pod.
-fn as_it_ran(spec: &mut Value) {
-    const TOKEN: &str = "kube-api-access-x7k2p";
-    let Some(members) = spec.as_object_mut() else { return };
-    let gives_token = members.get("automountServiceAccountToken") != Some(&false.into());
-    let account = members.entry("serviceAccountName").or_insert_with(|| "default".into()).clone();
-    members.entry("serviceAccount").or_insert(account);
-    members.entry("nodeName").or_insert_with(|| "node-1".into());
-    members.entry("priority").or_insert_with(|| 0.into());
-    members.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
-    let tolerations = ["not-ready", "unreachable"].map(|condition| {
-        json!({"key": format!("node.kubernetes.io/{condition}"), "operator": "Exists", "effect": "NoExecute",
-            "tolerationSeconds": 300})
-    });
-    append(spec, "tolerations", tolerations);
-    if !gives_token {
-        return;
-    }
-    let token = json!({"name": TOKEN, "projected": {"defaultMode": 420, "sources": [
-        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
-        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-    ]}});
-    append(spec, "volumes", [token]);
-    for list in ["containers", "initContainers"] {
-        for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
-            let path = "/var/run/secrets/kubernetes.io/serviceaccount";
-            append(container, "volumeMounts", [json!({"name": TOKEN, "mountPath": path, "readOnly": true})]);
-        }
-    }
 }
 
 /// What the server allocates for a Service.
@@ -161,13 +139,6 @@ fn as_allocated(spec: &mut Value) {
     members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
-fn append<const N: usize>(parent: &mut Value, list: &str, items: [Value; N]) {
-    let Some(members) = parent.as_object_mut() else { return };
-    if let Some(list) = members.entry(list).or_insert_with(|| json!([])).as_array_mut() {
-        list.extend(items);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,9 +150,7 @@ mod tests {
         let restored = restored(&pod);
         assert_eq!(restored["metadata"], json!({"generateName": "p-", "name": "p-x7k2p"}));
         assert_eq!(restored.get("status"), None);
-        assert_eq!(restored["spec"]["volumes"][0]["name"], "kube-api-access-x7k2p");
-        assert_eq!(restored["spec"]["containers"][0]["volumeMounts"][0]["readOnly"], true);
-        assert_eq!(restored["spec"]["tolerations"].as_array().map(Vec::len), Some(2));
+        assert_eq!(restored["spec"]["nodeName"], "node-1");
     }
 
     #[test]

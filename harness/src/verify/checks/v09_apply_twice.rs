@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::requests;
-use super::v10_write_loop::{as_stored, overlay};
+use super::v10_write_loop::overlay;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -37,7 +37,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
         ("replacement by the same manifest", as_stored(trial.object()), Order::Free),
     ];
     for (way, written, order) in ways {
-        let request = requests::update(trial, stored.clone(), written);
+        let request = update(trial.request, stored.clone(), written);
         let updated = match trial.answered(&trial.alone(), &request).await {
             Ok(updated) => updated,
             Err(Obstacle::NotApplicable(_)) => {
@@ -62,6 +62,6 @@ fn judge(trial: &Trial<'_>, way: &str, stored: &Value, updated: &Outcome, order:
     if differences.is_empty() {
         return None;
     }
-    let message = format!("after a second {way} these are others: {}", super::fields(&differences));
+    let message = format!("a second {way} changes what is stored: {}", super::fields(&differences));
     Some(Violation::new(format!("not settled after a second {way}"), message).with_differences(differences))
 }

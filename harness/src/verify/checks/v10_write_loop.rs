@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::attributes::{Attributes, Operation};
 use crate::event::{Phase, Round};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Trial;
 
 /// How often the owner writes.
@@ -32,17 +32,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let created = admitted(trial.outcome(&lineup, trial.request).await)?;
     let Some(mut stored) = created.object.as_ref().map(as_stored) else { return Ok(Vec::new()) };
     let mut steps = vec![created];
+    let mut changed = Vec::new();
     for _ in 0..ROUNDS {
         let mut written = stored.clone();
         overlay(&mut written, trial.object());
-        let request = Attributes {
-            operation: Operation::Update,
-            name: comparison_name(&stored),
-            object: Some(written.clone()),
-            old_object: Some(stored.clone()),
-            options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
-            ..trial.request.clone()
-        };
+        let request = update(trial.request, stored.clone(), written.clone());
         let updated = admitted(trial.outcome(&lineup, &request).await)?;
         let called =
             trial.subjects.iter().any(|subject| updated.was_called(&subject.webhook.id, Round::First));
@@ -51,7 +45,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
         }
         let Some(found) = updated.object.clone() else { return Ok(Vec::new()) };
         steps.push(updated);
-        if trial.differences(&written, &found, Order::Free).is_empty() {
+        changed = trial.differences(&written, &found, Order::Free);
+        if changed.is_empty() {
             return Ok(Vec::new());
         }
         stored = found;
@@ -60,14 +55,15 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let mut wanted = stored.clone();
     overlay(&mut wanted, trial.object());
     let differences = trial.differences(&wanted, &stored, Order::Free);
-    let (kind, message) = if differences.is_empty() {
-        (
-            "changes more on every update",
-            format!("after {ROUNDS} updates that change nothing it still adds something"),
-        )
+    let (kind, message, differences) = if differences.is_empty() {
+        let fields = super::fields(&changed);
+        let message =
+            format!("after {ROUNDS} updates that change nothing, another changes {fields} once more");
+        ("changes more on every update", message, changed)
     } else {
         let fields = super::fields(&differences);
-        ("undoes what the owner writes", format!("whenever the owner writes {fields}, it is changed again"))
+        let message = format!("whenever the owner writes {fields}, it is changed again");
+        ("undoes what the owner writes", message, differences)
     };
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }
@@ -80,23 +76,6 @@ fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Obstacle> {
             Err(Obstacle::not_checked(verdict.to_string()))
         }
     }
-}
-
-/// The object as the server stores it: it has a name, and a uid.
-pub(super) fn as_stored(object: &Value) -> Value {
-    let mut stored = object.clone();
-    let name = comparison_name(object);
-    stored["metadata"]["name"] = name.into();
-    stored["metadata"]["uid"] = "6f3d1d2e-0000-4000-8000-00000000000a".into();
-    stored["metadata"]["resourceVersion"] = "1".into();
-    stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
-    stored
-}
-
-/// The name, or the one that the server makes of `generateName`.
-fn comparison_name(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
-    if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
 }
 
 /// Writes what `wanted` says into `object`, and leaves the rest alone, as an apply does.
@@ -124,6 +103,8 @@ pub(super) fn overlay(object: &mut Value, wanted: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -70,13 +70,17 @@ async fn run(station: &Station<'_>) -> Observed {
 /// A request like no other.
 fn distinct(sample: &Attributes, number: usize) -> Attributes {
     let name = format!("admit-parallel-{number}");
-    let mut object = sample.object.clone().unwrap_or_default();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("name".to_owned(), name.clone().into());
-        metadata.remove("generateName");
-    }
-    object["metadata"]["annotations"]["admit.dev/parallel"] = number.to_string().into();
-    Attributes { name, object: Some(object), ..sample.clone() }
+    let distinct = |object: &Option<Value>| {
+        let mut object = object.clone()?;
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("name".to_owned(), name.clone().into());
+            metadata.remove("generateName");
+        }
+        object["metadata"]["annotations"]["admit.dev/parallel"] = number.to_string().into();
+        Some(object)
+    };
+    let (object, old_object) = (distinct(&sample.object), distinct(&sample.old_object));
+    Attributes { name: name.clone(), object, old_object, ..sample.clone() }
 }
 
 fn departure(

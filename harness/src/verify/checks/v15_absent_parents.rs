@@ -59,7 +59,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
 }
 
 async fn without(trial: &Trial<'_>, object: Value, what: &str) -> Option<Violation> {
-    // What is missing gets its defaults again.
+    // What is missing gets its defaults again; the token of the service account only unless the pod does without.
+    let mut object = object;
+    if object["kind"] == "Pod" {
+        object["spec"]["automountServiceAccountToken"] = false.into();
+    }
     let request = trial.laboratory.create(object).ok()?;
     judge(what, &trial.outcome(&trial.alone(), &request).await)
 }

@@ -4,20 +4,24 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::overwritten::{Overwritten, overwritten};
 use super::said::Said;
+use crate::cluster_state::ClusterState as _;
 use crate::patch::Patch;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{Difference, Order};
+use crate::verify::shape;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
     id: "V17",
-    title: "sparing: it takes nothing away, and does not write whole lists or maps to change a part of them",
+    title: "sparing: it takes nothing away, overwrites nothing, and changes a part of a list or map without writing all of it",
     severity: Severity::Warning,
     why: "What the user wrote and the webhook did not add is not the webhook's to remove. An operation that writes a \
           whole list or map back says nothing about what it is meant to change: it hides the change from whoever reads \
           the audit log, writes down what the webhook's own types know of each item, and takes away what its author \
-          did not think of. An operation for each field or item does neither.",
+          did not think of. An operation for each field or item does neither. To write over a value that the user has \
+          set may be its purpose, and is a note; a value that the server would have filled in is nobody's wish.",
     source: "Admission Webhook Good Practices, Patch only required fields, Don't overwrite array values",
     audience: Audience::Mutating,
     probe: Probe::Object(|trial| Box::pin(run(trial))),
@@ -42,11 +46,45 @@ async fn run(trial: &Trial<'_>) -> Observed {
         // Whole and complete is bad style; what is lost by it is told beside.
         violations.push(Violation::new(kind, message).with_severity(Severity::Note));
     }
+    violations.extend(replaced(trial, said.object(), &patched));
     if !lost.is_empty() {
         let message = format!("its patch takes away what it did not add: {}", super::fields(&lost));
         violations.push(Violation::new("takes away", message).with_differences(lost));
     }
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
+}
+
+/// What it writes over the user's values, if anything.
+fn replaced(trial: &Trial<'_>, before: &Value, after: &Value) -> Option<Violation> {
+    let mut kept = after.clone();
+    for value in overwritten(before, after) {
+        if is_default(trial, before, &value) {
+            continue;
+        }
+        if let (Some(place), Some(old)) = (kept.pointer_mut(&value.after), before.pointer(&value.before)) {
+            *place = old.clone();
+        }
+    }
+    // What the server takes for the same, such as 500m and 0.5, is no other value.
+    let replaced = trial.differences(&kept, after, Order::Counts);
+    if replaced.is_empty() {
+        return None;
+    }
+    let fields = super::fields(&replaced);
+    let message =
+        format!("its patch writes over what the user has set: {fields}; right only if it is there for that");
+    let violation = Violation::new("overwrites", message).with_severity(Severity::Note);
+    Some(violation.with_differences(replaced))
+}
+
+/// Whether the server would have filled in the same value: then nobody knows that the user meant it.
+fn is_default(trial: &Trial<'_>, before: &Value, value: &Overwritten) -> bool {
+    let mut filled = before.clone();
+    if !value.is_member || !shape::remove(&mut filled, &value.before) {
+        return false;
+    }
+    trial.laboratory.surroundings.set_defaults(&mut filled);
+    filled.pointer(&value.before) == before.pointer(&value.before)
 }
 
 /// The lists and maps of more than nothing that `operations` write although they are there: what, and where.

@@ -8,6 +8,7 @@ use crate::attributes::{Attributes, UserInfo};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::Verdict;
+use crate::verify::plugins;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -23,7 +24,6 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|trial| Box::pin(run(trial))),
 };
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const NODE: &str = "node-1";
 
 async fn run(trial: &Trial<'_>) -> Observed {
@@ -48,13 +48,19 @@ async fn run(trial: &Trial<'_>) -> Observed {
     Ok(vec![Violation::new("changes a mirror pod", message).with_differences(differences).with_steps(steps)])
 }
 
-/// The creation of the same pod as a mirror, by the kubelet of its node.
+/// The creation of the same pod as a mirror, by the kubelet of its node: without a service account, since the API server
+/// refuses mirror pods that have one.
+///
+/// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
 fn mirrored(request: &Attributes, object: &Value) -> Attributes {
     let mut pod = object.clone();
+    plugins::without_service_account(&mut pod);
     let hash = "5d41402abc4b2a76b9719d911017c592";
-    for (annotation, value) in
-        [(MIRROR, hash), ("kubernetes.io/config.hash", hash), ("kubernetes.io/config.source", "file")]
-    {
+    for (annotation, value) in [
+        (plugins::MIRROR, hash),
+        ("kubernetes.io/config.hash", hash),
+        ("kubernetes.io/config.source", "file"),
+    ] {
         pod["metadata"]["annotations"][annotation] = value.into();
     }
     pod["metadata"]["ownerReferences"] = json!([{

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
-use super::v10_write_loop::as_stored;
-use crate::attributes::{Attributes, Operation};
+use crate::attributes::Attributes;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::stored;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -35,16 +33,8 @@ const SIGNS: [&str; 8] = [
 ];
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let stored = as_stored(trial.object());
-    let name = stored["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let delete = Attributes {
-        operation: Operation::Delete,
-        name,
-        object: None,
-        old_object: Some(stored),
-        options: Some(json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"})),
-        ..trial.request.clone()
-    };
+    let stored = stored::as_stored(trial.object());
+    let delete = stored::delete(trial.request, stored);
     let collection = Attributes { name: String::new(), ..delete.clone() };
     let mut violations = Vec::new();
     for (request, what) in [(delete, "DELETE"), (collection, "the deletion of a collection")] {

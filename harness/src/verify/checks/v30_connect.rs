@@ -47,8 +47,9 @@ async fn run(station: &Station<'_>) -> Observed {
     let id = &station.subject.webhook.id;
     let mut violations: Vec<Violation> = Vec::new();
     let mut looked = false;
+    let mut unpicked = Vec::new();
     for (resource, subresource, object) in connections() {
-        let request = Side {
+        let side = Side {
             operation: Operation::Connect,
             resource: ("", "v1", resource),
             subresource,
@@ -57,11 +58,25 @@ async fn run(station: &Station<'_>) -> Observed {
             object,
             old_object: None,
         };
-        let outcome = Arc::new(station.laboratory.admit(&station.alone(), &request.request(station)).await);
-        if outcome.calls_of(id).next().is_some() {
-            looked = true;
-            violations.extend(requests::upset(&format!("CONNECT to {resource}/{subresource}"), &outcome));
+        let request = side.request(station);
+        if !station.subject.asks_for(&request, &station.laboratory.surroundings) {
+            continue;
         }
+        let name = format!("{resource}/{subresource}");
+        let outcome = Arc::new(station.laboratory.admit(&station.alone(), &request).await);
+        if outcome.calls_of(id).next().is_none() {
+            unpicked.push(name);
+            continue;
+        }
+        looked = true;
+        violations.extend(requests::upset(&format!("CONNECT to {name}"), &outcome));
     }
-    if looked { Ok(violations) } else { Err(Obstacle::not_applicable("its rules pick no CONNECT")) }
+    if looked {
+        return Ok(violations);
+    }
+    Err(Obstacle::not_applicable(if unpicked.is_empty() {
+        "its rules pick no CONNECT".to_owned()
+    } else {
+        requests::unpicked(&unpicked)
+    }))
 }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::requests::{self, Side};
-use super::v10_write_loop::as_stored;
 use crate::attributes::{Attributes, Operation};
 use crate::event::Phase;
+use crate::selector::Selector;
+use crate::server::{ServedResource, ServedSubresource, Surroundings};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Difference, Order};
+use crate::verify::corpus;
 use crate::verify::laboratory::Outcome;
 use crate::verify::station::Station;
+use crate::verify::stored::as_stored;
 
 pub(super) const CHECK: Check = Check {
     id: "V31",
@@ -28,22 +31,86 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(station: &Station<'_>) -> Observed {
+    let surroundings = &station.laboratory.surroundings;
     let id = &station.subject.webhook.id;
-    let mut violations: Vec<Violation> = Vec::new();
+    let mut found = Found::default();
+    let (mut unpicked, mut untried) = (Vec::new(), Vec::new());
     let mut looked = false;
-    for request in subresources(station) {
+    for (resource, subresource) in served(surroundings) {
+        let name = format!("{}/{}", resource.name.resource, subresource.name);
+        let Some(request) = request(station, &resource, &subresource) else {
+            if station.subject.asks_for(&unknown(station, &resource, &subresource), surroundings) {
+                untried.push(name);
+            }
+            continue;
+        };
+        if !station.subject.asks_for(&request, surroundings) {
+            continue;
+        }
         let outcome = Arc::new(station.laboratory.admit(&station.alone(), &request).await);
         if outcome.calls_of(id).next().is_none() {
+            unpicked.push(name);
             continue;
         }
         looked = true;
-        let what = format!("{} of {}/{}", request.operation, request.resource.resource, request.subresource);
-        violations.extend(requests::upset(&what, &outcome));
-        if request.subresource == "status" && station.subject.phase == Phase::Mutating {
-            violations.extend(beyond_the_status(station, &what, &outcome));
+        let what = format!("{} of {name}", request.operation);
+        let kind = format!("{} of {}", request.operation, subresource.name);
+        found.add(&name, &what, &kind, requests::upset(&what, &outcome));
+        if subresource.name == "status" && station.subject.phase == Phase::Mutating {
+            found.add(&name, &what, &kind, beyond_the_status(station, &what, &outcome));
         }
     }
-    if looked { Ok(violations) } else { Err(Obstacle::not_applicable("its rules pick no subresource")) }
+    let untold = (!untried.is_empty())
+        .then(|| format!("admit makes no request for {}", super::listed(untried.iter().map(String::as_str))));
+    if looked {
+        let unpicked = (!unpicked.is_empty()).then(|| requests::unpicked(&unpicked));
+        untold.into_iter().chain(unpicked).for_each(|note| station.note(note));
+        return Ok(found.violations());
+    }
+    Err(match untold {
+        Some(untold) => Obstacle::not_checked(untold),
+        None if unpicked.is_empty() => Obstacle::not_applicable("its rules pick no subresource"),
+        None => Obstacle::not_applicable(requests::unpicked(&unpicked)),
+    })
+}
+
+/// Violations, with the subresources that show the same.
+#[derive(Default)]
+struct Found(Vec<(Violation, Vec<String>)>);
+
+impl Found {
+    /// Takes a violation that `name` shows, which is one of `kind` beside those of other resources.
+    fn add(&mut self, name: &str, what: &str, kind: &str, violation: Option<Violation>) {
+        let Some(mut violation) = violation else { return };
+        violation.kind = violation.kind.replace(what, kind);
+        match self.0.iter_mut().find(|(known, _)| known.kind == violation.kind) {
+            Some((_, others)) if others.iter().any(|other| other == name) => {}
+            Some((_, others)) => others.push(name.to_owned()),
+            None => self.0.push((violation, Vec::new())),
+        }
+    }
+
+    fn violations(self) -> Vec<Violation> {
+        let told = self.0.into_iter().map(|(mut violation, others)| {
+            if !others.is_empty() {
+                let others = super::listed(others.iter().map(String::as_str));
+                violation.message = format!("{}; the same on {others}", violation.message);
+            }
+            violation
+        });
+        told.collect()
+    }
+}
+
+/// What is written, and is no connection.
+fn served(surroundings: &Surroundings) -> impl Iterator<Item = (ServedResource, ServedSubresource)> {
+    surroundings.resources().into_iter().flat_map(|resource| {
+        let subresources = resource.subresources.clone().into_iter().filter(|subresource| {
+            let is_written = subresource.verbs.iter().any(|verb| verb == "create" || verb == "update");
+            is_written && !subresource.kind.kind.ends_with("Options")
+        });
+        subresources.map(|subresource| (resource.clone(), subresource)).collect::<Vec<_>>()
+    })
 }
 
 /// What it changes of the spec in an update of the status.
@@ -63,88 +130,120 @@ fn beyond_the_status(station: &Station<'_>, what: &str, outcome: &Arc<Outcome>) 
     Some(violation.with_steps([Arc::clone(outcome)]))
 }
 
-/// A request for each subresource that a rule may name, and for the status of each kind of the samples.
-fn subresources(station: &Station<'_>) -> Vec<Attributes> {
-    const NAME: &str = "admit-verify";
-    let namespace = requests::namespace(station);
-    let metadata = json!({"name": NAME, "namespace": namespace});
-    let pod = as_stored(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
-        "spec": {"nodeName": "node-1", "containers": [{"name": "app", "image": "example.com/app:1"}]}}));
-    let with = |part: &str, field: &str, value: Value| {
-        let mut changed = pod.clone();
-        changed[part][field] = value;
-        changed
+const NAME: &str = "admit-verify";
+
+/// What a client sends there; none if admit does not know.
+fn request(
+    station: &Station<'_>,
+    resource: &ServedResource,
+    subresource: &ServedSubresource,
+) -> Option<Attributes> {
+    let metadata = json!({"name": NAME, "namespace": requests::namespace(station)});
+    let body = |fields: Value| {
+        let mut body = fields;
+        body["apiVersion"] = subresource.kind.api_version().into();
+        body["kind"] = subresource.kind.kind.clone().into();
+        body
     };
-    let debugger =
-        json!([{"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"}]);
-    let resized =
-        json!([{"name": "app", "image": "example.com/app:1", "resources": {"requests": {"cpu": "200m"}}}]);
-    let create = |subresource, resource, object| Side {
-        operation: Operation::Create,
-        resource,
-        subresource,
-        name: NAME,
-        namespace,
-        object,
-        old_object: None,
+    let scale = |replicas: u32| {
+        as_stored(&body(json!({"metadata": metadata, "spec": {"replicas": replicas},
+            "status": {"replicas": 1, "selector": "app=app"}})))
     };
-    let update = |subresource, resource, object, old| Side {
-        operation: Operation::Update,
-        resource,
-        subresource,
-        name: NAME,
-        namespace,
-        object,
-        old_object: Some(old),
-    };
-    let pods = ("", "v1", "pods");
-    let target = json!({"apiVersion": "v1", "kind": "Node", "name": "node-1"});
-    let mut sides = vec![
-        update("status", pods, with("status", "phase", "Running".into()), pod.clone()),
-        update("ephemeralcontainers", pods, with("spec", "ephemeralContainers", debugger), pod.clone()),
-        update("resize", pods, with("spec", "containers", resized), pod.clone()),
-        create(
-            "eviction",
-            pods,
-            json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}),
-        ),
-        create(
-            "binding",
-            pods,
-            json!({"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}),
-        ),
-        create(
-            "token",
-            ("", "v1", "serviceaccounts"),
-            json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-                "spec": {"audiences": ["vault"], "expirationSeconds": 3600}}),
-        ),
-    ];
-    for resource in ["deployments", "replicasets", "statefulsets"] {
-        let scale = |replicas: u32| {
-            as_stored(&json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata,
-                "spec": {"replicas": replicas}, "status": {"replicas": 1, "selector": "app=app"}}))
-        };
-        sides.push(update("scale", ("apps", "v1", resource), scale(2), scale(1)));
-    }
-    let mut requests: Vec<Attributes> = sides.into_iter().map(|side| side.request(station)).collect();
-    for sample in station.samples {
-        let is_known =
-            |known: &Attributes| known.subresource == "status" && known.resource == sample.resource;
-        if requests.iter().any(is_known) {
-            continue;
+    let (old_object, object) = match subresource.name.as_str() {
+        "scale" => (Some(scale(1)), scale(2)),
+        "eviction" => (None, body(json!({"metadata": metadata}))),
+        "binding" => {
+            let target = json!({"apiVersion": "v1", "kind": "Node", "name": "node-1"});
+            (None, body(json!({"metadata": metadata, "target": target})))
         }
-        let Some(object) = &sample.object else { continue };
-        let stored = as_stored(object);
-        requests.push(Attributes {
-            operation: Operation::Update,
-            subresource: "status".to_owned(),
-            name: stored["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
-            object: Some(stored.clone()),
-            old_object: Some(stored),
-            options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
-            ..sample.clone()
-        });
+        "token" => (None, body(json!({"spec": {"audiences": ["vault"], "expirationSeconds": 3600}}))),
+        name => {
+            let old_object = stored(station, resource)?;
+            let mut object = old_object.clone();
+            change(&mut object, name)?;
+            (Some(old_object), object)
+        }
+    };
+    Some(side(station, resource, subresource, object, old_object))
+}
+
+/// Writes into `object` what its subresource is for; none if admit does not know.
+fn change(object: &mut Value, subresource: &str) -> Option<()> {
+    match subresource {
+        "status" if object["kind"] == "Pod" => object["status"]["phase"] = "Running".into(),
+        // What a status holds is told by nothing: it is written as it is.
+        "status" => {}
+        "finalize" => object["spec"]["finalizers"] = json!([]),
+        "approval" => {
+            let approved =
+                json!({"type": "Approved", "status": "True", "reason": "Checked", "message": "by hand"});
+            object["status"]["conditions"] = json!([approved]);
+        }
+        "ephemeralcontainers" => {
+            object["spec"]["ephemeralContainers"] =
+                json!([{"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"}]);
+        }
+        "resize" => {
+            let container = object.pointer_mut("/spec/containers/0")?;
+            container["resources"] = json!({"requests": {"cpu": "200m"}});
+        }
+        _ => return None,
     }
-    requests
+    Some(())
+}
+
+/// An object of the resource, with the labels that the webhook's selector asks for; none if the corpus has none.
+fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
+    let mut of_kind = station.samples.iter().filter(|sample| sample.resource == resource.name);
+    if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
+        return Some(as_stored(object));
+    }
+    let mut object = corpus::example(&resource.kind, &station.laboratory.surroundings)?;
+    let labels = Selector::common_labels(&[&station.subject.webhook.object_selector]);
+    for (label, value) in labels.unwrap_or_default() {
+        object["metadata"]["labels"][label] = value.into();
+    }
+    if resource.namespaced {
+        object["metadata"]["namespace"] = requests::namespace(station).into();
+    } else if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("namespace");
+    }
+    Some(as_stored(&object))
+}
+
+fn side(
+    station: &Station<'_>,
+    resource: &ServedResource,
+    subresource: &ServedSubresource,
+    object: Value,
+    old_object: Option<Value>,
+) -> Attributes {
+    let name =
+        old_object.as_ref().and_then(|old| old["metadata"]["name"].as_str()).unwrap_or(NAME).to_owned();
+    let own = old_object.as_ref().and_then(|old| old["metadata"]["namespace"].as_str()).unwrap_or_default();
+    let namespace = match (resource.namespaced, resource.name.resource.as_str()) {
+        (true, _) if own.is_empty() => requests::namespace(station).to_owned(),
+        (true, _) => own.to_owned(),
+        (false, "namespaces") => name.clone(),
+        (false, _) => String::new(),
+    };
+    let gvr = &resource.name;
+    let side = Side {
+        operation: if old_object.is_some() { Operation::Update } else { Operation::Create },
+        resource: (&gvr.group, &gvr.version, &gvr.resource),
+        subresource: &subresource.name,
+        name: &name,
+        namespace: &namespace,
+        object,
+        old_object,
+    };
+    side.request(station)
+}
+
+/// A request as far as rules look at it.
+fn unknown(station: &Station<'_>, resource: &ServedResource, subresource: &ServedSubresource) -> Attributes {
+    let kind = &subresource.kind;
+    let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": NAME}});
+    let is_updated = subresource.verbs.iter().any(|verb| verb == "update");
+    side(station, resource, subresource, object.clone(), is_updated.then_some(object))
 }

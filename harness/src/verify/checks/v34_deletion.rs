@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::requests;
-use super::v10_write_loop::as_stored;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
+use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -36,7 +35,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
         Some(finalizers) => finalizers.push(FINALIZER.into()),
         None => stored["metadata"]["finalizers"] = json!([FINALIZER]),
     }
-    let request = requests::update(trial, stored, written.clone());
+    let request = update(trial.request, stored, written.clone());
     let updated = trial.outcome(&trial.alone(), &request).await;
     if updated.mismatch(&trial.subject.webhook.id).is_some() {
         let reason = "its rules and selectors do not pick UPDATE of the object";

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::requests;
-use super::v10_write_loop::as_stored;
 use super::v29_delete::is_confused;
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Operation};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
 use crate::verify::shape::pod_spec;
 use crate::verify::station::Station;
+use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Memory;
 
 pub(super) const CHECK: Check = Check {
@@ -37,8 +36,8 @@ const LARGEST_DATA: usize = 1024 * 1024;
 const LARGEST_ANNOTATIONS: usize = 256 * 1024;
 
 async fn run(station: &Station<'_>) -> Observed {
-    let Some(sample) = station.samples.first() else {
-        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    let Some(sample) = station.samples.iter().find(|sample| sample.object.is_some()) else {
+        return Err(Obstacle::not_applicable("it is asked about no object of the corpus but on DELETE"));
     };
     let memory = Memory::default();
     let trial = station.trial(sample, &memory);
@@ -46,8 +45,14 @@ async fn run(station: &Station<'_>) -> Observed {
     let (object, filling) = filled(trial.object());
     let size = object.to_string().len() / 1024;
     let stored = as_stored(&object);
-    let update = requests::update(&trial, stored.clone(), stored);
-    let create = Attributes { object: Some(object), ..sample.clone() };
+    let update = update(sample, stored.clone(), stored);
+    let create = Attributes {
+        operation: Operation::Create,
+        object: Some(object),
+        old_object: None,
+        options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
+        ..sample.clone()
+    };
     for (request, what) in [(update, "UPDATE"), (create, "CREATE")] {
         // Past the memory: nobody asks this again.
         let outcome = station.laboratory.admit(&trial.alone(), &request).await;

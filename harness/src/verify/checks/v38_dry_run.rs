@@ -43,13 +43,10 @@ async fn run(station: &Station<'_>) -> Observed {
         None => 0,
     };
     for sample in samples {
-        let dry = Attributes {
-            dry_run: true,
-            options: Some(json!({
-                "kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"],
-            })),
-            ..sample.clone()
-        };
+        let mut dry = Attributes { dry_run: true, ..sample.clone() };
+        if let Some(options) = &mut dry.options {
+            options["dryRun"] = json!(["All"]);
+        }
         dry_outcomes.push(Arc::new(station.laboratory.admit(&alone, &dry).await));
     }
     if let Some(recorder) = &station.settings.recorder {

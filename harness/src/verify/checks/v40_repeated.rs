@@ -1,7 +1,7 @@
 //! V40: a call that is repeated does not repeat an effect.
 
 use super::recorded;
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Operation};
 use crate::event::Phase;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
@@ -36,7 +36,9 @@ async fn run(station: &Station<'_>) -> Observed {
             let message = format!("called with the same body, it created {again} objects once more");
             return Ok(vec![Violation::new("repeats an effect when retried", message).with_steps([first])]);
         }
-        if station.subject.phase == Phase::Validating || first.refusal.is_some() {
+        // Nobody changes what is deleted, so that there is no second round.
+        let is_final = sample.operation == Operation::Delete || first.refusal.is_some();
+        if station.subject.phase == Phase::Validating || is_final {
             continue;
         }
         let reinvoked = Attributes { object: first.object.clone(), ..sample.clone() };

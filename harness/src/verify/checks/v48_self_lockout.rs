@@ -1,6 +1,6 @@
 //! V48: a webhook that fails closed does not stand in the way of its own backend.
 
-use super::backend;
+use super::{backend, matched};
 use crate::config::{FailurePolicy, WebhookTarget};
 use crate::server::Surroundings;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -39,5 +39,6 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         caught.join(", "),
         service.name,
     );
-    Ok(vec![Violation::new("locks itself out", message).with_severity(severity)])
+    let violation = Violation::new("locks itself out", message).with_severity(severity);
+    matched::unless_conditions([subject], vec![violation])
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::backend::{self, BACKEND, DEPLOYMENTS, Needed, PODS, REPLICA_SETS, SECRETS};
+use super::matched;
 use crate::config::{FailurePolicy, WebhookTarget};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Scene;
@@ -52,9 +53,18 @@ struct Need<'a> {
 
 /// Why one backend waits for another.
 #[derive(Clone, Debug)]
-struct Reason {
+struct Reason<'a> {
     text: String,
     severity: Severity,
+    /// Whose webhook is called.
+    asked: &'a Subject,
+}
+
+impl Reason<'_> {
+    /// The greater, the surer.
+    fn weight(&self) -> (bool, Severity) {
+        (self.asked.ignored_conditions().is_empty(), self.severity)
+    }
 }
 
 fn run(scene: &Scene<'_>) -> Observed {
@@ -99,15 +109,19 @@ fn run(scene: &Scene<'_>) -> Observed {
     }
     let waits = waits(&needs, &closed, scene);
     let mut violations = Vec::new();
+    let mut unclear = Ok(Vec::new());
     let mut known = BTreeSet::new();
     for start in needs.keys().copied() {
         let Some(cycle) = shortest(start, &waits) else { continue };
         let members: BTreeSet<Backend<'_>> = cycle.iter().copied().collect();
         if known.insert(members) {
-            violations.push(told(&cycle, &waits));
+            match told(&cycle, &waits) {
+                Ok(found) => violations.extend(found),
+                obstacle => unclear = obstacle,
+            }
         }
     }
-    Ok(violations)
+    if violations.is_empty() { unclear } else { Ok(violations) }
 }
 
 /// The service behind a webhook.
@@ -163,7 +177,7 @@ fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager:
     needs
 }
 
-type Waits<'a> = BTreeMap<Backend<'a>, BTreeMap<Backend<'a>, Reason>>;
+type Waits<'a> = BTreeMap<Backend<'a>, BTreeMap<Backend<'a>, Reason<'a>>>;
 
 /// Who waits for whom: a backend for those whose webhooks are called for what it needs. That a webhook is called for its
 /// own backend's things is V48's.
@@ -198,9 +212,9 @@ fn waits<'a>(
                 need.namespace,
                 need.what
             );
-            let reason = Reason { text, severity };
+            let reason = Reason { text, severity, asked: subject };
             let known = waits.entry(waiting).or_default().entry(asked).or_insert_with(|| reason.clone());
-            if known.severity < reason.severity {
+            if known.weight() < reason.weight() {
                 *known = reason;
             }
         }
@@ -227,10 +241,11 @@ fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>
     None
 }
 
-fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Violation {
+/// What is said of a loop, unless match conditions that were ignored may break it.
+fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let name = |(namespace, name): &Backend<'_>| format!("{namespace}/{name}");
     let mut names: Vec<String> = cycle.iter().map(name).collect();
-    let reasons: Vec<(String, &Reason)> = cycle
+    let reasons: Vec<(String, &Reason<'_>)> = cycle
         .iter()
         .zip(cycle.iter().cycle().skip(1))
         .filter_map(|(waiting, asked)| Some((name(waiting), waits.get(waiting)?.get(asked)?)))
@@ -249,5 +264,6 @@ fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Violation {
             "once all of them are down, somebody has to delete a configuration by hand",
         ),
     };
-    Violation::new(kind, format!("{}; {end}", texts.join("; "))).with_severity(severity)
+    let violation = Violation::new(kind, format!("{}; {end}", texts.join("; "))).with_severity(severity);
+    matched::unless_conditions(reasons.iter().map(|(_, reason)| reason.asked), vec![violation])
 }

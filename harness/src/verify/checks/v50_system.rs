@@ -127,5 +127,5 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         );
         violations.push(Violation::new("matches system resources", message).with_severity(severity));
     }
-    Ok(violations)
+    matched::unless_conditions([subject], violations)
 }

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::common::Common;
+use super::matched;
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Scene;
+use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "V52",
@@ -24,16 +26,23 @@ pub(super) const CHECK: Check = Check {
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn run(scene: &Scene<'_>) -> Observed {
-    let webhooks: Vec<&Webhook> = scene
-        .subjects
-        .iter()
-        .map(|subject| &*subject.webhook)
-        .filter(|webhook| !webhook.rules.is_empty())
-        .collect();
-    if webhooks.is_empty() {
+    let subjects = scene.subjects;
+    if with_rules(subjects).is_empty() {
         return Err(Obstacle::not_applicable("no webhook has rules: none is ever called"));
     }
-    let Some((common, called)) = longest(None, &[], &webhooks) else { return Ok(Vec::new()) };
+    // What holds whatever the match conditions are comes first.
+    let (free, conditional): (Vec<&Subject>, Vec<&Subject>) =
+        subjects.iter().partition(|subject| subject.ignored_conditions().is_empty());
+    let violations = too_long(&free);
+    if !violations.is_empty() {
+        return Ok(violations);
+    }
+    matched::unless_conditions(conditional, too_long(subjects))
+}
+
+fn too_long(subjects: &[&Subject]) -> Vec<Violation> {
+    let webhooks = with_rules(subjects);
+    let Some((common, called)) = longest(None, &[], &webhooks) else { return Vec::new() };
     let called: Vec<String> = called
         .iter()
         .map(|webhook| {
@@ -46,7 +55,12 @@ fn run(scene: &Scene<'_>) -> Observed {
         })
         .collect();
     let message = format!("for {common} the API server may wait for {}", called.join(", "));
-    Ok(vec![Violation::new("timeouts add up", message)])
+    vec![Violation::new("timeouts add up", message)]
+}
+
+fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
+    let webhooks = subjects.iter().map(|subject| &*subject.webhook);
+    webhooks.filter(|webhook| !webhook.rules.is_empty()).collect()
 }
 
 /// Webhooks that are all called for one request and may take too long together: `chosen`, which are called for `common`,

@@ -1,7 +1,9 @@
 //! V55: match conditions compile, give a bool, never fail, and are cheap.
 
+use crate::config;
 use crate::server::Surroundings;
-use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity};
+use crate::status::FieldError;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -17,33 +19,26 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(subject: &Subject, _: &Surroundings) -> Observed {
-    let conditions = subject.declaration()["matchConditions"].as_array().map_or(0, Vec::len);
-    if conditions == 0 {
+    if subject.ignored_conditions().is_empty() {
         return Err(Obstacle::not_applicable("it has no matchConditions"));
     }
-    Err(Obstacle::not_checked("admit does not evaluate CEL yet"))
+    let violations = refused(subject);
+    if violations.is_empty() {
+        let reason = "admit does not evaluate CEL yet: every request was sent as if they held";
+        return Err(Obstacle::Unequipped(reason.to_owned()));
+    }
+    Ok(violations)
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn conditions_are_not_checked_and_never_passed() {
-        let webhook = json!({"name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},
-            "sideEffects": "None", "admissionReviewVersions": ["v1"]});
-        let mut configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "c"}, "webhooks": [webhook]});
-        let mut subject = Subject::of(&[configuration.clone()]).unwrap().remove(0);
-        let surroundings = Surroundings::new([]);
-        assert!(matches!(run(&subject, &surroundings), Err(Obstacle::NotApplicable(_))));
-
-        configuration["webhooks"][0]["matchConditions"] = json!([{"name": "a", "expression": "true"}]);
-        subject.configuration = Arc::new(configuration);
-        assert!(matches!(run(&subject, &surroundings), Err(Obstacle::NotChecked(_))));
-    }
+/// What the API server refuses before it looks at an expression: too many, no or invalid names, empty expressions.
+fn refused(subject: &Subject) -> Vec<Violation> {
+    let own = format!("webhooks[{}].matchConditions", subject.index);
+    let errors = config::validate(&subject.configuration).into_iter();
+    let of_conditions = errors.filter(|error| error.field.starts_with(&own));
+    let violation = |error: FieldError| {
+        let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
+        let message = format!("the API server refuses it: {}: {}", error.field, error.detail);
+        Violation::new(format!("refused {field}"), message)
+    };
+    of_conditions.map(violation).collect()
 }

@@ -1,6 +1,7 @@
 //! V56: the webhooks of one product divide the requests among themselves.
 
 use super::common::Common;
+use super::matched;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
@@ -23,6 +24,7 @@ const PRODUCT: usize = 3;
 fn run(scene: &Scene<'_>) -> Observed {
     let subjects = scene.subjects;
     let mut violations = Vec::new();
+    let mut unclear = Ok(Vec::new());
     let mut are_related = false;
     for (index, first) in subjects.iter().enumerate() {
         for second in &subjects[index + 1..] {
@@ -32,16 +34,20 @@ fn run(scene: &Scene<'_>) -> Observed {
             are_related = true;
             let both = Common::of(&first.webhook).and_then(|common| common.and(&second.webhook));
             if let Some(both) = both {
-                let (first, second) = (first.name(), second.name());
-                let message = format!("{first} and {second} are both called for {both}");
-                violations.push(Violation::new(format!("{first} and {second} overlap"), message));
+                let (one, other) = (first.name(), second.name());
+                let message = format!("{one} and {other} are both called for {both}");
+                let violation = Violation::new(format!("{one} and {other} overlap"), message);
+                match matched::unless_conditions([*first, *second], vec![violation]) {
+                    Ok(found) => violations.extend(found),
+                    obstacle => unclear = obstacle,
+                }
             }
         }
     }
     if !are_related {
         return Err(Obstacle::not_applicable("no two mutating webhooks belong to one product"));
     }
-    Ok(violations)
+    if violations.is_empty() { unclear } else { Ok(violations) }
 }
 
 /// Whether both go to the same handler, or their names say so.

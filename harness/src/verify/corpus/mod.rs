@@ -1,20 +1,19 @@
 //! The built-in corpus: objects of many shapes, always the same.
 
 mod custom;
+mod kinds;
 mod others;
 mod pods;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use super::laboratory::Laboratory;
 use super::subject::Subject;
 use crate::attributes::GroupVersionKind;
-use crate::config::Webhook;
-use crate::matching::{self, Decision};
 use crate::selector::Selector;
+use crate::server::Surroundings;
 
 /// Makes the object of a number.
 type Make = Box<dyn Fn(usize) -> Value + Send>;
@@ -28,8 +27,8 @@ pub fn namespace(subjects: &[Subject]) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
 }
 
-/// Objects of the kinds that the rules of `subjects` match: pods and what makes them, Services, `ConfigMap`s, Secrets, and
-/// custom resources of `definitions`.
+/// Objects of the kinds that the rules of `subjects` match: most kinds of the API server, and custom resources of
+/// `definitions`.
 ///
 /// An object has the labels that the webhooks' object selectors ask for, if it has labels at all.
 pub fn built_in(
@@ -39,41 +38,63 @@ pub fn built_in(
 ) -> impl Iterator<Item = Value> + use<> {
     let wanted = |object: &Value| is_matched(object, subjects, laboratory);
     let labels = labels(subjects.iter().map(|subject| &subject.webhook.object_selector));
+    let resource_of = |kind: &GroupVersionKind| laboratory.surroundings.resource_of(kind);
+    let wanted: Vec<(usize, Make, bool)> = makers(definitions)
+        .into_iter()
+        .filter(|(_, make)| wanted(&make(0)))
+        .map(|(count, make)| {
+            let served = resource_of(&GroupVersionKind::of(&make(0)));
+            (count, make, served.is_some_and(|served| served.namespaced))
+        })
+        .collect();
+    wanted.into_iter().flat_map(move |(count, make, namespaced)| {
+        let labels = labels.clone();
+        (0..count).map(move |index| {
+            let mut object = labelled(make(index), &labels);
+            if !namespaced && let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.remove("namespace");
+            }
+            object
+        })
+    })
+}
+
+/// An object of `kind`, which has a name and no labels; none if the corpus has none of the kind.
+pub(super) fn example(kind: &GroupVersionKind, surroundings: &Surroundings) -> Option<Value> {
+    let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
+    let custom = || {
+        let schema = surroundings.schema_of(kind)?;
+        Some(custom::object(&(kind.api_version(), kind.kind.clone(), schema), 0))
+    };
+    let mut examples = built_in.filter(|object| GroupVersionKind::of(object) == *kind);
+    examples.next().or_else(custom)
+}
+
+/// What makes the objects of each kind, and how many of them.
+fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
     let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
     for kind in others::KINDS {
         makers.push((others::COUNT, Box::new(move |index| others::object(kind, index))));
     }
+    for kind in kinds::all() {
+        makers.push((kinds::COUNT, Box::new(move |index| kind.object(index))));
+    }
     for version in definitions.iter().flat_map(custom::versions) {
         makers.push((custom::COUNT, Box::new(move |index| custom::object(&version, index))));
     }
-    makers.retain(|(_, make)| wanted(&make(0)));
-    makers.into_iter().flat_map(move |(count, make)| {
-        let labels = labels.clone();
-        (0..count).map(move |index| labelled(make(index), &labels))
-    })
+    makers
 }
 
 /// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
 fn is_matched(object: &Value, subjects: &[Subject], laboratory: &Laboratory) -> bool {
     let Ok(request) = laboratory.create(object.clone()) else { return false };
-    subjects.iter().any(|subject| {
-        let webhook = Arc::new(Webhook {
-            namespace_selector: Selector::default(),
-            object_selector: Selector::default(),
-            ..(*subject.webhook).clone()
-        });
-        matches!(matching::decide(&webhook, &request, &laboratory.surroundings), Decision::Call(_))
-    })
+    subjects.iter().any(|subject| subject.asks_for(&request, &laboratory.surroundings))
 }
 
 /// The kinds that the rules of `subjects` may match and of which the corpus has no objects, as `apiVersion kind`.
 pub fn missing(subjects: &[Subject], definitions: &[Value], laboratory: &Laboratory) -> Vec<String> {
-    let mut known: Vec<GroupVersionKind> =
-        others::KINDS.iter().map(|(api_version, kind, _)| kind_of(api_version, kind)).collect();
-    known.push(kind_of("v1", "Pod"));
-    known.extend(
-        definitions.iter().flat_map(custom::versions).map(|(version, kind, _)| kind_of(&version, &kind)),
-    );
+    let known: Vec<GroupVersionKind> =
+        makers(definitions).into_iter().map(|(_, make)| GroupVersionKind::of(&make(0))).collect();
     let resources = laboratory.surroundings.resources();
     let missing =
         resources.into_iter().filter(|resource| !known.contains(&resource.kind)).filter(|resource| {
@@ -83,10 +104,6 @@ pub fn missing(subjects: &[Subject], definitions: &[Value], laboratory: &Laborat
             is_matched(&object, subjects, laboratory)
         });
     missing.map(|resource| format!("{} {}", resource.kind.api_version(), resource.kind.kind)).collect()
-}
-
-fn kind_of(api_version: &str, kind: &str) -> GroupVersionKind {
-    GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}))
 }
 
 fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String, String> {
@@ -128,12 +145,12 @@ fn metadata(variant: usize, index: usize) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
     use super::*;
     use crate::attributes::UserInfo;
     use crate::client::ServiceResolver;
     use crate::config::ServiceReference;
-    use crate::server::Surroundings;
 
     struct Nowhere;
 
@@ -166,7 +183,7 @@ mod tests {
         let pods = objects(&[""], &["pods"], &json!({}));
         assert_eq!(kinds(&pods), BTreeSet::from(["Pod".to_owned()]));
         assert!(pods.len() >= 200, "{}", pods.len());
-        assert_eq!(kinds(&objects(&["*"], &["*"], &json!({}))).len(), 11);
+        assert_eq!(kinds(&objects(&["*"], &["*"], &json!({}))).len(), 43);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Services, config maps, secrets, and what makes pods.
+//! Services, config maps, secrets, and what makes pods: each of many shapes.
 
 use serde_json::{Map, Value, json};
 
@@ -11,11 +11,16 @@ pub(super) const COUNT: usize = 12;
 type Make = fn(usize) -> Value;
 
 /// The kinds beside Pod, by their `apiVersion` and `kind`.
-pub(super) const KINDS: [(&str, &str, Make); 10] = [
+pub(super) const KINDS: [(&str, &str, Make); 11] = [
     ("apps/v1", "Deployment", |index| workload(index, &json!({"replicas": 2}), "Always")),
     ("apps/v1", "StatefulSet", |index| workload(index, &json!({"serviceName": "app"}), "Always")),
     ("apps/v1", "DaemonSet", |index| workload(index, &json!({}), "Always")),
     ("apps/v1", "ReplicaSet", |index| workload(index, &json!({"replicas": 1}), "Always")),
+    (
+        "v1",
+        "ReplicationController",
+        |index| json!({"spec": {"replicas": 1, "selector": {"app": "app"}, "template": template(index, "Always")}}),
+    ),
     ("batch/v1", "Job", |index| json!({"spec": {"template": template(index, "Never")}})),
     ("batch/v1", "CronJob", |index| {
         json!({"spec": {
@@ -42,14 +47,15 @@ fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
     let mut spec = pod["spec"].clone();
     spec["restartPolicy"] = restart_policy.into();
-    // Only a pod that runs has these.
+    // Only a pod that runs has one.
     if let Some(spec) = spec.as_object_mut() {
-        spec.remove("ephemeralContainers");
         spec.remove("nodeName");
     }
     let mut metadata = json!({"labels": {"app": "app"}});
-    if let Some(annotations) = pod.pointer("/metadata/annotations") {
-        metadata["annotations"] = annotations.clone();
+    if let Some(annotations) = pod.pointer("/metadata/annotations").and_then(Value::as_object) {
+        let mut annotations = annotations.clone();
+        annotations.remove(pods::MIRROR);
+        metadata["annotations"] = annotations.into();
     }
     json!({"metadata": metadata, "spec": spec})
 }

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 /// What changes a plain pod's spec or metadata into a more interesting one.
 type Feature = fn(&mut Value);
 
+/// The annotation of a pod that a node runs from a file.
+pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// The features, each of which is combined with [`VARIANTS`] shapes of metadata and containers.
 const FEATURES: [Feature; 18] = [
     |_| {},
@@ -14,8 +17,11 @@ const FEATURES: [Feature; 18] = [
             json!([{"name": "native-sidecar", "image": "example.com/log:1", "restartPolicy": "Always"}]);
     },
     |pod| {
-        pod["spec"]["ephemeralContainers"] =
-            json!([{"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"}]);
+        // Where others leave it to the server.
+        pod["spec"]["containers"][0]["imagePullPolicy"] = json!("Never");
+        pod["spec"]["containers"][0]["terminationMessagePolicy"] = json!("FallbackToLogsOnError");
+        pod["spec"]["terminationGracePeriodSeconds"] = json!(5);
+        pod["spec"]["enableServiceLinks"] = json!(false);
     },
     |pod| {
         pod["spec"]["volumes"] = json!([
@@ -28,6 +34,7 @@ const FEATURES: [Feature; 18] = [
         pod["spec"]["volumes"] = json!([{"name": "token", "projected": {"sources": [
             {"serviceAccountToken": {"path": "token", "audience": "vault"}},
         ]}}]);
+        pod["spec"]["serviceAccountName"] = json!("builder");
     },
     |pod| {
         pod["spec"]["securityContext"] = json!({"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 2000});
@@ -66,8 +73,7 @@ const FEATURES: [Feature; 18] = [
     },
     |pod| pod["metadata"]["finalizers"] = json!(["example.com/finalizer"]),
     |pod| {
-        pod["metadata"]["annotations"]["kubernetes.io/config.mirror"] =
-            json!("5d41402abc4b2a76b9719d911017c592");
+        pod["metadata"]["annotations"][MIRROR] = json!("5d41402abc4b2a76b9719d911017c592");
         pod["spec"]["nodeName"] = json!("node-1");
     },
     |pod| {

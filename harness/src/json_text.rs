@@ -1,31 +1,65 @@
-//! Where JSON text stops being JSON, in the words of Go's scanner.
+//! Takes JSON text apart as Go's scanner does, and says in its words where it stops being JSON.
+
+use serde_json::Value;
 
 use crate::quoting::quote_byte;
 
 /// The deepest nesting that Go's scanner takes.
-const MAX_DEPTH: usize = 10_000;
+pub(crate) const MAX_DEPTH: usize = 10_000;
 
-/// Says what is wrong with `text` as one JSON document.
+/// A part of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Token<'a> {
+    /// An object or a list begins.
+    Begin(Container),
+    /// The name of a member, with its quotes and escapes; its value follows.
+    Key(&'a [u8]),
+    /// A string, a number, a boolean or null, as it is written.
+    Scalar(&'a [u8]),
+    /// The innermost object or list ends.
+    End,
+}
+
+/// What holds other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Container {
+    /// An object.
+    Object,
+    /// A list.
+    Array,
+}
+
+/// What Go's decoder calls a kind of value: `cannot unmarshal string into …`.
+///
+/// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.
+pub(crate) fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Shows `found` the parts of one JSON document, one after another, until it ends or is none. Objects and lists may lie
+/// `max_depth` deep in each other.
 ///
 /// # Errors
 /// Go's text, such as `invalid character 't' after top-level value`.
 ///
-/// Source: sigs.k8s.io/json internal/golang/encoding/json/scanner.go.
-pub(super) fn check(text: &[u8]) -> Result<(), String> {
-    let mut scanner = Scanner { text, at: 0, open: Vec::new() };
-    scanner.document()
+/// Source: sigs.k8s.io/json internal/golang/encoding/json/scanner.go, which is Go encoding/json/scanner.go.
+pub(crate) fn scan<'a>(text: &'a [u8], max_depth: usize, found: impl FnMut(Token<'a>)) -> Result<(), String> {
+    Scanner { text, at: 0, open: Vec::new(), max_depth, found }.document()
 }
 
-struct Scanner<'a> {
+struct Scanner<'a, F> {
     text: &'a [u8],
     at: usize,
     open: Vec<Container>,
-}
-
-#[derive(Clone, Copy)]
-enum Container {
-    Object,
-    Array,
+    max_depth: usize,
+    found: F,
 }
 
 #[derive(Clone, Copy)]
@@ -35,7 +69,7 @@ enum Next {
     AfterValue,
 }
 
-impl Scanner<'_> {
+impl<'a, F: FnMut(Token<'a>)> Scanner<'a, F> {
     /// A loop instead of recursion, so that depth costs no stack.
     fn document(&mut self) -> Result<(), String> {
         let mut next = Next::Value;
@@ -58,6 +92,7 @@ impl Scanner<'_> {
     }
 
     fn value(&mut self) -> Result<Next, String> {
+        let start = self.at;
         match self.next()? {
             b'{' => return self.enter(Container::Object, b'}', Next::Key),
             b'[' => return self.enter(Container::Array, b']', Next::Value),
@@ -72,27 +107,33 @@ impl Scanner<'_> {
             b'n' => self.literal("null")?,
             byte => return Err(unexpected(byte, "looking for beginning of value")),
         }
+        let scalar = Token::Scalar(self.since(start));
+        (self.found)(scalar);
         Ok(Next::AfterValue)
     }
 
     fn enter(&mut self, container: Container, end: u8, inside: Next) -> Result<Next, String> {
-        if self.open.len() == MAX_DEPTH {
+        if self.open.len() >= self.max_depth {
             return Err("exceeded max depth".to_owned());
         }
+        (self.found)(Token::Begin(container));
+        self.open.push(container);
         self.skip_space();
         if self.peek() == Some(end) {
             self.at += 1;
-            return Ok(Next::AfterValue);
+            return Ok(self.leave());
         }
-        self.open.push(container);
         Ok(inside)
     }
 
     fn key(&mut self) -> Result<Next, String> {
+        let start = self.at;
         match self.next()? {
             b'"' => self.string()?,
             byte => return Err(unexpected(byte, "looking for beginning of object key string")),
         }
+        let key = Token::Key(self.since(start));
+        (self.found)(key);
         self.skip_space();
         match self.next()? {
             b':' => Ok(Next::Value),
@@ -118,6 +159,7 @@ impl Scanner<'_> {
 
     fn leave(&mut self) -> Next {
         self.open.pop();
+        (self.found)(Token::End);
         Next::AfterValue
     }
 
@@ -189,6 +231,10 @@ impl Scanner<'_> {
         }
     }
 
+    fn since(&self, start: usize) -> &'a [u8] {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -206,35 +252,73 @@ fn unexpected(byte: u8, place: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
-    fn check_text(text: &str, expect: &str) {
-        assert_eq!(check(text.as_bytes()).err().unwrap_or_default(), expect, "{text}");
+    fn check(text: &str, expect: &str) {
+        let error = scan(text.as_bytes(), MAX_DEPTH, |_| {}).err().unwrap_or_default();
+        assert_eq!(error, expect, "{text}");
     }
 
     // The texts are those of Go 1.26's encoding/json.
     #[test]
-    fn a_syntax_error_reads_as_in_go() {
-        check_text(r#" {"a":[1,-2.5e+3,{}],"b":{"c":"\u00e9"},"d":null} "#, "");
-        check_text("{} trailing", "invalid character 't' after top-level value");
-        check_text("{", "unexpected end of JSON input");
-        check_text("{x", "invalid character 'x' looking for beginning of object key string");
-        check_text("{\"a\"x", "invalid character 'x' after object key");
-        check_text("{\"a\":1 2", "invalid character '2' after object key:value pair");
-        check_text("{\"a\":1,}", "invalid character '}' looking for beginning of object key string");
-        check_text("[1 2", "invalid character '2' after array element");
-        check_text("[1,]", "invalid character ']' looking for beginning of value");
-        check_text("{\"a\":nul}", "invalid character '}' in literal null (expecting 'l')");
-        check_text("{\"a\":\"\n\"}", "invalid character '\\n' in string literal");
-        check_text("{\"a\":\"\\x\"}", "invalid character 'x' in string escape code");
-        check_text("{\"a\":-x}", "invalid character 'x' in numeric literal");
-        check_text("{\"a\":1.x}", "invalid character 'x' after decimal point in numeric literal");
-        check_text("{'a':1}", "invalid character '\\'' looking for beginning of object key string");
+    fn what_is_no_json_is_refused_in_gos_words() {
+        check(r#" {"a":[1,-2.5e+3,{}],"b":{"c":"\u00e9"},"d":null} "#, "");
+        check("", "unexpected end of JSON input");
+        check("  [1, ", "unexpected end of JSON input");
+        check("\"a", "unexpected end of JSON input");
+        check("{", "unexpected end of JSON input");
+        check("{} trailing", "invalid character 't' after top-level value");
+        check("01", "invalid character '1' after top-level value");
+        check("x", "invalid character 'x' looking for beginning of value");
+        check("[1,]", "invalid character ']' looking for beginning of value");
+        check("'a'", "invalid character '\\'' looking for beginning of value");
+        check("{x", "invalid character 'x' looking for beginning of object key string");
+        check("{1:2}", "invalid character '1' looking for beginning of object key string");
+        check("{'a':1}", "invalid character '\\'' looking for beginning of object key string");
+        check("{\"a\":1,}", "invalid character '}' looking for beginning of object key string");
+        check("{\"a\"x", "invalid character 'x' after object key");
+        check("{\"a\":1 2", "invalid character '2' after object key:value pair");
+        check("[1 2", "invalid character '2' after array element");
+        check("{\"a\":nul}", "invalid character '}' in literal null (expecting 'l')");
+        check("trux", "invalid character 'x' in literal true (expecting 'e')");
+        check("{\"a\":\"\n\"}", "invalid character '\\n' in string literal");
+        check("{\"a\":\"\\x\"}", "invalid character 'x' in string escape code");
+        check("\"\\u00g0\"", "invalid character 'g' in \\u hexadecimal character escape");
+        check("-x", "invalid character 'x' in numeric literal");
+        check("1.x", "invalid character 'x' after decimal point in numeric literal");
+        check("1e+x", "invalid character 'x' in exponent of numeric literal");
     }
 
     #[test]
     fn nesting_costs_no_stack() {
-        check_text(&"[".repeat(1_000_000), "exceeded max depth");
+        check(&"[".repeat(1_000_000), "exceeded max depth");
+    }
+
+    #[test]
+    fn the_parts_come_in_order_and_as_they_are_written() {
+        let mut tokens = Vec::new();
+        scan(br#" {"\u0061" : [ ], "b":-1.50}"#, 2, |token| tokens.push(token)).unwrap();
+        let expected = [
+            Token::Begin(Container::Object),
+            Token::Key(br#""\u0061""#),
+            Token::Begin(Container::Array),
+            Token::End,
+            Token::Key(b"\"b\""),
+            Token::Scalar(b"-1.50"),
+            Token::End,
+        ];
+        assert_eq!(tokens, expected);
+        assert_eq!(scan(b"[[[", 2, |_| {}), Err("exceeded max depth".to_owned()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_is_json_exactly_when_serde_reads_it(text in "[\\[\\]{}\",:0-9eE.+\\-truefalsn\\\\ ]{0,12}") {
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
+            prop_assert_eq!(scan(text.as_bytes(), MAX_DEPTH, |_| {}).is_ok(), is_json);
+        }
     }
 }

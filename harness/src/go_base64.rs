@@ -1,16 +1,27 @@
 //! Base64 as Go's JSON decoder reads it: line breaks are skipped, an error says where it is.
 
-use ::base64::Engine as _;
-use ::base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use ::base64::{alphabet, engine::DecodePaddingMode};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Padding is checked before it; the bits that it cuts off may be anything.
+const LETTERS: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
 
 /// The bytes of `text`.
 ///
 /// # Errors
-/// The offset of the byte that Go blames.
-///
-/// Source: Go's encoding/base64, `decodeQuantum`.
-pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
+/// Go's text, with the offset of the byte that it blames: `illegal base64 data at input byte 3`.
+pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
+    decode_or_blame(text).map_err(|at| format!("illegal base64 data at input byte {at}"))
+}
+
+/// Source: Go encoding/base64/base64.go, `decodeQuantum`.
+fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     let bytes = text.as_bytes();
     let mut letters: Vec<u8> = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -30,10 +41,7 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, usize> {
             return Err(at - letters.len() % 4);
         }
     }
-    let lenient = GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
-        .with_decode_allow_trailing_bits(true);
-    GeneralPurpose::new(&alphabet::STANDARD, lenient).decode(&letters).or(Err(bytes.len()))
+    LETTERS.decode(&letters).or(Err(bytes.len()))
 }
 
 /// Whether what follows the first `=`, which stands before `at`, ends the text well.
@@ -66,7 +74,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: Result<&[u8], usize>) {
-        assert_eq!(decode(text), expect.map(<[u8]>::to_vec), "{text:?}");
+        assert_eq!(decode_or_blame(text), expect.map(<[u8]>::to_vec), "{text:?}");
     }
 
     // The offsets are those of Go 1.26's base64.StdEncoding.

@@ -1,0 +1,152 @@
+//! Whether a custom resource, which is free-form on its way through the webhooks, has metadata and replicas in the end.
+
+use serde_json::Value;
+
+use super::custom_resources::Custom;
+use crate::status::FieldError;
+
+/// What is wrong beside the schema.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate`.
+pub(super) fn errors(object: &Value, custom: &Custom) -> Vec<FieldError> {
+    let scale = custom.scale.iter();
+    let pointers = scale.flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
+    let replicas = pointers.filter_map(|pointer| wrong_replicas(object, pointer));
+    wrong_metadata(object).into_iter().chain(replicas).collect()
+}
+
+/// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateScaleSpec` and
+/// `ValidateScaleStatus`; apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `NestedInt64`.
+fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
+    let path = pointer.replace('/', ".");
+    let invalid = |value: i64, why: &str| {
+        let detail = format!("Invalid value: {value}: {why}");
+        Some(FieldError { reason: "FieldValueInvalid", field: path.clone(), detail })
+    };
+    let unlike = |value: &Value, expected: &str| {
+        let (text, of) = (printed(value), go_type(value));
+        invalid(0, &format!("{path} accessor error: {text} is of the type {of}, expected {expected}"))
+    };
+    let mut found = object;
+    for name in pointer.split('/').skip(1) {
+        let Value::Object(members) = found else { return unlike(found, "map[string]interface{}") };
+        found = members.get(name)?;
+    }
+    match found.as_i64() {
+        None => unlike(found, "int64"),
+        Some(replicas) if replicas < 0 => invalid(replicas, "should be a non-negative integer"),
+        Some(replicas) if replicas > i64::from(i32::MAX) => {
+            invalid(replicas, &format!("should be less than or equal to {}", i32::MAX))
+        }
+        Some(_) => None,
+    }
+}
+
+/// As `%v` of Go writes it.
+fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, member)| format!("{name}:{}", printed(member)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// As `%T` of Go writes it.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => kind(value),
+    }
+}
+
+/// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `Validate`; apimachinery
+/// pkg/runtime/converter.go, `FromUnstructured`.
+fn wrong_metadata(object: &Value) -> Option<FieldError> {
+    let metadata = object.get("metadata")?;
+    let why = unreadable(metadata)?;
+    Some(FieldError {
+        reason: "FieldValueInvalid",
+        field: "metadata".to_owned(),
+        detail: format!("Invalid value: {metadata}: {why}"),
+    })
+}
+
+/// Why Go cannot read the first of the fields, in the order of the type.
+fn unreadable(metadata: &Value) -> Option<String> {
+    let field = |name: &str| metadata.get(name).filter(|value| !value.is_null());
+    let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
+    let text = texts.into_iter().find_map(|name| not_a_text(field(name)?));
+    text.or_else(|| {
+        ["labels", "annotations"].into_iter().find_map(|name| match field(name)? {
+            Value::Object(members) => members.values().find_map(not_a_text),
+            other => Some(format!("cannot restore map from {}", kind(other))),
+        })
+    })
+    .or_else(|| match field("ownerReferences")? {
+        Value::Array(owners) => owners.iter().find_map(|owner| match owner {
+            Value::Null => None,
+            Value::Object(members) => {
+                let texts = ["apiVersion", "kind", "name", "uid"];
+                texts.into_iter().find_map(|name| not_a_text(members.get(name)?))
+            }
+            other => Some(format!("cannot restore struct from: {}", kind(other))),
+        }),
+        other => Some(format!("cannot restore slice from {}", kind(other))),
+    })
+    .or_else(|| match field("finalizers")? {
+        Value::Array(finalizers) => finalizers.iter().find_map(not_a_text),
+        other => Some(format!("cannot restore slice from {}", kind(other))),
+    })
+}
+
+fn not_a_text(value: &Value) -> Option<String> {
+    if value.is_null() || value.is_string() {
+        return None;
+    }
+    Some(format!("cannot convert {} to string", go_type(value)))
+}
+
+/// As Go calls the kind of a JSON value.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "invalid",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "slice",
+        Value::Object(_) => "map",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What kube-apiserver 1.37.1 said.
+    #[test]
+    fn the_first_field_that_go_cannot_read_is_told() {
+        for (metadata, why) in [
+            (json!({"name": "x", "labels": {"a": null}}), None),
+            (json!({"labels": "a"}), Some("cannot restore map from string")),
+            (json!({"labels": {"a": 1}}), Some("cannot convert int64 to string")),
+            (json!({"annotations": ["a"]}), Some("cannot restore map from slice")),
+            (json!({"labels": 1.5}), Some("cannot restore map from float64")),
+            (json!({"finalizers": {"a": "b"}}), Some("cannot restore slice from map")),
+            (json!({"finalizers": [1]}), Some("cannot convert int64 to string")),
+            (json!({"ownerReferences": ["a"]}), Some("cannot restore struct from: string")),
+            (json!({"name": 1}), Some("cannot convert int64 to string")),
+        ] {
+            assert_eq!(unreadable(&metadata).as_deref(), why, "{metadata}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Objects of the kinds without pods in them, as `kinds.json` has them: a small one and a full one of each.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// How many objects of one kind there are.
+pub(super) const COUNT: usize = 6;
+
+const KINDS: &str = include_str!("kinds.json");
+
+/// One kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Kind {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    /// What every object has to have there, such as a name that follows from the spec.
+    #[serde(default)]
+    metadata: Map<String, Value>,
+    /// What stands beside `metadata` in an object with no more than it needs.
+    small: Value,
+    /// The same of one with most of what may be there.
+    full: Value,
+}
+
+/// Every kind of the table.
+pub(super) fn all() -> Vec<Kind> {
+    match serde_json::from_str(KINDS) {
+        Ok(kinds) => kinds,
+        Err(error) => unreachable!("kinds.json is part of the program: {error}"),
+    }
+}
+
+impl Kind {
+    /// The object number `index`: small and full ones with all shapes of labels, with names and without.
+    pub(super) fn object(&self, index: usize) -> Value {
+        let mut object =
+            if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };
+        object["apiVersion"] = self.api_version.clone().into();
+        object["kind"] = self.kind.clone().into();
+        object["metadata"] = super::metadata(index, index);
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            if self.metadata.contains_key("name") {
+                metadata.remove("generateName");
+            }
+            metadata.extend(self.metadata.clone());
+        }
+        object
+    }
+}

@@ -1,0 +1,131 @@
+//! Watches in time: what a recording of one second cannot show.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::{Body, BodyDataStream};
+use futures::StreamExt as _;
+use harness::server::{ApiServer, Options};
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::client::{CONFIG_MAPS, delete, post, respond, server};
+
+/// The events of a watch, as they come.
+struct Events(BodyDataStream);
+
+impl Events {
+    async fn of(server: &ApiServer, query: &str) -> Self {
+        let path = format!("{CONFIG_MAPS}?watch=true{query}");
+        let answer = respond(server, &Method::GET, &path, "application/json", String::new()).await;
+        assert_eq!(answer.status(), 200);
+        Self(Body::into_data_stream(answer.into_body()))
+    }
+
+    /// The next events that come together; none once the watch is over.
+    async fn next(&mut self) -> Option<Vec<Value>> {
+        let piece = self.0.next().await?.unwrap();
+        let text = String::from_utf8(piece.to_vec()).unwrap();
+        Some(text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+    }
+}
+
+fn config_map(name: &str) -> Value {
+    json!({"metadata": {"name": name}})
+}
+
+#[tokio::test]
+async fn a_watcher_is_told_while_it_waits() {
+    let server = server();
+    let mut events = Events::of(&server, "").await;
+    for name in ["a", "b"] {
+        let config_map = config_map(name);
+        let (told, (code, _)) = tokio::join!(events.next(), post(&server, CONFIG_MAPS, &config_map));
+        assert_eq!(code, 201);
+        let told = told.unwrap();
+        assert_eq!(
+            (&told[0]["type"], &told[0]["object"]["metadata"]["name"]),
+            (&json!("ADDED"), &json!(name))
+        );
+        assert_eq!(told[0]["object"]["kind"], "ConfigMap");
+        assert_eq!(told.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn whoever_begins_too_far_back_is_told_to_list_anew() {
+    let server = server();
+    for _ in 0..2_100 {
+        assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
+        assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/a"), None).await.0, 200);
+    }
+    let told = Events::of(&server, "&resourceVersion=1").await.next().await.unwrap();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["type"], "ERROR");
+    let status = &told[0]["object"];
+    assert_eq!((&status["code"], &status["reason"]), (&json!(410), &json!("Expired")));
+    let message = status["message"].as_str().unwrap();
+    assert!(message.starts_with("too old resource version: 1 ("), "{message}");
+
+    // All that is remembered comes, in pieces.
+    let oldest = message.trim_start_matches("too old resource version: 1 (").trim_end_matches(')');
+    let mut events = Events::of(&server, &format!("&resourceVersion={oldest}")).await;
+    let mut count = 0;
+    while count < 4096 {
+        count += events.next().await.unwrap().len();
+    }
+    assert_eq!(count, 4096);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_every_minute_until_the_time_is_over() {
+    let server = server();
+    let started = Instant::now();
+    let mut events = Events::of(&server, "&allowWatchBookmarks=true&timeoutSeconds=150").await;
+    let ends_objects = events.next().await.unwrap();
+    assert_eq!(
+        ends_objects[0]["object"]["metadata"]["annotations"],
+        json!({"k8s.io/initial-events-end": "true"})
+    );
+    for minutes in 1..=2 {
+        let told = events.next().await.unwrap();
+        assert_eq!(started.elapsed(), Duration::from_secs(60 * minutes));
+        let metadata = json!({"resourceVersion": ends_objects[0]["object"]["metadata"]["resourceVersion"]});
+        assert_eq!(
+            told,
+            [
+                json!({"type": "BOOKMARK", "object": {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}})
+            ]
+        );
+    }
+    assert_eq!(events.next().await, None);
+    assert_eq!(started.elapsed(), Duration::from_secs(150));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_its_watches() {
+    let server = server();
+    let mut waiting = Events::of(&server, "").await;
+    let (told, ()) = tokio::join!(waiting.next(), async { server.end_watches() });
+    assert_eq!(told, None);
+    assert_eq!(Events::of(&server, "").await.next().await, None);
+}
+
+#[tokio::test]
+async fn the_audit_log_tells_of_the_beginning_and_the_end() {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&noted);
+    let audit = Arc::new(move |event: &Value| sink.lock().unwrap().push(event.clone()));
+    let server = ApiServer::new(Options { audit: Some(audit), ..Options::default() });
+    let stages = || -> Vec<Value> {
+        noted.lock().unwrap().iter().map(|event: &Value| json!([event["verb"], event["stage"]])).collect()
+    };
+    let events = Events::of(&server, "").await;
+    assert_eq!(stages(), [json!(["watch", "ResponseStarted"])]);
+    drop(events);
+    assert_eq!(stages(), [json!(["watch", "ResponseStarted"]), json!(["watch", "ResponseComplete"])]);
+    let noted = noted.lock().unwrap();
+    assert_eq!(noted[0]["auditID"], noted[1]["auditID"]);
+    assert_eq!(noted[0]["user"]["username"], "admin");
+}

@@ -1,0 +1,340 @@
+//! Kubernetes objects in files: YAML or JSON, many in one file, in lists, in folders, or from standard input.
+
+mod source;
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::vec;
+
+use serde_json::Value;
+
+use self::source::Source;
+use crate::Failure;
+
+/// One object, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Document {
+    /// Where it stands.
+    pub(crate) place: Place,
+    /// The object: a JSON object with `apiVersion` and `kind`.
+    pub(crate) object: Value,
+}
+
+/// Where an object stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file as it was given, or `STDIN`, as kubectl calls it.
+    pub(crate) file: String,
+    /// The line on which its document begins, from 1.
+    pub(crate) line: u64,
+}
+
+/// `pod.yaml:1`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+impl Place {
+    /// A failure of the object that stands here.
+    pub(crate) fn failure(&self, message: impl fmt::Display) -> Failure {
+        Failure::usage(format!("{self}: {message}"))
+    }
+}
+
+/// The objects of files, folders with all that they hold (`*.yaml`, `*.yml`, `*.json`, by name), and `-`, which is
+/// standard input. The items of a list count as objects of their own.
+///
+/// # Errors
+/// A usage failure that names the file, and the line, of the first thing that cannot be read; a file without objects.
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
+    let mut documents = Vec::new();
+    for path in all_files(paths)? {
+        let before = documents.len();
+        for document in Documents::open(&path) {
+            documents.push(document?);
+        }
+        if documents.len() == before {
+            return Err(Failure::usage(format!("{}: it holds no object", name(&path))));
+        }
+    }
+    Ok(documents)
+}
+
+/// The same objects, each read when its turn comes, so that the memory does not grow with the files. A file may hold
+/// none; behind what cannot be read comes the next file.
+///
+/// # Errors
+/// A path that is not there, at once.
+pub(crate) fn stream(
+    paths: &[PathBuf],
+) -> Result<impl Iterator<Item = Result<Document, Failure>> + Send + use<>, Failure> {
+    Ok(all_files(paths)?.into_iter().flat_map(|path| Documents::open(&path)))
+}
+
+/// How messages call a file: standard input as kubectl does.
+fn name(path: &Path) -> String {
+    if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
+}
+
+/// The files that `paths` stand for, and `-`.
+fn all_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            all.push(path.clone());
+        } else {
+            all.extend(files(path)?);
+        }
+    }
+    Ok(all)
+}
+
+/// The files that `path` stands for: itself, or those of a folder.
+///
+/// # Errors
+/// It cannot be read, or the folder holds none.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{}: {what}", path.display()));
+    let mut files = Vec::new();
+    find(path, &mut files).map_err(|error| wrong(&error))?;
+    if files.is_empty() {
+        return Err(wrong(&"no *.yaml, *.yml or *.json file in this folder"));
+    }
+    Ok(files)
+}
+
+fn find(path: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
+    if !fs::metadata(path)?.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        // In the volume of a ConfigMap every file is a link to one in such a folder.
+        //
+        // Source: Kubernetes pkg/volume/util/atomic_writer.go
+        if entry.file_name().as_encoded_bytes().starts_with(b"..") {
+            continue;
+        }
+        let path = entry.path();
+        let is_object =
+            path.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|it| end == *it));
+        // A link to a folder is not followed: it may lead back here.
+        if is_object || entry.file_type()?.is_dir() {
+            find(&path, files)?;
+        }
+    }
+    Ok(())
+}
+
+/// The objects of one file.
+struct Documents {
+    file: String,
+    /// None at the end, and after an error.
+    source: Option<Source>,
+    /// What is left of the documents that were read.
+    rest: vec::IntoIter<Document>,
+    failure: Option<Failure>,
+}
+
+impl Documents {
+    /// A file that cannot be opened has nothing but that to say.
+    fn open(path: &Path) -> Self {
+        let file = name(path);
+        let (source, failure) = match Source::open(path) {
+            Ok(source) => (Some(source), None),
+            Err(error) => (None, Some(Failure::usage(format!("{file}: {error}")))),
+        };
+        Self { file, source, rest: Vec::new().into_iter(), failure }
+    }
+
+    /// The objects of what comes next in the file; none at its end.
+    fn more(&mut self) -> Result<Option<Vec<Document>>, Failure> {
+        let Some(source) = &mut self.source else { return Ok(None) };
+        let read = source.next().map_err(|error| Failure::usage(format!("{}{error}", self.file)))?;
+        let Some(values) = read else { return Ok(None) };
+        let mut documents = Vec::new();
+        for (line, object) in values {
+            if !object.is_null() {
+                let place = Place { file: self.file.clone(), line };
+                collect(Document { place, object }, &mut documents)?;
+            }
+        }
+        Ok(Some(documents))
+    }
+}
+
+impl Iterator for Documents {
+    type Item = Result<Document, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(failure) = self.failure.take() {
+            return Some(Err(failure));
+        }
+        loop {
+            if let Some(document) = self.rest.next() {
+                return Some(Ok(document));
+            }
+            match self.more() {
+                Ok(Some(documents)) => self.rest = documents.into_iter(),
+                Ok(None) => return None,
+                Err(failure) => {
+                    self.source = None;
+                    return Some(Err(failure));
+                }
+            }
+        }
+    }
+}
+
+fn collect(document: Document, documents: &mut Vec<Document>) -> Result<(), Failure> {
+    let Document { place, object } = document;
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    if !object.is_object() {
+        return Err(place.failure("expected an object with `apiVersion` and `kind`"));
+    }
+    for field in ["apiVersion", "kind"] {
+        if text(field).is_empty() {
+            return Err(place.failure(format!("the object has no `{field}`")));
+        }
+    }
+    match object.get("items").and_then(Value::as_array) {
+        Some(items) if text("kind").ends_with("List") => {
+            for item in items {
+                let mut item = item.clone();
+                name_kind(&mut item, text("apiVersion"), text("kind"));
+                collect(Document { place: place.clone(), object: item }, documents)?;
+            }
+        }
+        _ => documents.push(Document { place, object }),
+    }
+    Ok(())
+}
+
+/// The items of a `PodList` are pods without saying so.
+fn name_kind(item: &mut Value, api_version: &str, list_kind: &str) {
+    let Some(members) = item.as_object_mut() else { return };
+    let kind = list_kind.trim_end_matches("List");
+    if !kind.is_empty() && !members.contains_key("kind") {
+        members.insert("kind".to_owned(), kind.into());
+        members.entry("apiVersion").or_insert_with(|| api_version.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `reading` makes of a folder with these files. Messages and places begin with the name of a file.
+    fn in_folder<T>(files: &[(&str, &str)], reading: impl FnOnce(&[PathBuf]) -> T) -> (T, String) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let prefix = format!("{}/", folder.path().display());
+        (reading(&[folder.path().to_owned()]), prefix)
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(u64, &str)]) {
+        let (documents, _) = in_folder(&[("f.yaml", text)], read);
+        let documents = documents.unwrap();
+        let found: Vec<_> = documents
+            .iter()
+            .map(|document| (document.place.line, document.object["kind"].as_str().unwrap()))
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[track_caller]
+    fn check_wrong(text: &str, expected: &str) {
+        let (documents, prefix) = in_folder(&[("f.yaml", text)], read);
+        assert_eq!(documents.unwrap_err().to_string().replace(&prefix, ""), expected);
+    }
+
+    /// The names of the objects, and what cannot be read.
+    fn streamed(files: &[(&str, &str)]) -> Vec<String> {
+        let reading = |paths: &[PathBuf]| stream(paths).unwrap().collect::<Vec<_>>();
+        let (found, prefix) = in_folder(files, reading);
+        found
+            .into_iter()
+            .map(|found| match found {
+                Ok(document) => document.object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+                Err(failure) => failure.to_string().replace(&prefix, ""),
+            })
+            .collect()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn the_volume_of_a_config_map_holds_each_file_once() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("..2026_11_21")).unwrap();
+        fs::write(path("..2026_11_21/a.yaml"), "{apiVersion: v1, kind: A}").unwrap();
+        symlink("..2026_11_21", path("..data")).unwrap();
+        symlink("..data/a.yaml", path("a.yaml")).unwrap();
+        assert_eq!(files(folder.path()).unwrap(), [path("a.yaml")]);
+    }
+
+    #[test]
+    fn the_items_of_lists_are_objects() {
+        check(
+            "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: A}\n- {apiVersion: v1, kind: B}\n",
+            &[(1, "A"), (1, "B")],
+        );
+        check(
+            "{apiVersion: v1, kind: PodList, items: [{metadata: {name: a}}, {kind: Other, apiVersion: v1}]}",
+            &[(1, "Pod"), (1, "Other")],
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_named_with_its_line() {
+        check_wrong("", "f.yaml: it holds no object");
+        check_wrong("---\n", "f.yaml: it holds no object");
+        check_wrong(
+            "apiVersion: v1\nkind: A\n---\n- a\n",
+            "f.yaml:4: expected an object with `apiVersion` and `kind`",
+        );
+        check_wrong("kind: A\n", "f.yaml:1: the object has no `apiVersion`");
+        check_wrong("\napiVersion: v1\n", "f.yaml:2: the object has no `kind`");
+        check_wrong(
+            "{apiVersion: v1, kind: List, items: [{kind: A}]}",
+            "f.yaml:1: the object has no `apiVersion`",
+        );
+    }
+
+    #[test]
+    fn json_may_come_in_lines_and_other_files_of_a_folder_are_left_out() {
+        let lines = "\n{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}\n{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[{\"apiVersion\":\"v1\",\"kind\":\"B\",\"metadata\":{\"name\":\"b\"}}]}";
+        assert_eq!(streamed(&[("a.json", lines), ("b.txt", "ignored")]), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_ends_its_file_and_names_its_place() {
+        let found = streamed(&[
+            ("a.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: [\n---\nkind: C\n"),
+            ("b.yaml", "a: b\n---\napiVersion: v1\nkind: A\n"),
+            ("c.yaml", "apiVersion: v1\nkind: A\nmetadata: {name: c}\n"),
+        ]);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found[0], "a");
+        assert!(found[1].starts_with("a.yaml:5:7: this is not YAML: "), "{}", found[1]);
+        assert_eq!(found[2], "b.yaml:1: the object has no `apiVersion`");
+        assert_eq!(found[3], "c");
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(stream(&[folder.path().to_owned()]).is_err());
+        assert!(stream(&[folder.path().join("x.yaml")]).is_err());
+    }
+}

@@ -1,0 +1,264 @@
+//! Takes a file apart into its documents, one after another, so that the memory does not grow with the file.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use serde::Deserialize as _;
+use serde_json::Value;
+use serde_saphyr::Spanned;
+
+/// A document, and the line of its file on which it begins, from 1.
+pub(super) type Located = (u64, Value);
+
+/// A file that is read document by document. Nothing is read beyond the first that cannot be.
+pub(super) struct Source {
+    format: Format,
+    lines: Lines<Box<dyn BufRead + Send>>,
+}
+
+enum Format {
+    /// Between lines of three dashes.
+    Yaml,
+    /// One after another.
+    Json,
+}
+
+/// Why there is no next document.
+#[derive(Debug)]
+pub(super) struct Unreadable {
+    /// `12` or `12:3`: the line, and where it is known the column, both from 1. None if the file itself cannot be read.
+    place: Option<String>,
+    what: String,
+}
+
+/// What follows the name of the file: `:12:3: this is not YAML: …`.
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, ":{place}: {}", self.what),
+            None => write!(f, ": {}", self.what),
+        }
+    }
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self { place: None, what: error.to_string() }
+    }
+}
+
+impl Source {
+    /// A file, or standard input for `-`.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        if path.as_os_str() == "-" {
+            return Self::new(BufReader::new(io::stdin()), true);
+        }
+        // A YAML file may well begin with a brace.
+        let may_be_json = !path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+        Self::new(BufReader::new(File::open(path)?), may_be_json)
+    }
+
+    fn new(mut reader: impl BufRead + Send + 'static, may_be_json: bool) -> io::Result<Self> {
+        let mut head = Vec::new();
+        let format =
+            if may_be_json && begins_as_json(&mut reader, &mut head)? { Format::Json } else { Format::Yaml };
+        Ok(Self { format, lines: Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 } })
+    }
+
+    /// What comes next: a document, or several that cannot be told apart before they are read. None at the end.
+    ///
+    /// # Errors
+    /// The file, or the document, cannot be read.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Located>>, Unreadable> {
+        if matches!(self.format, Format::Json) {
+            match self.lines.skip_blanks()? {
+                None => return Ok(None),
+                Some(b'{') => return self.lines.json().map(|document| Some(vec![document])),
+                Some(_) => self.format = Format::Yaml,
+            }
+        }
+        let Some((first, text)) = self.lines.until_dashes()? else { return Ok(None) };
+        match json(&text, first) {
+            Some(documents) => Ok(Some(documents)),
+            None => yaml(&text, first).map(Some),
+        }
+    }
+}
+
+/// A reader that knows on which line it is.
+struct Lines<R> {
+    reader: R,
+    /// The line of what is read next, from 1.
+    line: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The next byte that is no white space, which is not taken.
+    fn skip_blanks(&mut self) -> io::Result<Option<u8>> {
+        loop {
+            let Some(byte) = self.reader.fill_buf()?.first().copied() else { return Ok(None) };
+            if !byte.is_ascii_whitespace() {
+                return Ok(Some(byte));
+            }
+            self.line += u64::from(byte == b'\n');
+            self.reader.consume(1);
+        }
+    }
+
+    /// The JSON object that begins here. Nothing behind its brace is taken.
+    fn json(&mut self) -> Result<Located, Unreadable> {
+        let first = self.line;
+        let value = Value::deserialize(&mut serde_json::Deserializer::from_reader(&mut *self));
+        let value = value.map_err(|error| Unreadable {
+            place: Some(self.line.to_string()),
+            what: format!("this is not JSON: {}", without_place(&error.to_string())),
+        })?;
+        Ok((first, value))
+    }
+
+    /// The text up to the next line of three dashes, with the number of its first line. What holds nothing but comments
+    /// and directives belongs to the document behind it.
+    fn until_dashes(&mut self) -> io::Result<Option<(u64, String)>> {
+        let first = self.line;
+        let mut text = String::new();
+        let mut holds_something = false;
+        loop {
+            let start = text.len();
+            if self.reader.read_line(&mut text)? == 0 {
+                return Ok(holds_something.then_some((first, text)));
+            }
+            self.line += 1;
+            let line = text.get(start..).unwrap_or_default();
+            if line.strip_prefix("---").is_some_and(|rest| rest.trim().is_empty()) {
+                if holds_something {
+                    text.truncate(start);
+                    return Ok(Some((first, text)));
+                }
+            } else {
+                holds_something |= !line.trim().is_empty() && !line.trim_start().starts_with(['#', '%']);
+            }
+        }
+    }
+}
+
+impl<R: Read> Read for Lines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.line += buffer.iter().take(count).map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
+        Ok(count)
+    }
+}
+
+/// Whether what comes is a JSON object, and not YAML in braces: its first name has a quote. What was read is in `head`.
+fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {
+    let mut expected = b"{\"".iter();
+    for byte in reader.bytes() {
+        let byte = byte?;
+        head.push(byte);
+        if byte.is_ascii_whitespace() {
+            continue;
+        }
+        if expected.next() != Some(&byte) {
+            return Ok(false);
+        }
+        if expected.as_slice().is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// JSON objects one after another, which are no YAML; none if it is something else.
+fn json(text: &str, first: u64) -> Option<Vec<Located>> {
+    let mut lines = Lines { reader: text.as_bytes(), line: first };
+    let mut documents = Vec::new();
+    while let Some(byte) = lines.skip_blanks().ok()? {
+        if byte != b'{' {
+            return None;
+        }
+        documents.push(lines.json().ok()?);
+    }
+    Some(documents)
+}
+
+fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
+    let line = |line: u64| first + line.saturating_sub(1);
+    let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple(text).map_err(|error| {
+        let place = match error.location() {
+            Some(at) => format!("{}:{}", line(at.line()), at.column()),
+            None => first.to_string(),
+        };
+        let what = format!("this is not YAML: {}", without_place(&error.without_snippet().to_string()));
+        Unreadable { place: Some(place), what }
+    })?;
+    Ok(documents.into_iter().map(|document| (line(document.referenced.line()), document.value)).collect())
+}
+
+/// The places in the libraries' messages count from the start of the document.
+fn without_place(message: &str) -> &str {
+    message.split(" at line ").next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines on which the documents begin, and their kinds; then what cannot be read.
+    fn found(text: &str, may_be_json: bool) -> Vec<(u64, String)> {
+        let mut source = Source::new(Cursor::new(text.to_owned()), may_be_json).unwrap();
+        let mut found = Vec::new();
+        loop {
+            match source.next() {
+                Ok(None) => return found,
+                Ok(Some(documents)) => {
+                    let kind = |value: &Value| value["kind"].as_str().unwrap_or("-").to_owned();
+                    found.extend(documents.iter().map(|(line, value)| (*line, kind(value))));
+                }
+                Err(error) => {
+                    found.push((0, error.to_string()));
+                    return found;
+                }
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(u64, &str)]) {
+        for may_be_json in [true, false] {
+            let found = found(text, may_be_json);
+            let found: Vec<_> = found.iter().map(|(line, kind)| (*line, kind.as_str())).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn yaml_documents_are_separated_by_three_dashes() {
+        check("kind: A\n", &[(1, "A")]);
+        check("---\nkind: A\n---\n---\n# nothing\n---\nkind: B\n", &[(2, "A"), (7, "B")]);
+        check("# first\n---\nkind: A\n--- \n\n---\nkind: B", &[(3, "A"), (7, "B")]);
+        check("%YAML 1.2\n---\nkind: A\n---\nkind: B\n", &[(3, "A"), (5, "B")]);
+        check("kind: A\n--- {kind: B}\n--- # more\nkind: C\n", &[(1, "A"), (2, "B"), (4, "C")]);
+        check("", &[]);
+        check("---\n# nothing\n", &[]);
+    }
+
+    #[test]
+    fn json_documents_come_one_after_another() {
+        check("{\"kind\": \"A\"}\n\n{\"kind\":\n\"B\"} {\"kind\": \"C\"}\n", &[(1, "A"), (3, "B"), (4, "C")]);
+    }
+
+    #[test]
+    fn both_may_stand_in_one_file() {
+        check("{kind: A}\n---\n{\"kind\": \"B\"}\n", &[(1, "A"), (3, "B")]);
+        check("{\"kind\": \"A\"}\n---\nkind: B\n", &[(1, "A"), (3, "B")]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_with_its_place() {
+        let error = |text: &str| found(text, true).pop().unwrap().1;
+        assert!(error("kind: A\n---\na: 1\nkind: [\n").starts_with(":4:7: this is not YAML: "));
+        assert_eq!(error("{\"kind\": \"A\"}\n{\"kind\":\nA}\n"), ":3: this is not JSON: expected value");
+    }
+}

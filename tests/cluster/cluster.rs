@@ -1,0 +1,109 @@
+//! The cluster of a test, and the commands that are run on it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use serde_json::Value;
+
+/// A cluster, and a namespace and file of fakes that only one test uses.
+pub(crate) struct Cluster {
+    pub(crate) kubeconfig: PathBuf,
+    namespace: &'static str,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    /// None, and a reason is printed, if there is no cluster for tests.
+    pub(crate) fn of_tests(namespace: &'static str) -> Option<Self> {
+        let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
+            println!("skipped: ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        Some(Self { kubeconfig: kubeconfig.into(), namespace, folder })
+    }
+
+    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program);
+        let output = command.args(arguments).env("KUBECONFIG", &self.kubeconfig).output().unwrap();
+        print!("{}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+
+    pub(crate) fn admit(&self, arguments: &[&str]) -> Output {
+        let started = Instant::now();
+        let mut all = vec!["fakes"];
+        all.extend(arguments);
+        all.extend(["--namespace", self.namespace]);
+        let output = self.command(env!("CARGO_BIN_EXE_admit"), &all);
+        println!("{:.1} s: admit fakes {}", started.elapsed().as_secs_f64(), arguments.join(" "));
+        output
+    }
+
+    /// `admit fakes deploy` of a file that holds `fakes`.
+    pub(crate) fn deploy(&self, fakes: &str, arguments: &[&str]) -> Output {
+        let file = self.folder.path().join("fakes.yaml");
+        fs::write(&file, fakes).unwrap();
+        let mut all = vec!["deploy", "-f", file.to_str().unwrap()];
+        all.extend(arguments);
+        self.admit(&all)
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
+        self.command("kubectl", arguments)
+    }
+
+    pub(crate) fn get(&self, arguments: &[&str]) -> Value {
+        let mut all = vec!["get", "-o", "json"];
+        all.extend(arguments);
+        let output = self.kubectl(&all);
+        assert!(output.status.success(), "kubectl {}", all.join(" "));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// Every object of the deployment in any namespace and in none, whatever its kind.
+    pub(crate) fn left(&self) -> String {
+        let kinds = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
+        let kinds = String::from_utf8(kinds.stdout).unwrap();
+        let kinds: Vec<_> = kinds.lines().filter(|kind| !kind.starts_with("componentstatuses")).collect();
+        assert!(kinds.len() > 30, "{kinds:?}");
+        let labels = format!("app.kubernetes.io/instance={}", self.namespace);
+        let all = ["get", &kinds.join(","), "--all-namespaces", "-l", &labels, "-o", "name"];
+        let found = self.kubectl(&all);
+        assert!(found.status.success());
+        String::from_utf8(found.stdout).unwrap()
+    }
+
+    /// Takes the fakes out, and looks for what may be left of them.
+    pub(crate) fn delete(&self) -> String {
+        let deleted = self.admit(&["delete"]);
+        assert!(deleted.status.success());
+        assert_eq!(self.left(), "");
+        String::from_utf8(deleted.stderr).unwrap()
+    }
+}
+
+/// Also after a failure: the next run begins with a clean cluster.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let target = format!("{}-target", self.namespace);
+            self.command(env!("CARGO_BIN_EXE_admit"), &["fakes", "delete", "-n", self.namespace]);
+            self.kubectl(&["delete", "namespace", "--ignore-not-found", self.namespace, &target]);
+        }
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A configuration's name is the cluster's, and every fake sees only the namespace of its test.
+pub(crate) fn fakes(name: &str, webhooks: &[&str]) -> String {
+    let selector =
+        format!("namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}-target}}}}");
+    let webhooks: Vec<_> = webhooks.iter().map(|fields| format!("- {{{fields}, {selector}}}\n")).collect();
+    format!("version: 1\nname: {name}\nwebhooks:\n{}", webhooks.concat())
+}

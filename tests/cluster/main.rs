@@ -1,0 +1,15 @@
+//! Fakes, and what verifies webhooks, in a real cluster: put there, called by its API server, taken out without a trace.
+//!
+//! Runs on the cluster of the kubeconfig that `ADMIT_TEST_CLUSTER` names, where the images `admit-fakes` and `admit` must
+//! be on every node; needs kubectl. Without the variable it is skipped and says so: no other cluster is touched.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on must stop; it says why it skips, and how long a real cluster takes"
+)]
+
+mod cluster;
+mod fakes;
+mod verify_job;

@@ -1,0 +1,182 @@
+//! `admit verify` as an Indexed Job, with the README's commands word for word: many pods say what one says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, fakes, text};
+
+const README: &str = include_str!("../../README.md");
+const MANIFEST: &str = include_str!("../../examples/verify-job.yaml");
+
+/// Of the cluster and of the fakes' configuration.
+const NAME: &str = "admit-test-job";
+const PODS: u64 = 16;
+
+/// Sets a label, but not on mirror pods, which nobody may change.
+const HEALTHY: &str = "{when: {if: {absent: /metadata/annotations/kubernetes.io~1config.mirror}, then: always-mutate, otherwise: allow}}";
+
+/// As [`HEALTHY`], but for one object, so that one pod sees what is wrong.
+fn faulty() -> String {
+    format!("{{when: {{if: {{label: {{odd: one}}}}, then: non-idempotent, otherwise: {HEALTHY}}}}}")
+}
+
+/// Pods and `ConfigMap`s, one of which is odd, in a namespace that the fakes look at and the cluster does not have.
+fn objects() -> Vec<Value> {
+    let mut objects = Vec::new();
+    for index in 0..20 {
+        let labels = if index == 13 { json!({"odd": "one"}) } else { json!({"app": "app"}) };
+        let metadata = json!({"name": format!("object-{index}"), "namespace": format!("{NAME}-target"), "labels": labels});
+        let container = json!({"name": "app", "image": "example.com/app:1"});
+        objects
+            .push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"n": "1"}}));
+        let mut metadata = metadata;
+        metadata["labels"] = json!({"app": "app"});
+        let spec = json!({"containers": [container]});
+        objects.push(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}));
+    }
+    objects
+}
+
+/// The commands of the README's block that creates the Job, as a reader types them.
+fn commands() -> Vec<String> {
+    let blocks = README.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let block = blocks.into_iter().find(|block| block.contains("verify-job.yaml")).unwrap();
+    let mut commands: Vec<String> = Vec::new();
+    for line in block.lines() {
+        match line.strip_prefix("$ ") {
+            Some(command) => commands.push(command.to_owned()),
+            None => commands.last_mut().unwrap().push_str(&format!("\n{line}")),
+        }
+    }
+    commands.into_iter().filter(|command| command.starts_with("kubectl")).collect()
+}
+
+/// A folder as the reader has it, and a kubeconfig that names the namespace.
+struct Desk<'a> {
+    cluster: &'a Cluster,
+    folder: &'a Path,
+}
+
+impl<'a> Desk<'a> {
+    fn set_up(cluster: &'a Cluster) -> Self {
+        let folder = cluster.folder.path();
+        fs::create_dir(folder.join("examples")).unwrap();
+        fs::copy(&cluster.kubeconfig, folder.join("kubeconfig")).unwrap();
+        let desk = Self { cluster, folder };
+        let namespace = desk.run(&format!("kubectl config set-context --current --namespace={NAME}"));
+        assert!(namespace.status.success());
+        let objects: Vec<String> = objects().iter().map(Value::to_string).collect();
+        fs::write(folder.join("objects.yaml"), objects.join("\n---\n")).unwrap();
+        desk
+    }
+
+    /// In the folder, with the `admit` of these tests.
+    fn run(&self, command: &str) -> Output {
+        let started = Instant::now();
+        let own = Path::new(env!("CARGO_BIN_EXE_admit")).parent().unwrap().to_owned();
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&others))).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(self.folder).env("PATH", path);
+        let output = shell.env("KUBECONFIG", self.folder.join("kubeconfig")).output().unwrap();
+        print!("{}", text(&output.stderr));
+        println!("{:.1} s: {command}", started.elapsed().as_secs_f64());
+        output
+    }
+
+    /// The example with what is the reader's: where the webhook is reached, and how many pods share the work. A cluster
+    /// for tests may have no DNS: the pods know the one name that they need.
+    fn write_job(&self, pods: u64) {
+        let configuration = self.cluster.get(&["mutatingwebhookconfiguration", NAME]);
+        fs::write(self.folder.join("configuration.yaml"), configuration.to_string()).unwrap();
+        let service = &configuration["webhooks"][0]["clientConfig"]["service"];
+        let (name, port) = (service["name"].as_str().unwrap(), &service["port"]);
+        let host = format!("{name}.{NAME}.svc");
+        let manifest = MANIFEST
+            .replace("injector/webhook=webhook.injector.svc:443", &format!("{NAME}/{name}={host}:{port}"))
+            .replace("completions: 16", &format!("completions: {pods}"))
+            .replace("--shard=auto/16", &format!("--shard=auto/{pods}"));
+        let mut job: Value = serde_saphyr::from_str(&manifest).unwrap();
+        let service = self.cluster.get(&["service", name, "-n", NAME]);
+        let alias = json!({"ip": service["spec"]["clusterIP"], "hostnames": [host]});
+        job["spec"]["template"]["spec"]["hostAliases"] = json!([alias]);
+        fs::write(self.folder.join("examples/verify-job.yaml"), job.to_string()).unwrap();
+    }
+
+    /// What the pods say together, and how the last command ends.
+    fn verify(&self, pods: u64) -> (Value, Option<i32>) {
+        self.write_job(pods);
+        let [create, apply, wait, merge, delete] = commands().try_into().unwrap();
+        for command in [create, apply, wait] {
+            assert!(self.run(&command).status.success(), "{command}");
+        }
+        self.check_pods(pods);
+        let merged = self.run(&format!("{merge} -o json"));
+        assert!(self.run(&delete).status.success());
+        (serde_json::from_slice(&merged.stdout).unwrap(), merged.status.code())
+    }
+
+    /// Each has done its part, and was given nothing but the files.
+    fn check_pods(&self, pods: u64) {
+        let list = self.cluster.get(&["pods", "-n", NAME, "-l", "batch.kubernetes.io/job-name=admit-verify"]);
+        let list = list["items"].as_array().unwrap();
+        assert_eq!(list.len() as u64, pods);
+        for pod in list {
+            let status = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+            assert_eq!(status["exitCode"], 0, "{pod:#}");
+            let volumes: Vec<&Value> = pod["spec"]["volumes"].as_array().unwrap().iter().collect();
+            assert_eq!(volumes.len(), 1, "{volumes:?}");
+            assert_eq!(volumes[0]["configMap"]["name"], "admit-verify");
+        }
+    }
+}
+
+/// What was said of each webhook by each check: the verdict and the kinds of findings, how often it held and why it was
+/// not asked.
+fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
+    let mut verdicts = BTreeMap::new();
+    for check in report["checks"].as_array().unwrap() {
+        for result in check["results"].as_array().unwrap() {
+            let about = (check["id"].as_str().unwrap(), result["webhook"].as_str().unwrap());
+            let findings = result["findings"].as_array().unwrap();
+            let kinds: Vec<Value> = findings.iter().map(|it| json!([it["kind"], it["count"]])).collect();
+            let reasons = json!([result["notChecked"], result["notApplicable"]]);
+            verdicts.insert(about, json!([result["verdict"], result["held"], kinds, reasons]));
+        }
+    }
+    verdicts
+}
+
+#[test]
+fn the_pods_of_a_job_say_together_what_one_says() {
+    let Some(cluster) = Cluster::of_tests(NAME) else { return };
+    let deploy = |behaviour: &str| {
+        let webhook = format!("name: counter, type: mutating, behaviour: {behaviour}");
+        assert!(cluster.deploy(&fakes(NAME, &[&webhook]), &[]).status.success());
+    };
+    deploy(&faulty());
+    let desk = Desk::set_up(&cluster);
+
+    let (many, status) = desk.verify(PODS);
+    assert_eq!(status, Some(1));
+    assert_eq!(many["objects"], objects().len());
+    let (one, _) = desk.verify(1);
+    assert_eq!(verdicts(&many), verdicts(&one));
+    let of_counter = format!("{NAME}/counter.fakes.local");
+    let not_idempotent = &verdicts(&many)[&("V01", of_counter.as_str())];
+    assert_eq!(not_idempotent[0], "found");
+    assert_eq!(not_idempotent[2][0][1], 1, "one pod has seen it: {not_idempotent}");
+
+    deploy(HEALTHY);
+    let (healthy, status) = desk.verify(PODS);
+    let found: Vec<_> = verdicts(&healthy).into_iter().filter(|(_, verdict)| verdict[0] == "found").collect();
+    assert_eq!(status, Some(0), "{found:#?}");
+    assert_eq!(verdicts(&healthy)[&("V01", of_counter.as_str())][0], "passed");
+
+    cluster.delete();
+}

@@ -1,0 +1,82 @@
+//! Ends a command by a signal while its kube-apiserver runs, and looks at what is left.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A command of which nobody waits for the end.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has ended already, unless the test fails.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Whether there are etcd and kube-apiserver to test with; otherwise says why not.
+pub(crate) fn can_be_tested() -> bool {
+    let found = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
+    if !found {
+        println!("skipped: KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
+    }
+    found
+}
+
+/// Sends `signal` to `command` while its servers run. Neither they nor their files are left, and the exit status is
+/// `code`: none for a signal that ends a process by itself.
+#[track_caller]
+pub(crate) fn check(mut command: Command, signal: &str, code: Option<i32>) {
+    let folder = tempfile::tempdir().unwrap();
+    command.env("TMPDIR", folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = Running(command.spawn().unwrap());
+    until("kube-apiserver writes its audit log", || {
+        assert!(running.0.try_wait().unwrap().is_none(), "it ended before kube-apiserver ran");
+        files(folder.path()).iter().any(|name| name.ends_with("audit.log"))
+    });
+    assert!(!processes(folder.path()).is_empty(), "the servers are not found");
+
+    let sent = Command::new("kill").args(["-s", signal, &running.0.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(running.0.wait().unwrap().code(), code);
+    if code.is_none() {
+        until("somebody else cleans up", || {
+            processes(folder.path()).is_empty() && files(folder.path()).is_empty()
+        });
+    }
+    assert_eq!(processes(folder.path()), Vec::<String>::new(), "still run");
+    assert_eq!(files(folder.path()), Vec::<String>::new(), "are left");
+}
+
+/// Asks until it holds; a minute is far more than any of this takes.
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not within a minute: {what}");
+}
+
+/// The paths of all files and folders below.
+fn files(folder: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    // What is being removed may be gone before it is looked at.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        found.push(entry.path().display().to_string());
+        found.extend(files(&entry.path()));
+    }
+    found
+}
+
+/// The command lines of the processes that were told of `folder`.
+fn processes(folder: &Path) -> Vec<String> {
+    let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output().unwrap();
+    let folder = folder.display().to_string();
+    let lines = String::from_utf8_lossy(&output.stdout);
+    lines.lines().filter(|line| line.contains(&folder)).map(str::to_owned).collect()
+}

@@ -1,0 +1,30 @@
+//! Whatever ends the tools, their etcd and kube-apiserver end with them.
+//!
+//! Needs KUBEBUILDER_ASSETS; without it the tests are skipped and say so.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on must stop, and it says why it skips"
+)]
+
+#[path = "../endings/ending.rs"]
+mod ending;
+
+use std::process::Command;
+
+#[test]
+fn no_server_outlives_a_tool() {
+    if !ending::can_be_tested() {
+        return;
+    }
+    let found = tempfile::tempdir().unwrap();
+    let out = found.path().display().to_string();
+    for arguments in [&["differential", "--seed", "1", "--out", &out][..], &["record", "--check", "*"]] {
+        for (signal, code) in [("TERM", Some(130)), ("INT", Some(130)), ("KILL", None)] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_tests"));
+            command.args(arguments);
+            ending::check(command, signal, code);
+        }
+    }
+}

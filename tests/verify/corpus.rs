@@ -1,0 +1,90 @@
+//! The built-in corpus is of objects that a real kube-apiserver takes. Needs `KUBEBUILDER_ASSETS`; without it that is
+//! skipped and says so.
+
+#![expect(clippy::print_stdout, reason = "it says why it skips")]
+
+use std::sync::Arc;
+
+use admit::target::{Launched, TargetArguments, TargetKind};
+use axum::http::Request;
+use harness::attributes::{GroupVersionKind, UserInfo};
+use harness::client::ServiceResolver;
+use harness::config::ServiceReference;
+use harness::server::Surroundings;
+use harness::verify::{Laboratory, Subject, corpus};
+use serde_json::{Value, json};
+
+use crate::laboratory::{configuration, entry};
+
+struct Nowhere;
+
+impl ServiceResolver for Nowhere {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        Err(format!("service \"{}\" not found", service.name))
+    }
+}
+
+/// What stands around the objects: a server without controllers has no service accounts.
+fn around() -> Vec<(&'static str, Value)> {
+    let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": corpus::NAMESPACE}});
+    let accounts = "/api/v1/namespaces/admit-verify/serviceaccounts";
+    let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
+        "value": 1000});
+    vec![
+        ("/api/v1/namespaces", corpus::namespace(&[])),
+        (accounts, account("default")),
+        (accounts, account("builder")),
+        ("/apis/scheduling.k8s.io/v1/priorityclasses", class),
+    ]
+}
+
+async fn post(client: &kube::Client, uri: &str, object: &Value) -> Result<Value, kube::Error> {
+    let request = Request::post(uri).header("Content-Type", "application/json");
+    client.request(request.body(object.to_string().into_bytes()).expect("a request")).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
+        println!("skipped: KUBEBUILDER_ASSETS names no kube-apiserver");
+        return;
+    }
+    let launched = Launched::start(&TargetArguments::of(TargetKind::Envtest), |_| ()).await;
+    let launched = launched.unwrap_or_else(|failure| panic!("{failure}"));
+    let client = &launched.target.client;
+    for (uri, object) in around() {
+        post(client, uri, &object).await.unwrap_or_else(|error| panic!("{uri}: {error}"));
+    }
+
+    let mut everything = entry("w", "https://127.0.0.1:1/", "");
+    everything["rules"][0] =
+        json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
+    let configuration = configuration("ValidatingWebhookConfiguration", "c", &[everything]);
+    let subjects = Subject::of(&[configuration]).expect("it can be read");
+    let laboratory = Laboratory::new(Arc::new(Nowhere), Surroundings::new(&[]), UserInfo::default());
+    let mut refused = Vec::new();
+    let mut tried = 0;
+    for object in corpus::built_in(&subjects, &[], &laboratory) {
+        let kind = GroupVersionKind::of(&object);
+        let served = laboratory.surroundings.resource_of(&kind).expect("it is served");
+        let root = if kind.group.is_empty() {
+            "/api/v1".to_owned()
+        } else {
+            format!("/apis/{}", kind.api_version())
+        };
+        let namespace = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => format!("/namespaces/{namespace}"),
+            None => String::new(),
+        };
+        let resource = &served.name.resource;
+        let uri = format!("{root}{namespace}/{resource}?dryRun=All&fieldValidation=Strict");
+        tried += 1;
+        match post(client, &uri, &object).await {
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) => refused.push(format!("{}\n  {object}", status.message)),
+            Err(error) => panic!("{uri}: {error}"),
+        }
+    }
+    assert!(refused.is_empty(), "{} of {tried} are refused:\n{}", refused.len(), refused.join("\n"));
+    assert!(tried > 500, "{tried}");
+}

@@ -1,0 +1,113 @@
+//! V38 to V40 through the command: what webhooks write at the API server whose kubeconfig it gives them.
+
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook};
+use serde_json::{Value, json};
+
+use crate::command::{ends_with, written};
+use crate::laboratory::{configuration, entry, pods};
+
+/// Where `ConfigMap`s are created.
+const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";
+/// Where a question is asked that leaves nothing behind.
+const QUESTIONS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+/// A behaviour: with each call, `body` is sent to this path of the server that a kubeconfig names.
+fn writing(path: &str, body: Value) -> impl FnOnce(&Value) -> Value {
+    move |kubeconfig| {
+        let text = |pointer: &str| kubeconfig.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let ca_bundle = STANDARD.decode(text("/clusters/0/cluster/certificate-authority-data"));
+        let ca_bundle = String::from_utf8(ca_bundle.expect("base64")).expect("PEM");
+        let url = format!("{}{path}", text("/clusters/0/cluster/server"));
+        let token = text("/users/0/user/token");
+        json!({"side-effect": {"write": {"url": url, "token": token, "caBundle": ca_bundle, "body": body}}})
+    }
+}
+
+fn config_map(metadata: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+}
+
+/// The behaviour, but not on dry runs.
+fn honest(behaviour: &Value) -> Value {
+    json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behaviour}})
+}
+
+/// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`.
+async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> Output {
+    let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
+    let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
+    let fake = FakeWebhook::start(first).await.expect("the fake starts");
+    let folder = tempfile::tempdir().expect("a folder");
+    let entry = entry("w", &fake.url(), fake.ca_bundle());
+    let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
+    std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
+    std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
+    // Nobody listens until the webhook is started with the kubeconfig.
+    let listen = fake.address();
+    fake.stop().await;
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V38,V39,V40", "--wait", "60"]);
+    command.args(["--api-server-out", "kubeconfig"]).current_dir(folder.path()).env("NO_COLOR", "1");
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let running = tokio::spawn(async move { command.output().await });
+
+    let kubeconfig = written(&folder.path().join("kubeconfig")).await;
+    let behaviour = behaviour(&kubeconfig).to_string();
+    let behaviour: Behaviour = serde_saphyr::from_str(&behaviour).expect("a behaviour");
+    let authority = Authority::Shared(authority);
+    let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
+    let _fake = started.expect("the fake starts again");
+    running.await.expect("the command ends").expect("the command runs")
+}
+
+/// The lines of the table, and the findings, hold these texts.
+#[track_caller]
+fn says(text: &str, expected: &[&str]) {
+    for part in expected {
+        assert!(text.contains(part), "`{part}` is not in: {text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three() {
+    let always_another = config_map(&json!({"generateName": "seen-"}));
+    let text = ends_with(&verify(writing(OBJECTS, always_another)).await, 1);
+    says(
+        &text,
+        &[
+            &format!("in 1 dry runs it wrote 1 times, first POST {OBJECTS}"),
+            &format!("sideEffects is None, and in 1 real runs it wrote 1 times, first POST {OBJECTS}"),
+            "called with the same body, it created 1 objects once more",
+        ],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_what_it_declares() {
+    let once = writing(OBJECTS, config_map(&json!({"name": "once"})));
+    let text = ends_with(&verify(|kubeconfig| honest(&once(kubeconfig))).await, 1);
+    says(&text, &["V38 ✔ passed", "V39 ✘ found", "V40 ✔ passed", "first POST"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_only_asks_passes() {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    });
+    let text = ends_with(&verify(writing(QUESTIONS, review)).await, 0);
+    says(&text, &["V38 ✔ passed", "V39 ✔ passed", "V40 ✔ passed"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
+    let text = ends_with(&verify(|_| json!("allow")).await, 6);
+    says(&text, &["V38 ? not checked", "V39 ? not checked", "V40 ? not checked"]);
+    says(&text, &["is it started with that kubeconfig?"]);
+}
