@@ -2,6 +2,7 @@
 
 mod api_server;
 mod cluster;
+mod command;
 mod list;
 mod locations;
 mod merge;
@@ -22,7 +23,9 @@ use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report, Shard};
-use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
+use harness::verify::{
+    Bundle, Check, Laboratory, Plan, Recorder, Rotation, Settings, Stop, Subject, checks, corpus,
+};
 use serde_json::Value;
 use url::Url;
 
@@ -114,6 +117,29 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
 
+    /// A shell command that renews the certificates of all webhooks: runs after the checks that need none, while the
+    /// webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    rotate_command: Option<String>,
+
+    /// The certificates (PEM) that the renewed ones are signed by, if they are not in the caBundle: trusted beside it, as
+    /// soon as the file is there
+    #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
+    rotated_ca_bundle: Option<PathBuf>,
+
+    /// How many seconds the command may take, and a webhook after it to show the new certificate: a mounted Secret needs
+    /// more than a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
+    rotate_within: u32,
+
+    /// A shell command that ends all webhooks, as a rollout does: runs at the very end, while the webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    stop_command: Option<String>,
+
+    /// For how many seconds after the beginning of that command calls still come: endpoints take a while to be updated
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
+    drain: u32,
+
     /// The namespace of objects that have none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
     namespace: String,
@@ -125,6 +151,10 @@ pub(crate) struct Verify {
     /// How many requests come at a time where latency is measured
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: u16,
+
+    /// How many requests come at a time where a webhook gets more than it can do
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    overload: u16,
 
     /// How many days a certificate must still be valid
     #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Target")]
@@ -166,8 +196,12 @@ Exit status:
     3  something around the command is not as it must be
     4  nothing was checked
     6  nothing was found, but a webhook gave no valid answer where one was
-       needed, or a check that --check names needs an option that is missing
+       needed, or a check that --check names could not be made: most often
+       it needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
+
+/// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// The kinds of which an object decides whether a webhook is called for another one.
 const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
@@ -270,11 +304,7 @@ impl Verify {
             laboratory,
             subjects: subjects.clone(),
             checks: self.checks(),
-            settings: Settings {
-                concurrency: self.concurrency.into(),
-                horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
-                recorder: api_server.as_ref().map(|server| server.recorder.clone()),
-            },
+            settings: self.settings(api_server.as_ref().map(|server| server.recorder.clone())),
             jobs: self.jobs.into(),
             progress: progress::line(self.quiet),
         };
@@ -300,6 +330,31 @@ impl Verify {
             for result in &mut check.results {
                 result.unequipped = false;
             }
+        }
+    }
+
+    fn settings(&self, recorder: Option<Recorder>) -> Settings {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let rotation = self.rotate_command.as_ref().map(|shell| Rotation {
+            command: command::intervention(shell),
+            ca_bundle: self
+                .rotated_ca_bundle
+                .clone()
+                .map(|file| Bundle::new(move || std::fs::read(&file).ok())),
+            patience: seconds(self.rotate_within),
+        });
+        let stop = self.stop_command.as_ref().map(|shell| Stop {
+            command: command::intervention(shell),
+            drain: seconds(self.drain),
+            patience: GRACE,
+        });
+        Settings {
+            concurrency: self.concurrency.into(),
+            overload: self.overload.into(),
+            horizon: seconds(self.horizon) * 24 * 3600,
+            recorder,
+            rotation,
+            stop,
         }
     }
 

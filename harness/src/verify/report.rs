@@ -90,8 +90,8 @@ pub struct CheckResult {
     pub verdict: Tally,
     /// For how many objects (or, without objects, how often) the assertion held.
     pub held: u64,
-    /// Whether it was not checked only because an option was not given that would make it possible, and nobody asked
-    /// for the check by its id.
+    /// Whether it was not checked for no fault of the webhook, and nobody asked for the check by its id: an option was not
+    /// given that would make it possible, or the webhook is too quick for anything to be seen.
     #[serde(default)]
     pub unequipped: bool,
     /// Why the check could not look, and how often.

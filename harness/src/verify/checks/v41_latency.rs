@@ -101,7 +101,8 @@ fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     times.get(rank.saturating_sub(1)).copied()
 }
 
-fn written(time: Duration) -> String {
+/// For people: `3.2 ms`, `1.5 s`.
+pub(super) fn written(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{:.1} ms", time.as_secs_f64() * 1000.0)
     } else {
