@@ -41,6 +41,7 @@ impl<'a> Mask<'a> {
     }
 
     /// The same for a run whose requests have these `generateName`s: the server may tell no more of an object than its name.
+    #[must_use]
     pub fn of_generated_names(mut self, prefixes: Vec<String>) -> Self {
         self.prefixes = prefixes;
         self

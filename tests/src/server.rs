@@ -120,7 +120,7 @@ impl Server {
     /// The answer to `message`, asked once more while the server says that it is shutting down: so it does for a moment of
     /// custom resources whose definition is new, before it looks at the request.
     ///
-    /// Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
     ///
     /// # Errors
     /// There is no answer.
