@@ -45,7 +45,7 @@ use crate::{ExitCode, Failure, documents};
 /// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are only for the API server of --api-server-out
