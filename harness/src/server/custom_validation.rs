@@ -82,28 +82,36 @@ fn wrong_metadata(object: &Value) -> Option<FieldError> {
 fn unreadable(metadata: &Value) -> Option<String> {
     let field = |name: &str| metadata.get(name).filter(|value| !value.is_null());
     let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
-    let text = texts.into_iter().find_map(|name| not_a_text(field(name)?));
-    text.or_else(|| {
-        ["labels", "annotations"].into_iter().find_map(|name| match field(name)? {
-            Value::Object(members) => members.values().find_map(not_a_text),
-            other => Some(format!("cannot restore map from {}", kind(other))),
-        })
-    })
-    .or_else(|| match field("ownerReferences")? {
-        Value::Array(owners) => owners.iter().find_map(|owner| match owner {
-            Value::Null => None,
-            Value::Object(members) => {
-                let texts = ["apiVersion", "kind", "name", "uid"];
-                texts.into_iter().find_map(|name| not_a_text(members.get(name)?))
-            }
-            other => Some(format!("cannot restore struct from: {}", kind(other))),
-        }),
-        other => Some(format!("cannot restore slice from {}", kind(other))),
-    })
-    .or_else(|| match field("finalizers")? {
-        Value::Array(finalizers) => finalizers.iter().find_map(not_a_text),
-        other => Some(format!("cannot restore slice from {}", kind(other))),
-    })
+    let text = || texts.into_iter().find_map(|name| not_a_text(field(name)?));
+    let map = || ["labels", "annotations"].into_iter().find_map(|name| not_a_map_of_texts(field(name)?));
+    let owners = || not_a_list_of(field("ownerReferences")?, not_an_owner);
+    let finalizers = || not_a_list_of(field("finalizers")?, not_a_text);
+    text().or_else(map).or_else(owners).or_else(finalizers)
+}
+
+fn not_a_map_of_texts(value: &Value) -> Option<String> {
+    match value.as_object() {
+        Some(members) => members.values().find_map(not_a_text),
+        None => Some(format!("cannot restore map from {}", kind(value))),
+    }
+}
+
+fn not_a_list_of(value: &Value, not_an_item: fn(&Value) -> Option<String>) -> Option<String> {
+    match value.as_array() {
+        Some(items) => items.iter().find_map(not_an_item),
+        None => Some(format!("cannot restore slice from {}", kind(value))),
+    }
+}
+
+fn not_an_owner(value: &Value) -> Option<String> {
+    match value.as_object() {
+        Some(members) => {
+            let texts = ["apiVersion", "kind", "name", "uid"];
+            texts.into_iter().find_map(|name| not_a_text(members.get(name)?))
+        }
+        None if value.is_null() => None,
+        None => Some(format!("cannot restore struct from: {}", kind(value))),
+    }
 }
 
 fn not_a_text(value: &Value) -> Option<String> {
