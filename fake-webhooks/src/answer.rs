@@ -13,7 +13,7 @@ use crate::bytes_of::{Script, script};
 use crate::condition::holds;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
-use crate::{Behaviour, Circumstances, Hang, Leak, MixUp, Timeout, Write, changed, mutation};
+use crate::{Behaviour, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
 
 /// What happens to one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,8 @@ pub enum Effect {
         /// How many for all calls.
         most: u32,
     },
+    /// The call waits for those before it, and takes so long itself, even if its caller goes away.
+    Queue(Duration),
 }
 
 /// What `behaviour` answers to `review` on the `nth` call (counted from 0), if that call comes alone and its object was
@@ -111,6 +113,7 @@ pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
         Behaviour::Leak(Leak { bytes, most, then }) => {
             act(then, at, review).with(Effect::Leak { bytes: *bytes, most: *most })
         }
+        Behaviour::Queue(Queue { hold, then }) => act(then, at, review).with(Effect::Queue(hold.duration())),
         Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
         Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
         Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
@@ -284,7 +287,8 @@ fn review_answer(
         | Behaviour::Delay(_)
         | Behaviour::SideEffect(_)
         | Behaviour::Leak(_)
-        | Behaviour::MixUp(_) => {
+        | Behaviour::MixUp(_)
+        | Behaviour::Queue(_) => {
             unreachable!("act() does not ask for a review here")
         }
     }

@@ -11,7 +11,7 @@ use crate::change::Mutate;
 use crate::parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sidecar, Timeout, When,
 };
-use crate::script::{Cycle, Delay, First, Leak, MixUp, Rate, Sequence, SideEffect};
+use crate::script::{Cycle, Delay, First, Leak, MixUp, Queue, Rate, Sequence, SideEffect};
 
 /// What a fake does with a call.
 ///
@@ -64,6 +64,8 @@ pub enum Behaviour {
     Leak(Leak),
     /// `mix-up`: another behaviour, under the uid of another call if several come at a time.
     MixUp(MixUp),
+    /// `queue`: another behaviour, for one call after the other, whether their callers still wait or not.
+    Queue(Queue),
 }
 
 /// Allows, without a word.
@@ -88,6 +90,7 @@ impl Behaviour {
             Self::SideEffect(effect) => effect.then.writes_bytes(),
             Self::Leak(leak) => leak.then.writes_bytes(),
             Self::MixUp(mix_up) => mix_up.then.writes_bytes(),
+            Self::Queue(queue) => queue.then.writes_bytes(),
             Self::Allow(_)
             | Self::Deny(_)
             | Self::Patch(_)
@@ -124,6 +127,7 @@ const NAMES: &[&str] = &[
     "side-effect",
     "leak",
     "mix-up",
+    "queue",
     "fault",
 ];
 
@@ -165,6 +169,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "side-effect" => Behaviour::SideEffect(SideEffect::default()),
                     "leak" => Behaviour::Leak(Leak::default()),
                     "mix-up" => Behaviour::MixUp(MixUp::default()),
+                    "queue" => Behaviour::Queue(Queue::default()),
                     "fault" => {
                         return Err(E::custom(
                             "`fault` needs the id or the name of a fault of the catalogue",
@@ -200,6 +205,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "side-effect" => Behaviour::SideEffect(map.next_value()?),
                     "leak" => Behaviour::Leak(map.next_value()?),
                     "mix-up" => Behaviour::MixUp(map.next_value()?),
+                    "queue" => Behaviour::Queue(map.next_value()?),
                     "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };

@@ -235,68 +235,29 @@ impl fmt::Display for FileError {
     }
 }
 
+/// What is wrong with an entry, and where.
+type Misunderstood = (Location, String);
+
 impl WrittenEntry {
-    fn understood(self) -> Result<FakeEntry, (Location, String)> {
+    fn understood(self) -> Result<FakeEntry, Misunderstood> {
         if let Some(fault) = webhook_name_fault(&self.name.value) {
             let message = format!("`{}` is no name of a webhook: {fault}", self.name.value);
             return Err((self.name.referenced, message));
         }
         let name = full_name(&self.name.value);
-        let path = match self.path {
-            None => format!("/{name}"),
-            Some(path) if path_is_plain(&path.value) => path.value,
-            Some(path) => {
-                let expected = "expected a `/`, then letters, digits and any of `-._~/`";
-                return Err((path.referenced, format!("`{}` is no path: {expected}", path.value)));
-            }
-        };
-        let fault = self.fault.map_or_else(
-            || Ok(Settings::default()),
-            |fault| match Fault::find(&fault.value) {
-                Some(_) if self.behaviour.is_some() => {
-                    let message = "an entry has a `fault` or a `behaviour`, not both";
-                    Err((fault.referenced, message.to_owned()))
-                }
-                Some(found) => match found.kind {
-                    Some(kind) if kind != self.kind => {
-                        let message =
-                            format!("the fault `{}` needs a webhook of the other `type`", fault.value);
-                        Err((fault.referenced, message))
-                    }
-                    Some(_) | None => Ok(Settings {
-                        behaviour: found.settings().behaviour.or_else(|| Some(Behaviour::default())),
-                        ..found.settings()
-                    }),
-                },
-                None => Err((fault.referenced, FaultError::Unknown(fault.value).to_string())),
-            },
-        )?;
+        let path = understood_path(self.path, &name)?;
+        if let (Some(fault), Some(_)) = (&self.fault, &self.behaviour) {
+            let message = "an entry has a `fault` or a `behaviour`, not both".to_owned();
+            return Err((fault.referenced, message));
+        }
+        let fault =
+            self.fault.map_or_else(|| Ok(Settings::default()), |fault| settings(&fault, self.kind))?;
         let Some(behaviour) = self.behaviour.or(fault.behaviour) else {
             let message = "it needs a `behaviour`, or a `fault` of the catalogue".to_owned();
             return Err((self.name.referenced, message));
         };
-        let timeout_seconds = match self.timeout_seconds {
-            None => fault.timeout_seconds.unwrap_or(10),
-            Some(seconds) if (1..=30).contains(&seconds.value) => seconds.value,
-            Some(seconds) => {
-                return Err((
-                    seconds.referenced,
-                    format!("{} is no `timeoutSeconds`: expected 1 to 30", seconds.value),
-                ));
-            }
-        };
-        let reinvocation_policy = match (self.kind, self.reinvocation_policy) {
-            (Kind::Mutating, policy) => {
-                Some(policy.map(|policy| policy.value).or(fault.reinvocation_policy).unwrap_or_default())
-            }
-            (Kind::Validating, None) => None,
-            (Kind::Validating, Some(policy)) => {
-                return Err((
-                    policy.referenced,
-                    "a validating webhook has no `reinvocationPolicy`".to_owned(),
-                ));
-            }
-        };
+        let reinvocation_policy =
+            understood_reinvocation(self.reinvocation_policy, fault.reinvocation_policy, self.kind)?;
         let fields = Fields {
             rules: self.rules.or(fault.rules).unwrap_or_else(pods_and_config_maps),
             namespace_selector: self.namespace_selector.unwrap_or_else(opted_in),
@@ -305,7 +266,7 @@ impl WrittenEntry {
             failure_policy: self.failure_policy.unwrap_or_default(),
             match_policy: self.match_policy.or(fault.match_policy).unwrap_or_default(),
             side_effects: self.side_effects.or(fault.side_effects).unwrap_or_default(),
-            timeout_seconds,
+            timeout_seconds: understood_timeout(self.timeout_seconds, fault.timeout_seconds)?,
             admission_review_versions: self
                 .admission_review_versions
                 .or(fault.admission_review_versions)
@@ -321,6 +282,60 @@ impl WrittenEntry {
         .for_behaviour(&behaviour);
         let client_config = self.client_config.or(fault.client_config).unwrap_or_default();
         Ok(FakeEntry { name, kind: self.kind, path, behaviour, transport, client_config, fields })
+    }
+}
+
+/// The webhook's name if the entry says nothing of a path.
+fn understood_path(written: Option<Spanned<String>>, name: &str) -> Result<String, Misunderstood> {
+    match written {
+        None => Ok(format!("/{name}")),
+        Some(path) if path_is_plain(&path.value) => Ok(path.value),
+        Some(path) => {
+            let expected = "expected a `/`, then letters, digits and any of `-._~/`";
+            Err((path.referenced, format!("`{}` is no path: {expected}", path.value)))
+        }
+    }
+}
+
+/// What a fault says of an entry of this kind. It always has a behaviour.
+fn settings(fault: &Spanned<String>, kind: Kind) -> Result<Settings, Misunderstood> {
+    let Some(found) = Fault::find(&fault.value) else {
+        return Err((fault.referenced, FaultError::Unknown(fault.value.clone()).to_string()));
+    };
+    if found.kind.is_some_and(|needed| needed != kind) {
+        let message = format!("the fault `{}` needs a webhook of the other `type`", fault.value);
+        return Err((fault.referenced, message));
+    }
+    let settings = found.settings();
+    Ok(Settings { behaviour: settings.behaviour.or_else(|| Some(Behaviour::default())), ..settings })
+}
+
+fn understood_timeout(written: Option<Spanned<u8>>, of_fault: Option<u8>) -> Result<u8, Misunderstood> {
+    match written {
+        None => Ok(of_fault.unwrap_or(10)),
+        Some(seconds) if (1..=30).contains(&seconds.value) => Ok(seconds.value),
+        Some(seconds) => {
+            let message = format!("{} is no `timeoutSeconds`: expected 1 to 30", seconds.value);
+            Err((seconds.referenced, message))
+        }
+    }
+}
+
+/// None for a validating webhook, which has none.
+fn understood_reinvocation(
+    written: Option<Spanned<ReinvocationPolicy>>,
+    of_fault: Option<ReinvocationPolicy>,
+    kind: Kind,
+) -> Result<Option<ReinvocationPolicy>, Misunderstood> {
+    match (kind, written) {
+        (Kind::Mutating, policy) => {
+            Ok(Some(policy.map(|policy| policy.value).or(of_fault).unwrap_or_default()))
+        }
+        (Kind::Validating, None) => Ok(None),
+        (Kind::Validating, Some(policy)) => {
+            let message = "a validating webhook has no `reinvocationPolicy`".to_owned();
+            Err((policy.referenced, message))
+        }
     }
 }
 

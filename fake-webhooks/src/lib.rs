@@ -76,8 +76,8 @@ pub use plan::{Plan, PlanError, PlannedFake, PlannedListener};
 pub use pointer::Pointer;
 pub use refusing_port::RefusingPort;
 pub use script::{
-    Cycle, Delay, Distribution, Exponential, First, InvalidTime, Leak, MixUp, Probability, Rate, Sequence,
-    SideEffect, Target, Time, Uniform, Write,
+    Cycle, Delay, Distribution, Exponential, First, InvalidTime, Leak, MixUp, Probability, Queue, Rate,
+    Sequence, SideEffect, Target, Time, Uniform, Write,
 };
 pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
 pub use tls::TlsError;

@@ -3,8 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::{Circumstances, Effect, write};
 
@@ -27,6 +29,8 @@ struct Remembered {
     under_way: Vec<(u64, String)>,
     side_effects: u64,
     leaked: Vec<u8>,
+    /// When the last call of a queue has had its turn.
+    busy_until: Option<Instant>,
 }
 
 /// A call that has no answer yet.
@@ -59,6 +63,16 @@ impl Memory {
                 Effect::SideEffect(request) => {
                     said.push(format!("; side effect {}", self.count()));
                     let Some(request) = request else { continue };
+                    let after = request.after.duration();
+                    if after > Duration::ZERO {
+                        said.push(format!(", to be written after {after:?}"));
+                        // A task of its own, which nobody ends who no longer waits for the answer.
+                        tokio::spawn(async move {
+                            tokio::time::sleep(after).await;
+                            write::send(&request).await
+                        });
+                        continue;
+                    }
                     said.push(match write::send(&request).await {
                         Ok(status) => format!(", answered with HTTP status {}", status.as_u16()),
                         Err(error) => format!(", not written: {error}"),
@@ -66,6 +80,10 @@ impl Memory {
                 }
                 Effect::Leak { bytes, most } => {
                     said.push(format!("; {} bytes leaked", self.leak(bytes, most)));
+                }
+                Effect::Queue(hold) => {
+                    let turn = self.queue(hold);
+                    tokio::time::sleep_until(turn).await;
                 }
             }
         }
@@ -81,6 +99,15 @@ impl Memory {
         let mut remembered = self.lock();
         remembered.side_effects += 1;
         remembered.side_effects
+    }
+
+    /// Takes a place in the queue, and says when its turn is over.
+    fn queue(&self, hold: Duration) -> Instant {
+        let mut remembered = self.lock();
+        let now = Instant::now();
+        let turn = remembered.busy_until.map_or(now, |until| until.max(now)) + hold;
+        remembered.busy_until = Some(turn);
+        turn
     }
 
     fn leak(&self, bytes: u32, most: u32) -> usize {
@@ -178,6 +205,20 @@ mod tests {
         }
         assert_eq!(remembered.seen.len(), MOST_OBJECTS);
         assert_eq!((remembered.see(1), remembered.see(0)), (1, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_of_a_queue_come_one_after_the_other_also_those_that_nobody_waits_for() {
+        let memory = Memory::default();
+        let hold = Duration::from_millis(100);
+        let started = Instant::now();
+        let gone = tokio::time::timeout(hold / 2, memory.perform(vec![Effect::Queue(hold)])).await;
+        assert!(gone.is_err());
+        memory.perform(vec![Effect::Queue(hold)]).await;
+        assert_eq!(started.elapsed(), hold * 2);
+        tokio::time::sleep(hold).await;
+        memory.perform(vec![Effect::Queue(hold)]).await;
+        assert_eq!(started.elapsed(), hold * 4, "a queue that is empty again holds only for its own time");
     }
 
     #[tokio::test]

@@ -223,7 +223,7 @@ fn thirty_seconds() -> Time {
 }
 
 /// A time, such as `2s` or `500ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Time(Duration);
 
@@ -236,6 +236,10 @@ impl Time {
     /// The time.
     pub const fn duration(self) -> Duration {
         self.0
+    }
+
+    fn is_zero(&self) -> bool {
+        self.0.is_zero()
     }
 }
 
@@ -302,6 +306,10 @@ pub struct Write {
     /// The body, which is sent by POST. Unless given, a ConfigMap with a name that tells of the call.
     #[serde(default = "config_map")]
     pub body: Value,
+    /// How long after the call it is sent, whether the caller still waits or not. At once unless given, and before the
+    /// answer.
+    #[serde(default, skip_serializing_if = "Time::is_zero")]
+    pub after: Time,
 }
 
 /// A URL of a plain HTTP server or of one with TLS. It may have facts of the call in its path.
@@ -362,6 +370,22 @@ pub struct Leak {
 impl Default for Leak {
     fn default() -> Self {
         Self { bytes: 64 << 10, most: 16 << 20, then: Box::default() }
+    }
+}
+
+/// Parameters of `queue`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Queue {
+    /// How long each call takes, after those before it: also after those whose caller has gone.
+    pub hold: Time,
+    /// What is answered.
+    pub then: Box<Behaviour>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { hold: Time(Duration::from_millis(100)), then: Box::default() }
     }
 }
 

@@ -138,7 +138,7 @@ struct Documents {
     /// None at the end, and after an error.
     source: Option<Source>,
     /// What is left of the documents that were read.
-    documents: vec::IntoIter<Document>,
+    rest: vec::IntoIter<Document>,
     failure: Option<Failure>,
 }
 
@@ -150,7 +150,7 @@ impl Documents {
             Ok(source) => (Some(source), None),
             Err(error) => (None, Some(Failure::usage(format!("{file}: {error}")))),
         };
-        Self { file, source, documents: Vec::new().into_iter(), failure }
+        Self { file, source, rest: Vec::new().into_iter(), failure }
     }
 
     /// The objects of what comes next in the file; none at its end.
@@ -177,11 +177,11 @@ impl Iterator for Documents {
             return Some(Err(failure));
         }
         loop {
-            if let Some(document) = self.documents.next() {
+            if let Some(document) = self.rest.next() {
                 return Some(Ok(document));
             }
             match self.more() {
-                Ok(Some(documents)) => self.documents = documents.into_iter(),
+                Ok(Some(documents)) => self.rest = documents.into_iter(),
                 Ok(None) => return None,
                 Err(failure) => {
                     self.source = None;

@@ -152,7 +152,7 @@ impl<R: Read> Read for Lines<R> {
 }
 
 /// Whether what comes is a JSON object, and not YAML in braces: its first name has a quote. What was read is in `head`.
-fn begins_as_json(reader: &mut impl Read, head: &mut Vec<u8>) -> io::Result<bool> {
+fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<bool> {
     let mut expected = b"{\"".iter();
     for byte in reader.bytes() {
         let byte = byte?;

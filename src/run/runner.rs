@@ -69,9 +69,6 @@ pub(crate) async fn run(
     .steps(steps)
     .before(move |feature, _, scenario, world| {
         let (target, narrators, stopped) = (Arc::clone(&target), narrators.clone(), stop.is_cancelled());
-        if let Some(folder) = feature.path.as_deref().and_then(std::path::Path::parent) {
-            world.read_files_from(folder);
-        }
         Box::pin(async move {
             let narrator = narrators.begin(ScenarioKey::new(feature, scenario));
             if let Some(folder) = feature.path.as_deref().and_then(Path::parent) {

@@ -1,4 +1,7 @@
 //! Serves a router over TLS until it is stopped.
+//!
+//! `axum::serve` would be shorter, but has no limits: of connections, of heads, of the time that a handshake or the end
+//! may take.
 
 use std::net::SocketAddr;
 use std::pin::pin;

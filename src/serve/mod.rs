@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
-use tokio::signal::unix::{SignalKind, signal};
 
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
 pub(crate) use self::listener::Listener;
+use crate::run::stop::Signals;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure};
 
@@ -51,7 +51,7 @@ impl Serve {
             return Err(Failure::usage(message));
         }
         // From here on a signal ends the command cleanly, also before the first request.
-        let stopped = stop_signal()?;
+        let mut signals = Signals::listen()?;
         let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
         let socket = listener::bind(self.listen)?;
         let credentials = tls::Credentials::new(socket.address())?;
@@ -73,25 +73,11 @@ impl Serve {
 
         anstream::println!("admit serve: {}", kubeconfig.server);
         anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
-        stopped.await;
+        signals.next().await;
         server.end_watches();
         listener.stop().await;
         Ok(ExitCode::Ok)
     }
-}
-
-/// Resolves when the command is asked to end.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    let listen = |kind| {
-        signal(kind).map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))
-    };
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
 }
 
 /// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.

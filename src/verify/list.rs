@@ -58,6 +58,9 @@ impl Listed {
             Probe::Webhook(_) => "each webhook alone",
             Probe::Object(_) => "each object of the corpus",
             Probe::Collection(_) => "all webhooks together, for each object",
+            Probe::Intervention(..) => {
+                "all webhooks at once while something is done to them, after everything else"
+            }
         };
         let Check { id, title, severity, why, source, .. } = *check;
         Self { id, title, severity, why, source, audience, looks_at }

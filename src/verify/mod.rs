@@ -2,6 +2,7 @@
 
 mod api_server;
 mod cluster;
+mod command;
 mod list;
 mod locations;
 mod merge;
@@ -22,7 +23,9 @@ use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report, Shard};
-use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
+use harness::verify::{
+    Bundle, Check, Laboratory, Plan, Recorder, Rotation, Settings, Stop, Subject, checks, corpus,
+};
 use serde_json::Value;
 use url::Url;
 
@@ -39,9 +42,10 @@ use crate::{ExitCode, Failure, documents};
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
 /// Takes stock webhook configurations, calls the real webhooks over their own TLS with a corpus of objects, and says
-/// what is wrong, with the smallest object that shows it.
+/// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXIT_STATUS, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line of its own")]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are only for the API server of --api-server-out
@@ -104,14 +108,37 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Start an API server that has the other objects of -c and writes down what the webhooks do there, and write a
-    /// kubeconfig for them to this file: start the webhooks with it (see --wait), or their side effects cannot be checked
+    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
+    /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
     /// Where that API server listens; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
+
+    /// A shell command that renews the certificates of all webhooks: runs after the checks that need none, while the
+    /// webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    rotate_command: Option<String>,
+
+    /// The certificates (PEM) that the renewed ones are signed by, if they are not in the caBundle: trusted beside it, as
+    /// soon as the file is there
+    #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
+    rotated_ca_bundle: Option<PathBuf>,
+
+    /// How many seconds the command may take, and a webhook after it to show the new certificate: a mounted Secret needs
+    /// more than a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
+    rotate_within: u32,
+
+    /// A shell command that ends all webhooks, as a rollout does: runs at the very end, while the webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    stop_command: Option<String>,
+
+    /// For how many seconds after the beginning of that command calls still come: endpoints take a while to be updated
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
+    drain: u32,
 
     /// The namespace of objects that have none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
@@ -125,8 +152,12 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: u16,
 
+    /// How many requests come at a time where a webhook gets more than it can do
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
+    overload: u16,
+
     /// How many days a certificate must still be valid
-    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Pace")]
+    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Target")]
     horizon: u32,
 
     /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
@@ -149,16 +180,28 @@ enum Subcommand {
     Merge(Merge),
 }
 
-const EXIT_STATUS: &str = "\
+const AFTER_HELP: &str = "\
+Examples:
+  A webhook behind a service that listens here, and the proof of what is found:
+    admit verify -c injector.yaml --service injector/webhook=127.0.0.1:8443 --proofs proofs
+  One check on objects of your own:
+    admit verify -c injector.yaml -f deployments/ --check V01
+  What the configurations alone say, with nothing to call:
+    admit verify -c injector.yaml --check V48,V50,V51,V52,V53,V54,V56,V57
+
 Exit status:
     0  every check that could be made passed
     1  something was found that is at least as bad as --fail-on
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked
-    6  nothing was found, but a webhook gave no valid answer where one was needed, or a check that --check names needs
-       an option that was not given
+    6  nothing was found, but a webhook gave no valid answer where one was
+       needed, or a check that --check names could not be made: most often
+       it needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
+
+/// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
+const GRACE: Duration = Duration::from_secs(30);
 
 /// The kinds of which an object decides whether a webhook is called for another one.
 const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
@@ -261,11 +304,7 @@ impl Verify {
             laboratory,
             subjects: subjects.clone(),
             checks: self.checks(),
-            settings: Settings {
-                concurrency: self.concurrency.into(),
-                horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
-                recorder: api_server.as_ref().map(|server| server.recorder.clone()),
-            },
+            settings: self.settings(api_server.as_ref().map(|server| server.recorder.clone())),
             jobs: self.jobs.into(),
             progress: progress::line(self.quiet),
         };
@@ -291,6 +330,31 @@ impl Verify {
             for result in &mut check.results {
                 result.unequipped = false;
             }
+        }
+    }
+
+    fn settings(&self, recorder: Option<Recorder>) -> Settings {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let rotation = self.rotate_command.as_ref().map(|shell| Rotation {
+            command: command::intervention(shell),
+            ca_bundle: self
+                .rotated_ca_bundle
+                .clone()
+                .map(|file| Bundle::new(move || std::fs::read(&file).ok())),
+            patience: seconds(self.rotate_within),
+        });
+        let stop = self.stop_command.as_ref().map(|shell| Stop {
+            command: command::intervention(shell),
+            drain: seconds(self.drain),
+            patience: GRACE,
+        });
+        Settings {
+            concurrency: self.concurrency.into(),
+            overload: self.overload.into(),
+            horizon: seconds(self.horizon) * 24 * 3600,
+            recorder,
+            rotation,
+            stop,
         }
     }
 

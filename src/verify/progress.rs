@@ -65,6 +65,9 @@ fn text(Progress { stage, objects, calls, findings, .. }: Progress) -> String {
         Stage::Objects => "trying objects",
         Stage::Webhooks => "looking at each webhook alone",
         Stage::Shrinking => "making the proofs small",
+        Stage::Interventions => {
+            "watching the webhooks while their certificates are renewed and they are ended"
+        }
     };
     format!("{stage}: {objects} objects, {calls} calls, {findings} kinds of findings")
 }

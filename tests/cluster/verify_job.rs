@@ -18,7 +18,8 @@ const NAME: &str = "admit-test-job";
 const PODS: u64 = 16;
 
 /// Sets a label, but not on mirror pods, which nobody may change.
-const HEALTHY: &str = "{when: {if: {absent: /metadata/annotations/kubernetes.io~1config.mirror}, then: always-mutate, otherwise: allow}}";
+const HEALTHY: &str = "{when: {if: {absent: /metadata/annotations/kubernetes.io~1config.mirror}, \
+                       then: always-mutate, otherwise: allow}}";
 
 /// As [`HEALTHY`], but for one object, so that one pod sees what is wrong.
 fn faulty() -> String {
@@ -27,19 +28,19 @@ fn faulty() -> String {
 
 /// Pods and `ConfigMap`s, one of which is odd, in a namespace that the fakes look at and the cluster does not have.
 fn objects() -> Vec<Value> {
-    let mut objects = Vec::new();
-    for index in 0..20 {
-        let labels = if index == 13 { json!({"odd": "one"}) } else { json!({"app": "app"}) };
-        let metadata = json!({"name": format!("object-{index}"), "namespace": format!("{NAME}-target"), "labels": labels});
-        let container = json!({"name": "app", "image": "example.com/app:1"});
-        objects
-            .push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"n": "1"}}));
-        let mut metadata = metadata;
-        metadata["labels"] = json!({"app": "app"});
-        let spec = json!({"containers": [container]});
-        objects.push(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}));
-    }
-    objects
+    let metadata = |index: u32, odd: &str| {
+        let name = format!("object-{index}");
+        json!({"name": name, "namespace": format!("{NAME}-target"), "labels": {"odd": odd}})
+    };
+    let spec = json!({"containers": [{"name": "app", "image": "example.com/app:1"}]});
+    let pair = |index: u32| {
+        let odd = if index == 13 { "one" } else { "none" };
+        [
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(index, odd)}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata(index, "none"), "spec": spec}),
+        ]
+    };
+    (0..20).flat_map(pair).collect()
 }
 
 /// The commands of the README's block that creates the Job, as a reader types them.
@@ -50,7 +51,7 @@ fn commands() -> Vec<String> {
     for line in block.lines() {
         match line.strip_prefix("$ ") {
             Some(command) => commands.push(command.to_owned()),
-            None => commands.last_mut().unwrap().push_str(&format!("\n{line}")),
+            None => commands.last_mut().unwrap().extend(["\n", line]),
         }
     }
     commands.into_iter().filter(|command| command.starts_with("kubectl")).collect()
@@ -105,6 +106,8 @@ impl<'a> Desk<'a> {
         let service = self.cluster.get(&["service", name, "-n", NAME]);
         let alias = json!({"ip": service["spec"]["clusterIP"], "hostnames": [host]});
         job["spec"]["template"]["spec"]["hostAliases"] = json!([alias]);
+        // A test does not wait for an hour.
+        job["spec"]["activeDeadlineSeconds"] = json!(300);
         fs::write(self.folder.join("examples/verify-job.yaml"), job.to_string()).unwrap();
     }
 
@@ -125,7 +128,10 @@ impl<'a> Desk<'a> {
     fn check_pods(&self, pods: u64) {
         let list = self.cluster.get(&["pods", "-n", NAME, "-l", "batch.kubernetes.io/job-name=admit-verify"]);
         let list = list["items"].as_array().unwrap();
-        assert_eq!(list.len() as u64, pods);
+        if list.len() as u64 != pods {
+            let events = self.run("kubectl get events");
+            panic!("{} pods of {pods}: {}", list.len(), text(&events.stdout));
+        }
         for pod in list {
             let status = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
             assert_eq!(status["exitCode"], 0, "{pod:#}");

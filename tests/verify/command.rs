@@ -149,7 +149,6 @@ async fn a_check_that_needs_an_option_that_nobody_gave_is_no_failure_unless_it_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_behind_the_webhook_has_the_other_objects_of_the_configurations() {
     let stage = Stage::with("allow").await;
     let definition = json!({
@@ -332,6 +331,23 @@ async fn the_built_in_corpus_has_objects_for_the_rules() {
     ends_with(&output, 0);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(report["objects"].as_u64() >= Some(200), "{}", report["objects"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_built_in_corpus_has_objects_in_every_version_that_is_served() {
+    let stage = Stage::with("allow").await;
+    for (policy, status, verdict) in [("Equivalent", 0, "passed"), ("Exact", 1, "found")] {
+        let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+        webhook["matchPolicy"] = json!(policy);
+        webhook["rules"][0]["apiGroups"] = json!(["autoscaling"]);
+        webhook["rules"][0]["apiVersions"] = json!(["v2"]);
+        webhook["rules"][0]["resources"] = json!(["horizontalpodautoscalers"]);
+        stage.write("versions.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+        let output = stage.verify(&["-c", "versions.yaml", "--check", "V33", "-o", "json"]).await;
+        ends_with(&output, status);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(report["checks"][0]["results"][0]["verdict"], verdict, "{policy}: {report:#}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,6 +52,16 @@ async fn v48_passes_a_webhook_that_leaves_its_namespace_out() {
 }
 
 #[tokio::test]
+async fn v48_finds_a_namespace_that_nobody_gave_by_its_name() {
+    let but_others = json!({"matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
+    ]});
+    finds(&check("V48", &json!({"namespaceSelector": but_others})).await, &["locks itself out"]);
+    let by_label = json!({"matchLabels": {"inject": "yes"}});
+    passes(&check("V48", &json!({"namespaceSelector": by_label})).await);
+}
+
+#[tokio::test]
 async fn v48_is_not_about_webhooks_that_fail_open() {
     let check = check("V48", &json!({"failurePolicy": "Ignore"})).await;
     assert_eq!(verdict(&check).0, Tally::NotApplicable);

@@ -39,6 +39,12 @@ async fn v23_finds_a_listed_version_that_is_not_answered() {
 }
 
 #[tokio::test]
+async fn v23_is_not_about_who_answers_nothing() {
+    let check = verify("V23", vec![Suspect::mutating("bad-response: {status: 400}")]).await;
+    assert_eq!(verdict(&check).0, Tally::NotChecked);
+}
+
+#[tokio::test]
 async fn v23_finds_another_answer_in_another_version() {
     let suspect = Suspect::validating("fault: M20").with("admissionReviewVersions", json!(["v1", "v1beta1"]));
     finds(&verify("V23", vec![suspect]).await, &["another answer in v1beta1", BLIND]);

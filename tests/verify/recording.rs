@@ -1,15 +1,16 @@
 //! V38 to V40 through the command: what webhooks write at the API server whose kubeconfig it gives them.
 
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
 use fake_webhooks::{Authority, Behaviour, Fake, FakeWebhook};
+use harness::verify::report::{CheckReport, Report, Tally};
 use serde_json::{Value, json};
 
-use crate::command::{ends_with, written};
+use crate::command::written;
 use crate::laboratory::{configuration, entry, pods};
 
 /// Where `ConfigMap`s are created.
@@ -38,8 +39,9 @@ fn honest(behaviour: &Value) -> Value {
     json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": behaviour}})
 }
 
-/// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`.
-async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> Output {
+/// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`: its exit status, and
+/// the verdicts of V38, V39 and V40 with the messages of findings and the reasons why something was not checked.
+async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
     let fake = FakeWebhook::start(first).await.expect("the fake starts");
@@ -53,7 +55,7 @@ async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> Output {
     fake.stop().await;
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V38,V39,V40", "--wait", "60"]);
-    command.args(["--api-server-out", "kubeconfig"]).current_dir(folder.path()).env("NO_COLOR", "1");
+    command.args(["--api-server-out", "kubeconfig", "-o", "json"]).current_dir(folder.path());
     command.stdin(Stdio::null()).kill_on_drop(true);
     let running = tokio::spawn(async move { command.output().await });
 
@@ -63,36 +65,41 @@ async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> Output {
     let authority = Authority::Shared(authority);
     let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
     let _fake = started.expect("the fake starts again");
-    running.await.expect("the command ends").expect("the command runs")
+    let output = running.await.expect("the command ends").expect("the command runs");
+    let report: Report = serde_json::from_slice(&output.stdout).expect("a report");
+    let said = |check: CheckReport| {
+        let result = only(check.results);
+        let findings = result.findings.iter().map(|finding| &finding.message);
+        let texts: Vec<&str> = findings.chain(result.not_checked.keys()).map(String::as_str).collect();
+        (result.verdict, texts.join("; "))
+    };
+    let said: Vec<_> = report.checks.into_iter().map(said).collect();
+    (output.status.code(), said.try_into().expect("three checks"))
 }
 
-/// The lines of the table, and the findings, hold these texts.
-#[track_caller]
-fn says(text: &str, expected: &[&str]) {
-    for part in expected {
-        assert!(text.contains(part), "`{part}` is not in: {text}");
-    }
+fn only<T>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1);
+    all.remove(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three() {
     let always_another = config_map(&json!({"generateName": "seen-"}));
-    let text = ends_with(&verify(writing(OBJECTS, always_another)).await, 1);
-    says(
-        &text,
-        &[
-            &format!("in 1 dry runs it wrote 1 times, first POST {OBJECTS}"),
-            &format!("sideEffects is None, and in 1 real runs it wrote 1 times, first POST {OBJECTS}"),
-            "called with the same body, it created 1 objects once more",
-        ],
-    );
+    let (status, said) = verify(writing(OBJECTS, always_another)).await;
+    assert_eq!((status, said.each_ref().map(|(verdict, _)| *verdict)), (Some(1), [Tally::Found; 3]));
+    let [dry, real, again] = said.each_ref().map(|(_, text)| text.as_str());
+    assert!(dry.contains("dry runs it wrote") && dry.contains(OBJECTS), "{dry}");
+    assert!(real.contains("real runs it wrote") && real.contains(OBJECTS), "{real}");
+    assert_eq!(again, "called with the same body, it created 1 objects once more");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_what_it_declares() {
     let once = writing(OBJECTS, config_map(&json!({"name": "once"})));
-    let text = ends_with(&verify(|kubeconfig| honest(&once(kubeconfig))).await, 1);
-    says(&text, &["V38 ✔ passed", "V39 ✘ found", "V40 ✔ passed", "first POST"]);
+    let (status, said) = verify(|kubeconfig| honest(&once(kubeconfig))).await;
+    let verdicts = [Tally::Passed, Tally::Found, Tally::Passed];
+    assert_eq!((status, said.each_ref().map(|(verdict, _)| *verdict)), (Some(1), verdicts));
+    assert!(said[1].1.contains("first POST"), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,13 +108,17 @@ async fn a_webhook_that_only_asks_passes() {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
     });
-    let text = ends_with(&verify(writing(QUESTIONS, review)).await, 0);
-    says(&text, &["V38 ✔ passed", "V39 ✔ passed", "V40 ✔ passed"]);
+    let passed = (Tally::Passed, String::new());
+    let (status, said) = verify(writing(QUESTIONS, review)).await;
+    assert_eq!((status, said), (Some(0), [passed.clone(), passed.clone(), passed]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
-    let text = ends_with(&verify(|_| json!("allow")).await, 6);
-    says(&text, &["V38 ? not checked", "V39 ? not checked", "V40 ? not checked"]);
-    says(&text, &["is it started with that kubeconfig?"]);
+    let (status, said) = verify(|_| json!("allow")).await;
+    assert_eq!(status, Some(6));
+    for (verdict, reason) in said {
+        assert_eq!(verdict, Tally::NotChecked);
+        assert!(reason.contains("is it started with that kubeconfig?"), "{reason}");
+    }
 }

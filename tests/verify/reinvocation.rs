@@ -31,6 +31,13 @@ async fn v02_finds_a_denial_on_reinvocation() {
 }
 
 #[tokio::test]
+async fn v02_leaves_who_changes_its_own_result_to_v01() {
+    let (tally, reasons) = verdict(&verify("V02", vec![Suspect::mutating("non-idempotent")]).await);
+    assert_eq!(tally, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.ends_with("see V01")), "{reasons:?}");
+}
+
+#[tokio::test]
 async fn v02_passes_what_looks_at_each_container() {
     for behaviour in ["container-env", "sidecar", "always-mutate", "allow"] {
         passes(&verify("V02", vec![Suspect::mutating(behaviour)]).await);

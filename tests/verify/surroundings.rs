@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::laboratory::{Suspect, finds, passes, verdict, verify, verify_with};
 
 /// A server that only writes down what it is asked.
-async fn recording() -> (Recorder, SocketAddr) {
+pub(crate) async fn recording() -> (Recorder, SocketAddr) {
     let recorder = Recorder::default();
     let told = recorder.clone();
     let answer = move |request: Request| {
@@ -86,7 +86,7 @@ async fn watched(id: &str, behaviour: impl FnOnce(SocketAddr) -> String) -> Chec
 }
 
 /// A webhook that asks the server behind it for something and writes nothing.
-fn asking(to: SocketAddr) -> String {
+pub(crate) fn asking(to: SocketAddr) -> String {
     let url = format!("http://{to}/apis/authorization.k8s.io/v1/subjectaccessreviews");
     format!("{{side-effect: {{write: {{url: '{url}'}}}}}}")
 }
@@ -184,7 +184,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
     let check = verify("V41", vec![slow]).await;
     finds(&check, &["slow at first"]);
     let message = &check.results[0].findings[0].message;
-    assert!(message.starts_with("with a timeout of 1 s: the first call of this run "), "{message}");
+    assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
 }
 
 #[tokio::test]

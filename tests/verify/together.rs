@@ -99,3 +99,16 @@ async fn v10_passes_webhooks_that_let_the_owner_have_its_way() {
     let check = verify("V10", vec![Suspect::mutating("non-idempotent").on(&["CREATE"])]).await;
     assert_eq!((verdict(&check).0, kinds(&check)), (Tally::NotApplicable, Vec::new()));
 }
+
+#[tokio::test]
+async fn a_validating_webhook_is_shown_what_the_mutating_ones_have_made() {
+    let mutating = Suspect::mutating("mutate: [{set: {/spec/hostname: x}}]");
+    let strict =
+        "when: {if: {absent: /spec/hostname}, then: {deny: {message: no hostname}}, otherwise: allow}";
+    let check = verify("V14", vec![mutating, Suspect::validating(strict)]).await;
+    assert_eq!(check.results.len(), 2);
+    for result in &check.results {
+        assert_eq!(result.verdict, Tally::Passed, "{result:#?}");
+        assert!(result.not_applicable.is_empty(), "{result:#?}");
+    }
+}

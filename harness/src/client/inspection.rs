@@ -23,6 +23,8 @@ pub struct CertificateFacts {
     pub subject: String,
     /// When it ends.
     pub not_after: Timestamp,
+    /// The certificate itself, as DER.
+    pub der: Vec<u8>,
 }
 
 /// What a server shows in the handshake.
@@ -90,10 +92,10 @@ impl HttpsCaller {
 }
 
 fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
-    let parsed = certificates.iter().filter_map(|der| X509Certificate::from_der(der).ok());
-    let facts = parsed.filter_map(|(_, certificate)| {
+    let facts = certificates.iter().filter_map(|der| {
+        let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let not_after = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
-        Some(CertificateFacts { subject: certificate.subject().to_string(), not_after })
+        Some(CertificateFacts { subject: certificate.subject().to_string(), not_after, der: der.to_vec() })
     });
     facts.collect()
 }

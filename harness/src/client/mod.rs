@@ -3,6 +3,7 @@
 mod address;
 mod certificate;
 mod connection;
+mod direct;
 mod failure;
 mod inspection;
 mod tls;
@@ -13,12 +14,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode, header};
+use reqwest::RequestBuilder;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
+pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection};
 use crate::caller::{Call, CallError, Caller, Reply};
-use crate::config::ServiceReference;
+use crate::config::{ClientConfig, ServiceReference};
 use address::Address;
 use connection::Connections;
 use failure::{post_failed, reading_failed};
@@ -85,27 +88,17 @@ impl HttpsCaller {
         let mut referer = None;
         let mut last_location = String::new();
         for _ in 0..MAX_REDIRECTS {
-            let sending = async {
-                let client = self.connections.client(call.client_config, &url).await?;
-                let mut request = client.request(method.clone(), &url);
+            let complete = |mut request: RequestBuilder| {
                 if method == Method::POST {
                     request =
                         request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
                 }
-                if let Some(referer) = &referer {
-                    request = request.header(header::REFERER, referer);
-                }
-                match request.send().await {
-                    Ok(response) => Ok(response),
-                    Err(error) => Err(failure::transport(&error, &url).await),
+                match &referer {
+                    Some(referer) => request.header(header::REFERER, referer),
+                    None => request,
                 }
             };
-            let response = match timeout_at(deadline, sending).await {
-                Ok(Ok(response)) => response,
-                Ok(Err(connection::Error::Client(text))) => return Err(CallError::Client(text)),
-                Ok(Err(connection::Error::Transport(text))) => return Err(post_failed(&url, &text)),
-                Err(_elapsed) => return Err(post_failed(&url, "context deadline exceeded")),
-            };
+            let response = self.once(call.client_config, &method, &url, deadline, complete).await?;
             let status = response.status().as_u16();
             method = match status {
                 301..=303 => Method::GET,
@@ -130,6 +123,30 @@ impl HttpsCaller {
             detours.push(Detour::Redirected { status, to: url.clone() });
         }
         Err(post_failed(&last_location, "stopped after 10 redirects"))
+    }
+
+    /// One HTTP request, as `complete` makes it, and nothing that its answer asks for.
+    async fn once(
+        &self,
+        config: &ClientConfig,
+        method: &Method,
+        url: &str,
+        deadline: Instant,
+        complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<reqwest::Response, CallError> {
+        let sending = async {
+            let client = self.connections.client(config, url).await?;
+            match complete(client.request(method.clone(), url)).send().await {
+                Ok(response) => Ok(response),
+                Err(error) => Err(failure::transport(&error, url).await),
+            }
+        };
+        match timeout_at(deadline, sending).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(connection::Error::Client(text))) => Err(CallError::Client(text)),
+            Ok(Err(connection::Error::Transport(text))) => Err(post_failed(url, &text)),
+            Err(_elapsed) => Err(post_failed(url, "context deadline exceeded")),
+        }
     }
 
     /// As [`Caller::call`], and writes down what the webhook asked for meanwhile, also if there is no reply.
@@ -159,16 +176,7 @@ impl HttpsCaller {
             let _ = timeout_at(deadline, read(response)).await;
             sleep_until(next).await;
         };
-        let status = response.status().as_u16();
-        let content_type = response
-            .headers()
-            .get(header::CONTENT_TYPE)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let body = match timeout_at(deadline, read(response)).await {
-            Ok(body) => body?,
-            Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
-        };
-        Ok(Reply { status, content_type, body })
+        reply(response, deadline).await
     }
 }
 
@@ -188,6 +196,20 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     }
     let seconds: i64 = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
     Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
+}
+
+/// What came back, read to its end.
+async fn reply(response: reqwest::Response, deadline: Instant) -> Result<Reply, CallError> {
+    let status = response.status().as_u16();
+    let content_type = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let body = match timeout_at(deadline, read(response)).await {
+        Ok(body) => body?,
+        Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
+    };
+    Ok(Reply { status, content_type, body })
 }
 
 async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {

@@ -46,9 +46,9 @@ pub fn check_types(configuration: &Value) -> Result<(), Box<Status>> {
 /// `owner` is the struct that has the field, `path` where the field is.
 fn check(value: &Value, shape: &Shape, owner: &str, path: &str) -> Result<(), String> {
     let wrong = |value: &Value, expected: &str| {
-        let found = match value {
-            Value::Number(number) if expected == "int32" => format!("number {number}"),
-            _ => json_type(value).to_owned(),
+        let found = match (value.as_number(), expected) {
+            (Some(number), "int32") => format!("number {number}"),
+            (Some(_) | None, _) => json_type(value).to_owned(),
         };
         Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"))
     };

@@ -200,6 +200,7 @@ mod tests {
 
     use super::super::storage::{Key, Storage};
     use super::*;
+    use crate::ownership::Owners;
 
     #[test]
     fn configurations_are_called_by_name_and_their_webhooks_in_the_authors_order() {
@@ -224,7 +225,7 @@ mod tests {
                 "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
                 "metadata": {"name": name}, "webhooks": webhooks,
             });
-            storage.insert(&key, configuration).unwrap();
+            storage.insert(&key, configuration, Owners::default()).unwrap();
         }
         let compiled = Compiled::new(storage.list(GROUP, MUTATING, ""), &Compiled::default()).unwrap();
         let ids: Vec<String> = compiled.in_order.iter().map(|webhook| webhook.id.to_string()).collect();

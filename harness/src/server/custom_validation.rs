@@ -82,36 +82,36 @@ fn wrong_metadata(object: &Value) -> Option<FieldError> {
 fn unreadable(metadata: &Value) -> Option<String> {
     let field = |name: &str| metadata.get(name).filter(|value| !value.is_null());
     let texts = ["name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"];
-    let text = || texts.into_iter().find_map(|name| not_a_text(field(name)?));
-    let map = || ["labels", "annotations"].into_iter().find_map(|name| not_a_map_of_texts(field(name)?));
-    let owners = || not_a_list_of(field("ownerReferences")?, not_an_owner);
-    let finalizers = || not_a_list_of(field("finalizers")?, not_a_text);
-    text().or_else(map).or_else(owners).or_else(finalizers)
+    let maps = ["labels", "annotations"];
+    (texts.into_iter().filter_map(field).find_map(not_a_text))
+        .or_else(|| maps.into_iter().filter_map(field).find_map(not_a_map_of_texts))
+        .or_else(|| not_a_list_of(field("ownerReferences")?, not_an_owner))
+        .or_else(|| not_a_list_of(field("finalizers")?, not_a_text))
 }
 
 fn not_a_map_of_texts(value: &Value) -> Option<String> {
-    match value.as_object() {
-        Some(members) => members.values().find_map(not_a_text),
-        None => Some(format!("cannot restore map from {}", kind(value))),
-    }
+    let Some(members) = value.as_object() else {
+        return Some(format!("cannot restore map from {}", kind(value)));
+    };
+    members.values().find_map(not_a_text)
 }
 
 fn not_a_list_of(value: &Value, not_an_item: fn(&Value) -> Option<String>) -> Option<String> {
-    match value.as_array() {
-        Some(items) => items.iter().find_map(not_an_item),
-        None => Some(format!("cannot restore slice from {}", kind(value))),
-    }
+    let Some(items) = value.as_array() else {
+        return Some(format!("cannot restore slice from {}", kind(value)));
+    };
+    items.iter().find_map(not_an_item)
 }
 
 fn not_an_owner(value: &Value) -> Option<String> {
-    match value.as_object() {
-        Some(members) => {
-            let texts = ["apiVersion", "kind", "name", "uid"];
-            texts.into_iter().find_map(|name| not_a_text(members.get(name)?))
-        }
-        None if value.is_null() => None,
-        None => Some(format!("cannot restore struct from: {}", kind(value))),
+    if value.is_null() {
+        return None;
     }
+    let Some(members) = value.as_object() else {
+        return Some(format!("cannot restore struct from: {}", kind(value)));
+    };
+    let texts = ["apiVersion", "kind", "name", "uid"];
+    texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
 }
 
 fn not_a_text(value: &Value) -> Option<String> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::Difference;
 use super::laboratory::Outcome;
-use super::station::Station;
+use super::station::{Scene, Station};
 use super::subject::Subject;
 use super::trial::Trial;
 use crate::event::Phase;
@@ -78,13 +78,31 @@ pub enum Probe {
     /// Looks at the configuration alone: no call is made.
     Configuration(fn(&Subject, &Surroundings) -> Observed),
     /// Looks at the configurations of all webhooks of the audience together: no call is made.
-    Configurations(fn(&[&Subject]) -> Observed),
+    Configurations(fn(&Scene<'_>) -> Observed),
     /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
     Webhook(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.
     Object(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what all webhooks together do to one object. `trial.subject` is then the first of them.
     Collection(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
+    /// Looks at all webhooks of the audience at once while something is done to them, and says what it saw of each. Runs
+    /// after everything else.
+    Intervention(Occasion, for<'a> fn(&'a [Station<'a>]) -> BoxFuture<'a, Vec<Observed>>),
+}
+
+/// What is done to the webhooks. The order is the order in which it is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the driver has an order for them")]
+pub enum Occasion {
+    /// Their certificates are renewed.
+    Rotation,
+    /// They are ended: nothing can be asked after it.
+    Stop,
+}
+
+impl Occasion {
+    /// All of them, in order.
+    pub const ALL: [Self; 2] = [Self::Rotation, Self::Stop];
 }
 
 impl std::fmt::Debug for Probe {
@@ -95,6 +113,7 @@ impl std::fmt::Debug for Probe {
             Self::Webhook(_) => "Webhook",
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",
+            Self::Intervention(..) => "Intervention",
         })
     }
 }
@@ -112,8 +131,8 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
-    /// As `NotChecked`, but only by what the user decided: an option is missing that would make it possible, or one is
-    /// given that rules it out. The text says which.
+    /// As `NotChecked`, but nothing is wrong with the webhook: an option is missing that would make it possible, one is
+    /// given that rules it out, or there is nothing to be seen as long as it is not under strain. The text says which.
     #[error("{0}")]
     Unequipped(String),
 }
@@ -127,6 +146,11 @@ impl Obstacle {
     /// It cannot be told from here, since `reason`.
     pub fn not_checked(reason: impl Into<String>) -> Self {
         Self::NotChecked(reason.into())
+    }
+
+    /// It cannot be told without what `reason` names.
+    pub fn unequipped(reason: impl Into<String>) -> Self {
+        Self::Unequipped(reason.into())
     }
 }
 

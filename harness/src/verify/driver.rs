@@ -1,20 +1,22 @@
-//! Runs the checks: configurations first, then the corpus, then each webhook alone, and makes the proofs small.
+//! Runs the checks: configurations first, then the corpus, then each webhook alone; makes the proofs small; and at last
+//! does to the webhooks what they do not all survive.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
-use super::check::{Audience, Check, Observed, Obstacle, Probe, Violation};
+use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::report::Report;
 use super::samples::Samples;
 use super::shrink::Shrinking;
-use super::station::{Settings, Station};
+use super::station::{Notes, Scene, Settings, Station};
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
+use crate::event::Phase;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
@@ -56,7 +58,7 @@ pub struct Progress {
 
 /// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the four parts of a run")]
+#[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
 pub enum Stage {
     /// Reads the configurations.
     Configurations,
@@ -66,6 +68,8 @@ pub enum Stage {
     Webhooks,
     /// Makes the objects of the findings smaller.
     Shrinking,
+    /// Looks at the webhooks while something is done to them.
+    Interventions,
 }
 
 /// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
@@ -83,6 +87,7 @@ pub async fn run<E: Send>(
     run.objects(corpus).await?;
     run.webhooks().await;
     run.shrink().await;
+    run.interventions().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
     let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
@@ -112,6 +117,29 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
     }
 
+    /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
+    /// refuse it.
+    async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
+        let mutating: Vec<&Subject> =
+            self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
+        let is_validated = mutating.len() < self.subjects.len();
+        let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
+        let trial =
+            Trial { laboratory: &self.laboratory, subject: first, subjects: &self.subjects, request, memory };
+        let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
+        let outcome = trial.outcome(&lineup, request).await;
+        match (&outcome.refusal, &outcome.object) {
+            (None, Some(object)) => trial.with_object(object.clone()),
+            _ => request.clone(),
+        }
+    }
+
+    /// A webhook alone, with the requests to try.
+    fn station<'a>(&'a self, subject: &'a Subject, samples: &'a [Attributes]) -> Station<'a> {
+        let (laboratory, settings) = (&self.laboratory, &self.settings);
+        Station { laboratory, subject, samples, settings, notes: Notes::default() }
+    }
+
     /// What all probes of objects see of one object.
     async fn observe(&self, request: &Attributes) -> Vec<(Place, Observed)> {
         let memory = Memory::default();
@@ -130,7 +158,10 @@ impl Plan {
                     let place = (position, None);
                     seen.extend(self.probe(place, request, &memory).await.map(|observed| (place, observed)));
                 }
-                Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => {}
+                Probe::Configuration(_)
+                | Probe::Configurations(_)
+                | Probe::Webhook(_)
+                | Probe::Intervention(..) => {}
             }
         }
         seen
@@ -147,11 +178,21 @@ impl Plan {
             Some(subject) => &self.subjects[subject],
             None => self.audience(self.checks[check].0).next()?.1,
         };
+        let mutated;
+        let request = if subject.phase == Phase::Validating {
+            mutated = self.mutated(request, memory).await;
+            &mutated
+        } else {
+            request
+        };
         let trial =
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
         match self.checks[check].0.probe {
             Probe::Object(probe) | Probe::Collection(probe) => Some(probe(&trial).await),
-            Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) => None,
+            Probe::Configuration(_)
+            | Probe::Configurations(_)
+            | Probe::Webhook(_)
+            | Probe::Intervention(..) => None,
         }
     }
 }
@@ -171,10 +212,14 @@ impl Run<'_> {
                     let subjects: Vec<&Subject> =
                         self.plan.audience(check).map(|(_, subject)| subject).collect();
                     if !subjects.is_empty() {
-                        self.ledger.note((position, None), None, probe(&subjects));
+                        let surroundings = &self.plan.laboratory.surroundings;
+                        let scene = Scene { subjects: &subjects, surroundings, notes: Notes::default() };
+                        let observed = probe(&scene);
+                        self.ledger.remark((position, None), scene.notes.into_inner());
+                        self.ledger.note((position, None), None, observed);
                     }
                 }
-                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) => {}
+                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) | Probe::Intervention(..) => {}
             }
         }
     }
@@ -192,21 +237,24 @@ impl Run<'_> {
             };
             // A task of its own, so that several processors take part.
             let task = {
-                let (plan, request) = (Arc::clone(plan), request.clone());
-                tokio::spawn(async move { plan.observe(&request).await })
+                let plan = Arc::clone(plan);
+                tokio::spawn(async move {
+                    let seen = plan.observe(&request).await;
+                    let mutated = plan.mutated(&request, &Memory::default()).await;
+                    (seen, request, mutated)
+                })
             };
-            let seen = match task.await {
-                Ok(seen) => seen,
+            match task.await {
+                Ok(tried) => Ok((object, Ok(tried))),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
-            };
-            Ok((object, Ok((request, seen))))
+            }
         });
         // In the order of the corpus, so that the same corpus gives the same report.
         let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let (request, seen) = match tried {
+            let (seen, request, mutated) = match tried {
                 Ok(tried) => tried,
                 Err(reason) => {
                     self.ledger.leave_out(reason);
@@ -217,7 +265,8 @@ impl Run<'_> {
                 self.ledger.note(place, Some(&object), observed);
             }
             for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
-                samples.add(subject, &request, &plan.laboratory.surroundings);
+                let shown = if subject.phase == Phase::Validating { &mutated } else { &request };
+                samples.add(subject, shown, &plan.laboratory.surroundings);
             }
             self.tell(Stage::Objects);
         }
@@ -226,23 +275,47 @@ impl Run<'_> {
 
     async fn webhooks(&mut self) {
         self.tell(Stage::Webhooks);
-        let samples: Vec<Vec<Attributes>> = self.samples.iter().map(Samples::requests).collect();
+        let samples = self.requests();
         for (position, check) in self.plan.active() {
             let Probe::Webhook(probe) = check.probe else { continue };
             for (subject, found) in self.plan.audience(check) {
-                let station = Station {
-                    laboratory: &self.plan.laboratory,
-                    subject: found,
-                    samples: &samples[subject],
-                    settings: &self.plan.settings,
-                    notes: Mutex::default(),
-                };
+                let station = self.plan.station(found, &samples[subject]);
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
-                let notes = station.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
-                self.ledger.remark(place, notes);
+                self.ledger.remark(place, station.notes.into_inner());
                 self.ledger.note(place, None, observed);
                 self.tell(Stage::Webhooks);
+            }
+        }
+    }
+
+    /// The requests that each webhook is tried with alone.
+    fn requests(&self) -> Vec<Vec<Attributes>> {
+        self.samples.iter().map(Samples::requests).collect()
+    }
+
+    /// What is done to the webhooks is done to all of them at once: often they are one process.
+    async fn interventions(&mut self) {
+        let plan = self.plan;
+        let samples = self.requests();
+        for now in Occasion::ALL {
+            for (position, check) in plan.active() {
+                let Probe::Intervention(occasion, probe) = check.probe else { continue };
+                if occasion != now {
+                    continue;
+                }
+                self.tell(Stage::Interventions);
+                let (places, stations): (Vec<Place>, Vec<Station<'_>>) = plan
+                    .audience(check)
+                    .map(|(subject, found)| {
+                        ((position, Some(subject)), plan.station(found, &samples[subject]))
+                    })
+                    .unzip();
+                let observed = probe(&stations).await;
+                for ((place, station), observed) in places.into_iter().zip(stations).zip(observed) {
+                    self.ledger.remark(place, station.notes.into_inner());
+                    self.ledger.note(place, None, observed);
+                }
             }
         }
     }
@@ -279,7 +352,10 @@ impl Run<'_> {
                     Probe::Collection(_) | Probe::Configurations(_) => {
                         self.ledger.note((position, None), None, nothing());
                     }
-                    Probe::Object(_) | Probe::Configuration(_) | Probe::Webhook(_) => {
+                    Probe::Object(_)
+                    | Probe::Configuration(_)
+                    | Probe::Webhook(_)
+                    | Probe::Intervention(..) => {
                         for subject in audience {
                             self.ledger.note((position, Some(subject)), None, nothing());
                         }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::line::{Exchange, Exchangery, Exchanges, Line};
 use super::plugins;
 use crate::attributes::{Attributes, UserInfo};
-use crate::caller::Call;
-use crate::client::{HttpsCaller, Inspection, ServiceResolver};
+use crate::caller::{Call, CallError, Reply};
+use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -21,8 +21,8 @@ use crate::server::Surroundings;
 use crate::status::Status;
 
 /// Where requests are tried.
-#[derive(Debug)]
 pub struct Laboratory {
+    services: Arc<dyn ServiceResolver>,
     exchangery: Arc<Exchangery>,
     /// Namespaces and served resources.
     pub surroundings: Surroundings,
@@ -30,6 +30,22 @@ pub struct Laboratory {
     pub user: UserInfo,
     /// Where an object without a namespace goes.
     pub namespace: String,
+}
+
+impl std::fmt::Debug for Laboratory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Laboratory").field("namespace", &self.namespace).finish_non_exhaustive()
+    }
+}
+
+/// Which connection a call takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a connection is there already, or it is made")]
+pub enum Connection {
+    /// One that is kept from an earlier call, if there is any, as the API server does.
+    Kept,
+    /// A new one, with a handshake of its own.
+    New,
 }
 
 /// The webhooks that a request meets, in dispatch order.
@@ -80,8 +96,8 @@ pub enum Verdict<'a> {
 impl Laboratory {
     /// A laboratory that finds services by `services`.
     pub fn new(services: Arc<dyn ServiceResolver>, surroundings: Surroundings, user: UserInfo) -> Self {
-        let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(services)));
-        Self { exchangery, surroundings, user, namespace: "default".to_owned() }
+        let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(Arc::clone(&services))));
+        Self { services, exchangery, surroundings, user, namespace: "default".to_owned() }
     }
 
     /// How many calls were made to webhooks.
@@ -141,6 +157,32 @@ impl Laboratory {
         let mut detours = Vec::new();
         let reply = self.exchangery.call(call, &mut detours).await;
         Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false }
+    }
+
+    /// As [`Self::post`], and also if the webhook was silent so often that nothing else calls it any more. To drop the
+    /// future is to go away before the answer.
+    pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
+        let started = Instant::now();
+        let call =
+            Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
+        let mut detours = Vec::new();
+        self.exchangery.count();
+        let reply = match connection {
+            Connection::Kept => self.exchangery.https().call_noting(call, &mut detours).await,
+            Connection::New => {
+                HttpsCaller::new(Arc::clone(&self.services)).call_noting(call, &mut detours).await
+            }
+        };
+        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false }
+    }
+
+    /// Sends a request that no API server would make.
+    ///
+    /// # Errors
+    /// Why there is no reply.
+    pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
+        self.exchangery.count();
+        self.exchangery.https().send(request).await
     }
 
     /// What the webhook's server shows in the TLS handshake.

@@ -56,6 +56,11 @@ impl Exchangery {
         self.calls.load(Ordering::Relaxed)
     }
 
+    /// One more call is made.
+    pub(super) fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// How long the first call of a webhook took: with it the connection came to be.
     pub(super) fn first(&self, target: &WebhookTarget) -> Option<Duration> {
         self.firsts().get(target).copied().flatten()
@@ -83,7 +88,7 @@ impl Exchangery {
         {
             return Err(error.clone());
         }
-        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.count();
         let is_first = self.begins(target);
         let started = Instant::now();
         let reply = self.https.call_noting(call.clone(), detours).await;

@@ -101,7 +101,9 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
     let probe = checks::find(&check.id).map(|check| check.probe);
     // Every shard asks these the same.
     let total = match probe {
-        Some(Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_)) => u64::max,
+        Some(
+            Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) | Probe::Intervention(..),
+        ) => u64::max,
         Some(Probe::Object(_) | Probe::Collection(_)) | None => u64::saturating_add,
     };
     for other in other.results {

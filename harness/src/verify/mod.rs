@@ -3,8 +3,8 @@
 //! A [`Check`] is data (id, title, severity, why, source) and a probe. The [`driver`] runs the checks: those of
 //! [one](Probe::Configuration) configuration or [all](Probe::Configurations) without a call; those of
 //! [objects](Probe::Object) and of all webhooks [together](Probe::Collection) for each object of a corpus, many at a
-//! time; those of one [webhook](Probe::Webhook) alone and while nothing else runs. What they see becomes a
-//! [`report::Report`].
+//! time; those of one [webhook](Probe::Webhook) alone and while nothing else runs; and at last those that need
+//! something to be [done](Probe::Intervention) to the webhooks. What they see becomes a [`report::Report`].
 //!
 //! Whatever a probe asks goes through the whole dispatcher: matching, review, TLS, decoding, patch, defaults, both
 //! rounds. Objects are compared as the API server compares them.
@@ -45,12 +45,12 @@ pub mod subject;
 pub mod trial;
 
 // The public interface is:
-pub use self::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
 pub use self::comparison::{Difference, Order};
 pub use self::driver::{Plan, Progress, Stage, run};
-pub use self::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+pub use self::laboratory::{Connection, Laboratory, Lineup, Outcome, Verdict};
 pub use self::recorder::Recorder;
 pub use self::report::Report;
-pub use self::station::{Settings, Station};
+pub use self::station::{Bundle, Intervention, Notes, Rotation, Scene, Settings, Station, Stop};
 pub use self::subject::Subject;
 pub use self::trial::Trial;

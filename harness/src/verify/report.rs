@@ -90,8 +90,8 @@ pub struct CheckResult {
     pub verdict: Tally,
     /// For how many objects (or, without objects, how often) the assertion held.
     pub held: u64,
-    /// Whether it was not checked only because an option was not given that would make it possible, and nobody asked
-    /// for the check by its id.
+    /// Whether it was not checked for no fault of the webhook, and nobody asked for the check by its id: an option was not
+    /// given that would make it possible, or the webhook is too quick for anything to be seen.
     #[serde(default)]
     pub unequipped: bool,
     /// Why the check could not look, and how often.
@@ -193,10 +193,18 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Where the webhook is declared that a result is about: for all webhooks together, the first one.
-    pub fn location(&self, webhook: &str) -> Option<&Location> {
-        let first = || (webhook == TOGETHER).then(|| self.locations.values().next()).flatten();
-        self.locations.get(webhook).or_else(first)
+    /// Where the webhook is declared that a result is about: for all webhooks together, the first that its findings are
+    /// about.
+    pub fn location(&self, result: &CheckResult) -> Option<&Location> {
+        if result.webhook != TOGETHER {
+            return self.locations.get(&result.webhook);
+        }
+        let called = result.findings.iter().flat_map(|finding| &finding.steps).map(|step| &step.webhook);
+        let said =
+            |name: &&String| result.findings.iter().any(|finding| finding.message.contains(name.as_str()));
+        let named = || self.locations.keys().find(said);
+        let first = called.into_iter().find(|webhook| self.locations.contains_key(*webhook)).or_else(named);
+        first.map_or_else(|| self.locations.values().next(), |webhook| self.locations.get(webhook))
     }
 
     /// What is to be kept in mind with a result about this webhook: with one about all together, what concerns any.

@@ -19,7 +19,7 @@ pub(super) fn commands(report: &Report) -> String {
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let place = report.location(&result.webhook).map_or_else(String::new, |location| {
+        let place = report.location(result).map_or_else(String::new, |location| {
             format!("file={},line={},", property(&relative(&location.file)), location.line)
         });
         let title = property(&format!("{} {}", check.id, check.title));

@@ -21,7 +21,7 @@ pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<S
         }
         for result in &check.results {
             let mut case = case(check, &result.webhook, status(verification, check, result, fail_on));
-            if let Some(location) = verification.location(&result.webhook) {
+            if let Some(location) = verification.location(result) {
                 case.extra.insert("file".into(), relative(&location.file).into());
                 case.extra.insert("line".into(), location.line.to_string().into());
             }

@@ -79,7 +79,7 @@ fn result(
         text = format!("{text}\n{}", differences(&finding.differences).trim_end());
     }
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": result.webhook}]});
-    if let Some(place) = report.location(&result.webhook) {
+    if let Some(place) = report.location(result) {
         location["physicalLocation"] = json!({
             "artifactLocation": {"uri": uri(&relative(&place.file))},
             "region": {"startLine": place.line},

@@ -18,6 +18,8 @@ const FAINT: Style = Style::new().dimmed();
 pub(super) const MOST_DIFFERENCES: usize = 12;
 /// A longer value is cut.
 const LONGEST_VALUE: usize = 160;
+/// A longer object, too: the folder of proof has all of it.
+const LONGEST_OBJECT: usize = 400;
 
 /// The whole report.
 pub(crate) fn text(report: &Report) -> String {
@@ -28,45 +30,139 @@ pub(crate) fn text(report: &Report) -> String {
     if !report.caveats.is_empty() {
         text.push('\n');
     }
-    for check in &report.checks {
-        lines(&mut text, check);
+    for line in lines(report) {
+        line.write(&mut text);
     }
-    for (check, result, found) in report.findings() {
-        text.push('\n');
-        finding(&mut text, report, check, result, found);
+    for check in &report.checks {
+        findings(&mut text, report, check);
     }
     summary(&mut text, report);
     text
 }
 
-fn lines(text: &mut String, check: &CheckReport) {
-    if let Some(reason) = &check.skipped {
-        let _ = writeln!(text, "{FAINT}{} - skipped         {}: {reason}{FAINT:#}", check.id, check.title);
+/// One line of the table: what came of one check for some webhooks, or of several checks for the same reason.
+struct Line<'a> {
+    verdict: Option<Tally>,
+    checks: Vec<&'a CheckReport>,
+    webhooks: Vec<String>,
+    reason: String,
+    severity: Option<Severity>,
+    notes: &'a [String],
+}
+
+/// The table: what is the same for several webhooks, or for the same reason not told by several checks, is one line.
+fn lines(report: &Report) -> Vec<Line<'_>> {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for check in &report.checks {
+        let begin = lines.len();
+        if let Some(reason) = &check.skipped {
+            lines.push(Line::skipped(check, reason));
+        }
+        for result in &check.results {
+            let line = Line::of(check, result);
+            let same = lines[begin..].iter_mut().find(|other| other.takes_webhook(&line));
+            match same {
+                Some(other) => other.webhooks.extend(line.webhooks),
+                None => lines.push(line),
+            }
+        }
+        for line in lines.split_off(begin) {
+            match lines.iter_mut().find(|other| other.takes_check(&line)) {
+                Some(other) => other.checks.extend(line.checks),
+                None => lines.push(line),
+            }
+        }
     }
-    for result in &check.results {
-        let (style, mark, word, detail) = match result.verdict {
+    lines
+}
+
+impl<'a> Line<'a> {
+    fn skipped(check: &'a CheckReport, reason: &str) -> Self {
+        Self {
+            verdict: None,
+            checks: vec![check],
+            webhooks: Vec::new(),
+            reason: reason.to_owned(),
+            severity: None,
+            notes: &[],
+        }
+    }
+
+    fn of(check: &'a CheckReport, result: &'a CheckResult) -> Self {
+        let (webhook, reason) = match result.verdict {
+            Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
+            Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
+            Tally::NotApplicable => (result.webhook.clone(), most(&result.not_applicable)),
             Tally::Found => {
                 let count = result.findings.len();
-                let severity = result.findings.iter().map(|finding| finding.severity).max();
-                let style = if severity == Some(Severity::Error) { BAD } else { SOSO };
-                (style, "✘", "found", format!("{count} {}", if count == 1 { "finding" } else { "findings" }))
+                let findings = format!("{count} {}", if count == 1 { "finding" } else { "findings" });
+                (named(&result.webhook, &findings), String::new())
             }
-            Tally::Passed => (GOOD, "✔", "passed", held(result)),
-            Tally::NotChecked => (SOSO, "?", "not checked", most(&result.not_checked)),
-            Tally::NotApplicable => (FAINT, "-", "not applicable", most(&result.not_applicable)),
         };
-        let _ = writeln!(
-            text,
-            "{style}{} {mark} {word:<15}{style:#} {}: {}{}",
-            check.id,
-            result.webhook,
-            check.title,
-            if detail.is_empty() { String::new() } else { format!(" {FAINT}({detail}){FAINT:#}") },
-        );
-        for note in &result.notes {
+        Self {
+            verdict: Some(result.verdict),
+            checks: vec![check],
+            webhooks: vec![webhook],
+            reason,
+            severity: result.findings.iter().map(|finding| finding.severity).max(),
+            notes: &result.notes,
+        }
+    }
+
+    /// Whether a line of the same check is this one with another webhook. What was measured stands beside its own.
+    fn takes_webhook(&self, other: &Self) -> bool {
+        self.verdict == other.verdict
+            && self.verdict != Some(Tally::Found)
+            && self.reason == other.reason
+            && self.notes.is_empty()
+            && other.notes.is_empty()
+    }
+
+    /// Whether a line of another check is this one, for the same reason.
+    fn takes_check(&self, other: &Self) -> bool {
+        matches!(self.verdict, Some(Tally::NotChecked | Tally::NotApplicable))
+            && self.verdict == other.verdict
+            && self.webhooks == other.webhooks
+            && self.reason == other.reason
+            && self.notes.is_empty()
+            && other.notes.is_empty()
+    }
+
+    fn write(&self, text: &mut String) {
+        let Some((check, others)) = self.checks.split_first() else { return };
+        let (style, mark, word) = match self.verdict {
+            None => (FAINT, "-", "skipped"),
+            Some(Tally::Found) if self.severity == Some(Severity::Error) => (BAD, "✘", "found"),
+            Some(Tally::Found) => (SOSO, "✘", "found"),
+            Some(Tally::Passed) => (GOOD, "✔", "passed"),
+            Some(Tally::NotChecked) => (SOSO, "?", "not checked"),
+            Some(Tally::NotApplicable) => (FAINT, "-", "not applicable"),
+        };
+        let webhooks = self.webhooks.join(", ");
+        let title = match self.verdict {
+            Some(Tally::Found) => &check.title,
+            // Its name will do where there is nothing to be done.
+            _ => check.title.split(": ").next().unwrap_or_default(),
+        };
+        let what = match (others.is_empty(), self.reason.is_empty()) {
+            (true, true) => title.to_owned(),
+            (true, false) => format!("{title} {FAINT}({}){FAINT:#}", self.reason),
+            (false, _) => self.reason.clone(),
+        };
+        let colon = if webhooks.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "{style}{} {mark} {word:<15}{style:#} {webhooks}{colon}{what}", check.id);
+        if !others.is_empty() {
+            let ids: Vec<&str> = others.iter().map(|check| check.id.as_str()).collect();
+            let _ = writeln!(text, "{:21}{FAINT}the same for {}{FAINT:#}", "", ids.join(", "));
+        }
+        for note in self.notes {
             let _ = writeln!(text, "{:21}{FAINT}{note}{FAINT:#}", "");
         }
     }
+}
+
+fn named(webhook: &str, detail: &str) -> String {
+    if detail.is_empty() { webhook.to_owned() } else { format!("{webhook} ({detail})") }
 }
 
 /// How often it held, and how often it could not be told.
@@ -84,6 +180,22 @@ pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String 
     reasons.iter().max_by_key(|(_, count)| **count).map(|(reason, _)| reason.clone()).unwrap_or_default()
 }
 
+/// The findings of one check, and once for all of them why it matters.
+fn findings(text: &mut String, report: &Report, check: &CheckReport) {
+    let mut has_any = false;
+    for result in &check.results {
+        for found in &result.findings {
+            text.push('\n');
+            finding(text, report, check, result, found);
+            has_any = true;
+        }
+    }
+    if has_any {
+        let _ = writeln!(text, "  {FAINT}why: {}{FAINT:#}", check.why);
+        let _ = writeln!(text, "  {FAINT}source: {}{FAINT:#}", check.source);
+    }
+}
+
 fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &CheckResult, finding: &Finding) {
     let style = match finding.severity {
         Severity::Error => BAD,
@@ -91,7 +203,7 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &Che
         Severity::Note => FAINT,
     };
     let word = word(finding.severity);
-    if let Some(location) = report.location(&result.webhook) {
+    if let Some(location) = report.location(result) {
         let _ = writeln!(text, "{FAINT}{}:{}{FAINT:#}", location.file, location.line);
     }
     let _ = writeln!(text, "{style}{word}[{}]{style:#} {}: {}", check.id, result.webhook, finding.message);
@@ -108,8 +220,9 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &Che
     if hidden > 0 {
         let _ = writeln!(text, "  {FAINT}and {hidden} more differences{FAINT:#}");
     }
-    let _ = writeln!(text, "  {FAINT}why: {}{FAINT:#}", check.why);
-    let _ = writeln!(text, "  {FAINT}source: {}{FAINT:#}", check.source);
+    if let Some(object) = &finding.object {
+        let _ = writeln!(text, "  {FAINT}smallest object: {}{FAINT:#}", cut(object, LONGEST_OBJECT));
+    }
     if let Some(proof) = &finding.proof {
         let _ = writeln!(text, "  proof: {proof}");
     }
@@ -126,8 +239,12 @@ fn difference(text: &mut String, difference: &Difference) {
 
 /// A value in one line that is not too long.
 pub(super) fn short(value: &Value) -> String {
+    cut(value, LONGEST_VALUE)
+}
+
+fn cut(value: &Value, longest: usize) -> String {
     let text = value.to_string();
-    match text.char_indices().nth(LONGEST_VALUE) {
+    match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
@@ -138,6 +255,12 @@ fn summary(text: &mut String, report: &Report) {
         let _ = writeln!(text, "\n{count} objects were left out: {reason}");
     }
     let _ = writeln!(text, "\n{}", counts(report));
+    if report.findings().any(|(_, _, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
+        let _ = writeln!(
+            text,
+            "{FAINT}--proofs FOLDER writes the reviews of each finding, and commands that send them{FAINT:#}"
+        );
+    }
 }
 
 /// The last line.

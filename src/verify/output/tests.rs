@@ -24,7 +24,7 @@ fn report() -> Report {
                             "examples": ["Pod demo/web", "Pod demo/db"], "differences": [
                                 {"path": "metadata.labels", "expected": {"a": "```"}},
                                 {"path": "spec.containers[app].image", "expected": "x", "found": "xx"},
-                            ], "steps": [], "proof": "proofs/V01-1"},
+                            ], "object": {"kind": "Pod"}, "steps": [], "proof": "proofs/V01-1"},
                         {"kind": "order", "severity": "note", "message": "in another order", "count": 1,
                             "examples": ["Pod demo/web"], "differences": [], "steps": []},
                     ]},
@@ -38,6 +38,13 @@ fn report() -> Report {
                 ]},
             {"id": "V11", "title": "deterministic", "severity": "warning", "why": "Retries.", "source": "good practices",
                 "results": [], "skipped": "it deals cards"},
+            {"id": "V38", "title": "honest: no writes", "severity": "error", "why": "Dry runs.", "source": "docs",
+                "results": [
+                    {"webhook": "injector/a.example.com", "verdict": "notChecked", "held": 0,
+                        "notChecked": {"connection refused": 1}, "notApplicable": counts, "findings": []},
+                    {"webhook": "injector/b.example.com", "verdict": "passed", "held": 1, "notChecked": counts,
+                        "notApplicable": counts, "findings": []},
+                ]},
             {"id": "V41", "title": "fast", "severity": "warning", "why": "It is waited for.", "source": "good practices",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "notChecked", "held": 0,
@@ -101,9 +108,9 @@ fn the_exit_status_says_how_the_run_ended() {
     assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed);
     assert_eq!(FailOn::Never.exit_code(&all), ExitCode::Ok);
     assert_eq!(FailOn::Note.exit_code(&with(&["V01"])), ExitCode::NotChecked);
-    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V41"])), ExitCode::NothingRun);
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V38", "V41"])), ExitCode::NothingRun);
 
-    let mut unequipped = with(&["V01"]);
+    let mut unequipped = with(&["V01", "V38"]);
     unequipped.checks[2].results[0].unequipped = true;
     assert_eq!(FailOn::Note.exit_code(&unequipped), ExitCode::Ok);
 

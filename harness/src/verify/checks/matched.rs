@@ -1,8 +1,11 @@
 //! Which requests a configuration catches, for checks that need no call.
 
-use serde_json::json;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
 use crate::matching::{self, Decision};
 use crate::server::Surroundings;
@@ -49,7 +52,43 @@ pub(super) fn is_called(
         dry_run: false,
         user: UserInfo::default(),
     };
-    matches!(matching::decide(webhook, &request, surroundings), Decision::Call(_))
+    matches!(matching::decide(webhook, &request, &Assumed(surroundings)), Decision::Call(_))
+}
+
+/// The surroundings, with every namespace that is asked for: one that nobody gave has the label that the API server gives
+/// it, and no other.
+struct Assumed<'a>(&'a Surroundings);
+
+impl ClusterState for Assumed<'_> {
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        let assumed = || {
+            Arc::new(json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+            }))
+        };
+        Some(self.0.namespace(name).unwrap_or_else(assumed))
+    }
+
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource> {
+        self.0.equivalent_resources(resource, subresource)
+    }
+
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        self.0.convert(object, kind)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        self.0.set_defaults(object);
+    }
+
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        self.0.is_built_in(kind)
+    }
 }
 
 /// Whether `rule` is for this operation on this group, version and resource, whatever its scope and the selectors.

@@ -1,5 +1,6 @@
 //! The registry of the checks: one file each (or for a small family), one line each.
 
+mod backend;
 mod common;
 mod matched;
 mod overwritten;
@@ -8,6 +9,7 @@ mod requests;
 mod said;
 mod structure;
 mod together;
+mod usual;
 mod v01_idempotence;
 mod v02_completeness;
 mod v03_survival;
@@ -44,13 +46,19 @@ mod v33_equivalents;
 mod v34_deletion;
 mod v35_evolution;
 mod v36_large_bodies;
+mod v37_malformed;
 mod v38_dry_run;
 mod v39_no_effects;
 mod v40_repeated;
 mod v41_latency;
+mod v42_departure;
+mod v43_stop;
+mod v44_overload;
 mod v45_certificate;
+mod v46_rotation;
 mod v47_versions;
 mod v48_self_lockout;
+mod v49_cycle;
 mod v50_system;
 mod v51_virtual;
 mod v52_timeouts;
@@ -102,13 +110,19 @@ pub const ALL: &[&Check] = &[
     &v34_deletion::CHECK,
     &v35_evolution::CHECK,
     &v36_large_bodies::CHECK,
+    &v37_malformed::CHECK,
     &v38_dry_run::CHECK,
     &v39_no_effects::CHECK,
     &v40_repeated::CHECK,
     &v41_latency::CHECK,
+    &v42_departure::CHECK,
+    &v43_stop::CHECK,
+    &v44_overload::CHECK,
     &v45_certificate::CHECK,
+    &v46_rotation::CHECK,
     &v47_versions::CHECK,
     &v48_self_lockout::CHECK,
+    &v49_cycle::CHECK,
     &v50_system::CHECK,
     &v51_virtual::CHECK,
     &v52_timeouts::CHECK,
@@ -134,10 +148,10 @@ fn fields(differences: &[Difference]) -> String {
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 3;
     let names: Vec<&str> = names.into_iter().collect();
-    let named = names[..names.len().min(MOST)].join(", ");
+    let first = names[..names.len().min(MOST)].join(", ");
     match names.len().saturating_sub(MOST) {
-        0 => named,
-        more => format!("{named} and {more} more"),
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 

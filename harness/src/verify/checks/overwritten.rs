@@ -35,9 +35,10 @@ pub(super) fn overwritten(before: &Value, after: &Value) -> Vec<Overwritten> {
 }
 
 fn walk(before: &Value, after: &Value, place: &Overwritten, found: &mut Vec<Overwritten>) {
+    if before == after || before.is_null() {
+        return;
+    }
     match (before, after) {
-        _ if before == after => {}
-        (Value::Null, _) => {}
         (Value::Object(a), Value::Object(b)) => {
             for (name, before) in a {
                 let is_elsewhere = match place.before.as_str() {

@@ -29,7 +29,7 @@ pub(super) fn equipment<'a>(station: &'a Station<'_>) -> Result<(&'a Recorder, &
     }
     let Some(recorder) = &station.settings.recorder else {
         let reason = "nobody watches what it writes: give it the kubeconfig of --api-server-out";
-        return Err(Obstacle::Unequipped(reason.to_owned()));
+        return Err(Obstacle::unequipped(reason));
     };
     Ok((recorder, &station.samples[..station.samples.len().min(SAMPLES)]))
 }

@@ -79,8 +79,11 @@ async fn after(trial: &Trial<'_>, foreign: &Foreign) -> Result<Option<Violation>
             if differences.is_empty() {
                 return Ok(None);
             }
+            if !leaves_its_result_alone(trial).await {
+                return Err(Obstacle::not_checked("it does not leave its own result alone: see V01"));
+            }
             let message = format!(
-                "called again after another webhook {does}, it does not do what it does if that comes first: {}",
+                "it makes another object if another webhook {does} after its first call than if that comes before: {}",
                 super::fields(&differences)
             );
             let kind = format!("incomplete after another webhook {does}");
@@ -88,4 +91,14 @@ async fn after(trial: &Trial<'_>, foreign: &Foreign) -> Result<Option<Violation>
         }
     };
     Ok(Some(Violation::new(kind, message).with_steps(steps)))
+}
+
+/// Whether it admits `W(x)` as it is. Whoever does not would be found with every foreign mutation once more.
+async fn leaves_its_result_alone(trial: &Trial<'_>) -> bool {
+    let Ok(first) = trial.first().await else { return true };
+    let Some(made) = &first.object else { return true };
+    let again = trial.outcome(&trial.alone(), &trial.with_object(made.clone())).await;
+    // A denial is told for itself.
+    let (Verdict::Admitted, Some(again)) = (again.verdict(), &again.object) else { return true };
+    trial.differences(made, again, Order::Free).is_empty()
 }

@@ -62,6 +62,6 @@ fn judge(trial: &Trial<'_>, way: &str, stored: &Value, updated: &Outcome, order:
     if differences.is_empty() {
         return None;
     }
-    let message = format!("after a second {way} these are others: {}", super::fields(&differences));
+    let message = format!("a second {way} changes what is stored: {}", super::fields(&differences));
     Some(Violation::new(format!("not settled after a second {way}"), message).with_differences(differences))
 }

@@ -32,6 +32,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let created = admitted(trial.outcome(&lineup, trial.request).await)?;
     let Some(mut stored) = created.object.as_ref().map(as_stored) else { return Ok(Vec::new()) };
     let mut steps = vec![created];
+    let mut changed = Vec::new();
     for _ in 0..ROUNDS {
         let mut written = stored.clone();
         overlay(&mut written, trial.object());
@@ -44,7 +45,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
         }
         let Some(found) = updated.object.clone() else { return Ok(Vec::new()) };
         steps.push(updated);
-        if trial.differences(&written, &found, Order::Free).is_empty() {
+        changed = trial.differences(&written, &found, Order::Free);
+        if changed.is_empty() {
             return Ok(Vec::new());
         }
         stored = found;
@@ -53,14 +55,15 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let mut wanted = stored.clone();
     overlay(&mut wanted, trial.object());
     let differences = trial.differences(&wanted, &stored, Order::Free);
-    let (kind, message) = if differences.is_empty() {
-        (
-            "changes more on every update",
-            format!("after {ROUNDS} updates that change nothing it still adds something"),
-        )
+    let (kind, message, differences) = if differences.is_empty() {
+        let fields = super::fields(&changed);
+        let message =
+            format!("after {ROUNDS} updates that change nothing, another changes {fields} once more");
+        ("changes more on every update", message, changed)
     } else {
         let fields = super::fields(&differences);
-        ("undoes what the owner writes", format!("whenever the owner writes {fields}, it is changed again"))
+        let message = format!("whenever the owner writes {fields}, it is changed again");
+        ("undoes what the owner writes", message, differences)
     };
     Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
 }

@@ -56,7 +56,10 @@ pub(super) const CHECK: Check = Check {
 async fn run(trial: &Trial<'_>) -> Observed {
     trial.admitted(&trial.alone(), trial.request).await?;
     let mut object = trial.object().clone();
-    plant(&mut object, "");
+    match trial.laboratory.surroundings.schema_of(&trial.request.kind) {
+        Some(schema) => plant_by(&schema, &mut object),
+        None => plant(&mut object, ""),
+    }
     let outcome = trial.outcome(&trial.alone(), &trial.with_object(object.clone())).await;
     let steps = [Arc::clone(&outcome)];
     match outcome.verdict() {
@@ -123,6 +126,35 @@ fn plant(value: &mut Value, name: &str) {
     }
 }
 
+/// Puts an unknown field into every struct of a custom resource, which is where its schema names properties: neither maps
+/// nor what has no schema of its own have fields.
+fn plant_by(schema: &Value, object: &mut Value) {
+    let Some(members) = object.as_object_mut() else { return };
+    for (name, member) in members {
+        match name.as_str() {
+            // The server's own, whatever the schema says of them.
+            "apiVersion" | "kind" | "metadata" => {}
+            _ => plant_below(&schema["properties"][name], member),
+        }
+    }
+}
+
+fn plant_below(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                let below = schema["properties"].get(name).unwrap_or(&schema["additionalProperties"]);
+                plant_below(below, member);
+            }
+            if schema.get("properties").is_some() {
+                members.insert(UNKNOWN.to_owned(), "kept".into());
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| plant_below(&schema["items"], item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// The structs of `before` that are still there in `after`, without their unknown field.
 fn missing(before: &Value, after: &Value, path: &str, lost: &mut Vec<Difference>) {
     match (before, after) {
@@ -185,5 +217,24 @@ mod tests {
         missing(&before, &after, "", &mut lost);
         let paths: Vec<&str> = lost.iter().map(|difference| difference.path.as_str()).collect();
         assert_eq!(paths, ["spec.containers[b].admitUnknownField"]);
+    }
+
+    #[test]
+    fn the_maps_of_a_custom_resource_get_no_fields() {
+        let struct_of = |properties: Value| json!({"type": "object", "properties": properties});
+        let text = json!({"type": "string"});
+        let map = json!({"type": "object", "additionalProperties": struct_of(json!({"a": text}))});
+        let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let list = json!({"type": "array", "items": struct_of(json!({"b": text}))});
+        let spec = struct_of(json!({"map": map, "free": free, "list": list}));
+        let schema = struct_of(json!({"spec": spec}));
+        let mut object = json!({"apiVersion": "e/v1", "kind": "K", "metadata": {"labels": {}},
+            "spec": {"map": {"x": {}}, "free": {}, "list": [{}]}});
+        plant_by(&schema, &mut object);
+        let kept = json!({UNKNOWN: "kept"});
+        let expected = json!({"map": {"x": kept}, "free": {}, "list": [kept], UNKNOWN: "kept"});
+        assert_eq!(object["spec"], expected);
+        assert_eq!(object["metadata"], json!({"labels": {}}));
+        assert_eq!(object.get(UNKNOWN), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::said::Said;
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
@@ -56,7 +56,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
         })
         .collect();
     if trial.request.subresource != "status" {
-        let status = |object: &Value| object.get("status").cloned().unwrap_or_default();
+        let status =
+            |object: &Value| object.get("status").map_or(json!({}), |status| json!({"status": status}));
         let differences = trial.differences(&status(before), &status(&after), Order::Counts);
         if !differences.is_empty() {
             // A custom resource may have no status subresource: then a status is a field as any other.
@@ -87,8 +88,6 @@ fn changed(before: &Value, after: &Value, pointer: &str) -> Option<Difference> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -49,6 +49,8 @@ async fn run(station: &Station<'_>) -> Observed {
         }
     };
     let mut first = None;
+    let mut failure = None;
+    let mut is_answered = false;
     for sample in station.samples.iter().take(SAMPLES) {
         let memory = Memory::default();
         let trial = station.trial(sample, &memory);
@@ -58,9 +60,11 @@ async fn run(station: &Station<'_>) -> Observed {
             let Some(exchange) = outcome.exchanges.first() else { continue };
             envelope(version, &outcome).into_iter().for_each(&mut note);
             first.get_or_insert_with(|| Arc::clone(&outcome));
-            if matches!(outcome.verdict(), Verdict::Failed(_)) {
+            if let Verdict::Failed(reason) = outcome.verdict() {
+                failure = Some(reason.to_owned());
                 continue;
             }
+            is_answered = true;
             let found = effect_of(exchange, trial.object());
             if let Some((other, before, effect)) = &expected
                 && let Some((what, differences)) = found.departure(effect, &trial)
@@ -76,6 +80,10 @@ async fn run(station: &Station<'_>) -> Observed {
     let Some(first) = first else {
         return Err(Obstacle::not_applicable("it lists no version that kube-apiserver speaks"));
     };
+    // Who answers nothing at all has no trouble with versions.
+    if let Some(reason) = failure.filter(|_| !is_answered) {
+        return Err(Obstacle::not_checked(reason));
+    }
     unlisted(station, &first).await.into_iter().for_each(&mut note);
     Ok(violations)
 }

@@ -37,7 +37,10 @@ const LARGEST_ANNOTATIONS: usize = 256 * 1024;
 
 async fn run(station: &Station<'_>) -> Observed {
     let Some(sample) = station.samples.iter().find(|sample| sample.object.is_some()) else {
-        return Err(Obstacle::not_applicable("it is asked about no object of the corpus but on DELETE"));
+        return Err(Obstacle::not_applicable(match station.samples {
+            [] => "its rules and selectors pick no object of the corpus",
+            _ => "it is asked about deletions only",
+        }));
     };
     let memory = Memory::default();
     let trial = station.trial(sample, &memory);

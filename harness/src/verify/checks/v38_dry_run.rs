@@ -88,7 +88,7 @@ async fn run(station: &Station<'_>) -> Observed {
         None => {
             let reason = "its answers are the same, but nobody watches what it writes: give it the kubeconfig of \
                           --api-server-out";
-            Err(Obstacle::Unequipped(reason.to_owned()))
+            Err(Obstacle::unequipped(reason))
         }
         Some(recorder) if !recorder.was_contacted() => Err(Obstacle::not_checked(
             "its answers are the same, but it has never asked the API server of --api-server-out anything: is it \

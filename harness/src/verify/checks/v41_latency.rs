@@ -84,7 +84,7 @@ async fn run(station: &Station<'_>) -> Observed {
     }
     if let Some(first) = station.laboratory.first_call(&station.subject.webhook) {
         let figure =
-            format!("the first call of this run {}, with connection and TLS handshake", written(first));
+            format!("the first call of this run: {}, with connection and TLS handshake", written(first));
         station.note(figure.clone());
         // One that is always slow is no slower at first.
         if first >= timeout / 2 && violations.is_empty() {
@@ -101,7 +101,8 @@ fn percentile(times: &[Duration], percent: usize) -> Option<Duration> {
     times.get(rank.saturating_sub(1)).copied()
 }
 
-fn written(time: Duration) -> String {
+/// For people: `3.2 ms`, `1.5 s`.
+pub(super) fn written(time: Duration) -> String {
     if time < Duration::from_secs(1) {
         format!("{:.1} ms", time.as_secs_f64() * 1000.0)
     } else {

@@ -84,6 +84,7 @@ mod tests {
         let facts = |subject: &str, not_after: &str| CertificateFacts {
             subject: subject.to_owned(),
             not_after: not_after.parse().unwrap(),
+            der: Vec::new(),
         };
         Inspection {
             server_name: "w.ns.svc".to_owned(),
@@ -116,6 +117,7 @@ mod tests {
         let facts = |not_after: &str| CertificateFacts {
             subject: String::new(),
             not_after: not_after.parse().unwrap(),
+            der: Vec::new(),
         };
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
         assert_eq!(days_left(&facts("2026-01-02T23:00:00Z"), now), 1);

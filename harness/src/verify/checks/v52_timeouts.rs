@@ -6,6 +6,7 @@ use super::common::Common;
 use super::matched;
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -24,7 +25,8 @@ pub(super) const CHECK: Check = Check {
 /// How long clients wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn run(subjects: &[&Subject]) -> Observed {
+fn run(scene: &Scene<'_>) -> Observed {
+    let subjects = scene.subjects;
     if with_rules(subjects).is_empty() {
         return Err(Obstacle::not_applicable("no webhook has rules: none is ever called"));
     }

@@ -3,6 +3,7 @@
 use super::common::Common;
 use super::matched;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
@@ -20,7 +21,8 @@ pub(super) const CHECK: Check = Check {
 /// How many labels at the end of a webhook's name are the product's: as in `rev.object.sidecar-injector.istio.io`.
 const PRODUCT: usize = 3;
 
-fn run(subjects: &[&Subject]) -> Observed {
+fn run(scene: &Scene<'_>) -> Observed {
+    let subjects = scene.subjects;
     let mut violations = Vec::new();
     let mut unclear = Ok(Vec::new());
     let mut are_related = false;

@@ -8,10 +8,10 @@ pub(super) const COUNT: usize = 6;
 
 const KINDS: &str = include_str!("kinds.json");
 
-/// One kind.
+/// What the table says of one kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Kind {
+pub(super) struct Entry {
     pub(super) api_version: String,
     pub(super) kind: String,
     /// What every object has to have there, such as a name that follows from the spec.
@@ -24,14 +24,14 @@ pub(super) struct Kind {
 }
 
 /// Every kind of the table.
-pub(super) fn all() -> Vec<Kind> {
+pub(super) fn all() -> Vec<Entry> {
     match serde_json::from_str(KINDS) {
         Ok(kinds) => kinds,
         Err(error) => unreachable!("kinds.json is part of the program: {error}"),
     }
 }
 
-impl Kind {
+impl Entry {
     /// The object number `index`: small and full ones with all shapes of labels, with names and without.
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =

@@ -1,0 +1,61 @@
+//! For checks that talk to a webhook past the dispatcher: a review that it answers, and what counts as an answer.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::said;
+use crate::attributes::Attributes;
+use crate::verify::check::Obstacle;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::line::Exchange;
+use crate::verify::station::Station;
+use crate::verify::subject::Subject;
+
+/// How a webhook answers as long as nothing is wrong.
+pub(super) struct Usual<'a> {
+    /// The request.
+    pub(super) request: &'a Attributes,
+    /// What became of it.
+    pub(super) outcome: Arc<Outcome>,
+    /// The review that was sent for it.
+    pub(super) review: Bytes,
+}
+
+impl<'a> Usual<'a> {
+    /// How `subject`, the station's webhook, answers the first sample.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if there is no sample, or no valid answer.
+    pub(super) async fn of(station: &Station<'a>, subject: &Subject) -> Result<Self, Obstacle> {
+        let Some(request) = station.samples.first() else {
+            return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+        };
+        let outcome = Arc::new(station.laboratory.admit(&subject.alone(), request).await);
+        if let Verdict::Failed(reason) = outcome.verdict() {
+            return Err(Obstacle::not_checked(reason));
+        }
+        let Some(exchange) = outcome.exchanges_of(&subject.webhook.id).next() else {
+            return Err(Obstacle::not_checked("it is not called"));
+        };
+        Ok(Self { request, review: exchange.review.clone(), outcome })
+    }
+}
+
+/// Whether a webhook answered a review.
+///
+/// # Errors
+/// What came instead.
+pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
+    let reply = exchange.reply.as_ref().map_err(ToString::to_string)?;
+    match said::response(reply) {
+        Some(response) if response["allowed"].is_boolean() => Ok(()),
+        Some(_) | None if reply.status != 200 => Err(format!("HTTP status {}", reply.status)),
+        Some(_) | None => Err("an answer that is no review".to_owned()),
+    }
+}
+
+/// Whether the caller gave up waiting.
+pub(super) fn is_late(exchange: &Exchange) -> bool {
+    exchange.reply.as_ref().is_err_and(|error| error.to_string().contains("deadline exceeded"))
+}

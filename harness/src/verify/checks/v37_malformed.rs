@@ -1,0 +1,225 @@
+//! V37: what is no review is refused, and nothing comes of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::said;
+use super::usual::Usual;
+use super::v22_envelope::retold;
+use crate::caller::{CallError, Reply};
+use crate::client::DirectRequest;
+use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
+use crate::verify::comparison::Order;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::line::Exchange;
+use crate::verify::station::Station;
+use crate::verify::trial::Memory;
+
+pub(super) const CHECK: Check = Check {
+    id: "V37",
+    title: "malformed input: refused with a 4xx or a denial, and the next review is answered as before",
+    severity: Severity::Warning,
+    why: "Anybody who reaches the port can send anything: scanners, health checks of load balancers, a person with curl. \
+          A webhook that panics there, hangs, or lets something pass that it could not read, fails the same way on the \
+          first review that a future version writes otherwise; and if its process ends, every write that it matches \
+          fails until it is back.",
+    source: "kubernetes-sigs/controller-runtime pkg/webhook/admission/http.go, which answers 200 with a review that \
+             says 400: that is as good; Go net/http, which closes the connection when a handler panics",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// Something that is no review, or does not come as one.
+struct Malformed {
+    what: &'static str,
+    method: Method,
+    content_type: &'static str,
+    body: Option<Bytes>,
+    /// How bad it is to answer that with 200 and without a denial; none if it is right.
+    pass: Option<Severity>,
+}
+
+async fn run(station: &Station<'_>) -> Observed {
+    let usual = Usual::of(station, station.subject).await?;
+    // What differs anyway says nothing about what came between.
+    let mut is_stable = change(station, &usual, &*ask(station, &usual).await).is_none();
+    let mut violations = Vec::new();
+    for malformed in malformed(&usual.review) {
+        let what = malformed.what;
+        let (exchange, fault) = send(station, &malformed).await;
+        if let Some((kind, text, severity)) = fault {
+            let violation = Violation::new(format!("{kind} on {what}"), format!("on {what} {text}"));
+            // A report shows a step as a POST of JSON: nothing else.
+            let can_be_shown = serde_json::from_slice::<Value>(&exchange.review).is_ok()
+                && malformed.content_type == JSON
+                && malformed.method == Method::POST;
+            let steps = can_be_shown.then(|| retold(&usual.outcome, exchange));
+            violations.push(violation.with_severity(severity).with_steps(steps));
+        }
+        let after = ask(station, &usual).await;
+        if let Verdict::Failed(reason) = after.verdict() {
+            let message = format!("after {what} it gives no valid answer any more: {reason}");
+            let violation = Violation::new(format!("does not survive {what}"), message);
+            violations.push(violation.with_severity(Severity::Error).with_steps([after]));
+            break;
+        }
+        if is_stable && let Some(change) = change(station, &usual, &after) {
+            let message = format!("after {what} {change}");
+            let steps = [Arc::clone(&usual.outcome), after];
+            violations
+                .push(Violation::new(format!("answers otherwise after {what}"), message).with_steps(steps));
+            // It may have come to stay.
+            is_stable = false;
+        }
+    }
+    Ok(violations)
+}
+
+const JSON: &str = "application/json";
+
+fn malformed(review: &Bytes) -> Vec<Malformed> {
+    let body = |what, body: Bytes, pass| Malformed {
+        what,
+        method: Method::POST,
+        content_type: JSON,
+        body: Some(body),
+        pass,
+    };
+    let text = |value: &Value| Bytes::from(value.to_string());
+    let envelope: Value = serde_json::from_slice(review).unwrap_or_default();
+    let (api_version, kind) = (&envelope["apiVersion"], &envelope["kind"]);
+    let mut unknown = envelope.clone();
+    unknown["apiVersion"] = "admission.k8s.io/v0admit".into();
+    let other =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}});
+    let unreadable = Some(Severity::Warning);
+    vec![
+        body("a text that is no JSON", Bytes::from_static(b"this is no JSON"), unreadable),
+        body("an empty body", Bytes::new(), unreadable),
+        body("a review that is cut off", review.slice(..review.len() / 2), unreadable),
+        body("an object of another kind", text(&other), unreadable),
+        // No API server sends that, and a framework that decodes it hands it on.
+        body(
+            "a review without a request",
+            text(&json!({"apiVersion": api_version, "kind": kind})),
+            Some(Severity::Note),
+        ),
+        // Whether it is refused is V23's.
+        body("a review of an unknown version", text(&unknown), None),
+        Malformed { what: "a GET", method: Method::GET, content_type: "", body: None, pass: None },
+        Malformed {
+            content_type: "text/plain",
+            ..body("a review with another Content-Type", review.clone(), None)
+        },
+    ]
+}
+
+/// What is wrong: a kind, a part of a sentence, and how bad it is.
+type Fault = (&'static str, String, Severity);
+
+async fn send(station: &Station<'_>, malformed: &Malformed) -> (Exchange, Option<Fault>) {
+    let webhook = &station.subject.called;
+    let started = Instant::now();
+    let reply = station
+        .laboratory
+        .send(DirectRequest {
+            client_config: &webhook.client_config,
+            method: malformed.method.clone(),
+            content_type: malformed.content_type,
+            body: malformed.body.clone(),
+            timeout: webhook.timeout,
+            patience: webhook.timeout,
+        })
+        .await;
+    let fault = judge(&reply, malformed.pass);
+    let review = malformed.body.clone().unwrap_or_default();
+    (Exchange { review, reply, took: started.elapsed(), detours: Vec::new(), is_foreign: false }, fault)
+}
+
+fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(error) if error.to_string().contains("deadline exceeded") => {
+            return Some(("hangs", format!("it never answers: {error}"), Severity::Warning));
+        }
+        Err(error) => {
+            let text = format!("it ends the connection, as one does that panics: {error}");
+            return Some(("gives no answer", text, Severity::Warning));
+        }
+    };
+    let status = reply.status;
+    match status {
+        500.. => {
+            let text = format!("it says that the fault is its own: HTTP status {status} instead of a 4xx");
+            Some(("HTTP status", text, Severity::Note))
+        }
+        200..=299 => {
+            let severity = pass?;
+            match said::response(reply) {
+                Some(response) if response["allowed"] == true => {
+                    Some(("allows", "it allows what it cannot have understood".to_owned(), severity))
+                }
+                Some(response) if response["allowed"] == false => None,
+                Some(_) | None => {
+                    let text = format!("it answers with HTTP status {status} and no review that says no");
+                    Some(("HTTP status", text, Severity::Note))
+                }
+            }
+        }
+        _ => None,
+    }
+}
+
+async fn ask(station: &Station<'_>, usual: &Usual<'_>) -> Arc<Outcome> {
+    Arc::new(station.laboratory.admit(&station.alone(), usual.request).await)
+}
+
+/// How an answer differs from the usual one.
+fn change(station: &Station<'_>, usual: &Usual<'_>, found: &Outcome) -> Option<String> {
+    let expected = &usual.outcome;
+    if expected.refusal.is_some() != found.refusal.is_some() {
+        let (before, after) = (expected.verdict(), found.verdict());
+        return Some(format!("the same request is told something else: `{before}`, then `{after}`"));
+    }
+    let memory = Memory::default();
+    let trial = station.trial(usual.request, &memory);
+    let differences = trial.differences(expected.object.as_ref()?, found.object.as_ref()?, Order::Counts);
+    (!differences.is_empty())
+        .then(|| format!("the same object comes out otherwise: {}", super::fields(&differences)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status: u16, body: &str, expected: Option<(&str, Severity)>) {
+        let reply = Reply { status, content_type: None, body: Bytes::copy_from_slice(body.as_bytes()) };
+        let fault = judge(&Ok(reply), Some(Severity::Warning));
+        assert_eq!(fault.map(|(kind, _, severity)| (kind, severity)), expected, "{status} {body}");
+    }
+
+    #[test]
+    fn a_refusal_is_a_4xx_or_a_review_that_says_no() {
+        check(400, "what is this?", None);
+        check(404, "", None);
+        check(200, r#"{"response": {"uid": "", "allowed": false, "status": {"code": 400}}}"#, None);
+        check(200, r#"{"response": {"allowed": true}}"#, Some(("allows", Severity::Warning)));
+        check(200, "ok", Some(("HTTP status", Severity::Note)));
+        check(500, "", Some(("HTTP status", Severity::Note)));
+    }
+
+    #[test]
+    fn no_answer_is_a_hang_or_a_panic() {
+        for (text, expected) in
+            [("Post \"u\": EOF", "gives no answer"), ("Post \"u\": context deadline exceeded", "hangs")]
+        {
+            let fault = judge(&Err(CallError::Transport(text.to_owned())), None);
+            assert_eq!(fault.map(|(kind, _, _)| kind), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! V42: nobody works for a caller that has gone.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::Method;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::recorded;
+use super::usual::{self, Usual};
+use super::v41_latency::written;
+use crate::client::DirectRequest;
+use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::Connection;
+use crate::verify::line::Exchange;
+use crate::verify::station::Station;
+
+pub(super) const CHECK: Check = Check {
+    id: "V42",
+    title: "it stops when the caller has gone: abandoned calls do not slow the next, write nothing, and end with ?timeout=",
+    severity: Severity::Warning,
+    why: "The API server says in `?timeout=` how long it waits, and then closes the connection. By then it has refused the \
+          request, or gone on without the webhook: what the webhook writes after that is for an object that may not \
+          exist, and the time that it still takes is missing for those who wait. Under load this is how a slow minute \
+          becomes an outage. It can be seen only of a webhook that takes a tenth of a second or more.",
+    source: "apiserver pkg/util/webhook/client.go and client-go rest/request.go, the parameter timeout; Go net/http, \
+             Request.Context",
+    audience: Audience::All,
+    probe: Probe::Webhook(|station| Box::pin(run(station))),
+};
+
+/// A webhook that is quicker has answered before anybody can go away.
+const VISIBLE: Duration = Duration::from_millis(100);
+/// The shortest timeout that an API server sends.
+const SHORTEST: Duration = Duration::from_secs(1);
+/// How many calls say how quick it is.
+const UNHURRIED: usize = 3;
+/// How many callers go away.
+const ABANDONED: usize = 16;
+/// How many times as long the next call may take.
+const TOLERANCE: u32 = 4;
+
+async fn run(station: &Station<'_>) -> Observed {
+    let usual = Usual::of(station, station.subject).await?;
+    let took = quickest(station, &usual).await?;
+    if took < VISIBLE {
+        return Err(Obstacle::unequipped(format!(
+            "it answers within {}, before anybody can go away: try it with what makes it slow",
+            written(took)
+        )));
+    }
+    let mut violations: Vec<Violation> = Vec::new();
+    violations.extend(outlasts_timeout(station, &usual, took).await);
+    // Connections are there afterwards, so that it is the webhook whom the callers leave, and not a handshake.
+    let _ = join_all((0..ABANDONED).map(|_| call(station, &usual))).await;
+    violations.extend(slows_the_next(station, &usual, took).await);
+    let Some(recorder) = &station.settings.recorder else {
+        let reason = "abandoned calls do not slow the next, but nobody watches what it writes for them: give it the \
+                      kubeconfig of --api-server-out";
+        return if violations.is_empty() { Err(Obstacle::unequipped(reason)) } else { Ok(violations) };
+    };
+    // What it wrote for those who waited is over.
+    sleep(took).await;
+    recorded::settle().await;
+    abandon(station, &usual, took, recorded::SAMPLES).await;
+    let mark = recorder.mark();
+    sleep(took).await;
+    recorded::settle().await;
+    if let Some(first) = recorder.since(mark).first() {
+        let message = format!(
+            "it answers within {}; {} and later, when its callers had gone, it still wrote: {first}",
+            written(took),
+            written(took / 2)
+        );
+        violations.push(Violation::new("writes for nobody", message));
+    }
+    if violations.is_empty() { recorded::nothing_seen(recorder) } else { Ok(violations) }
+}
+
+/// How long it takes at least.
+async fn quickest(station: &Station<'_>, usual: &Usual<'_>) -> Result<Duration, Obstacle> {
+    let mut quickest = Duration::MAX;
+    for _ in 0..UNHURRIED {
+        let exchange = call(station, usual).await;
+        usual::answered(&exchange).map_err(Obstacle::NotChecked)?;
+        quickest = quickest.min(exchange.took);
+    }
+    Ok(quickest)
+}
+
+/// Whether a call that says `?timeout=1s` takes as long as always, with a caller that waits all the same.
+async fn outlasts_timeout(station: &Station<'_>, usual: &Usual<'_>, took: Duration) -> Option<Violation> {
+    if took < SHORTEST + 2 * VISIBLE {
+        station.note(format!(
+            "it answers within {}: whether it heeds ?timeout= cannot be seen, which is never less than 1s",
+            written(took)
+        ));
+        return None;
+    }
+    let started = Instant::now();
+    // Whatever ends the call is right.
+    let _ = station
+        .laboratory
+        .send(DirectRequest {
+            client_config: &station.subject.called.client_config,
+            method: Method::POST,
+            content_type: "application/json",
+            body: Some(usual.review.clone()),
+            timeout: SHORTEST,
+            patience: took * 2,
+        })
+        .await;
+    let ended = started.elapsed();
+    let message =
+        format!("told by ?timeout=1s that nobody waits any longer, it works on for {}", written(ended));
+    outlasts(ended, took).then(|| Violation::new("ignores ?timeout=", message).with_severity(Severity::Note))
+}
+
+/// Whether a call that ended after `ended` ignored [`SHORTEST`] and took the usual time: it came more than half of the way
+/// to that, since neither is exact.
+fn outlasts(ended: Duration, took: Duration) -> bool {
+    ended > SHORTEST + took.saturating_sub(SHORTEST) / 2
+}
+
+async fn slows_the_next(station: &Station<'_>, usual: &Usual<'_>, took: Duration) -> Option<Violation> {
+    abandon(station, usual, took, ABANDONED).await;
+    let next = call(station, usual).await;
+    let state = match usual::answered(&next) {
+        Ok(()) if next.took <= took * TOLERANCE => return None,
+        Ok(()) => format!("takes {}", written(next.took)),
+        Err(reason) => format!("gets no answer: {reason}"),
+    };
+    let message = format!(
+        "it answers within {}; when {ABANDONED} callers have gone after {}, the next call {state}",
+        written(took),
+        written(took / 2)
+    );
+    Some(Violation::new("works for nobody", message))
+}
+
+/// Makes calls and goes away when they are half done.
+async fn abandon(station: &Station<'_>, usual: &Usual<'_>, took: Duration, calls: usize) {
+    // They end without an answer.
+    let _ = join_all((0..calls).map(|_| timeout(took / 2, call(station, usual)))).await;
+}
+
+async fn call(station: &Station<'_>, usual: &Usual<'_>) -> Exchange {
+    station.laboratory.call(&station.subject.called, usual.review.clone(), Connection::Kept).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_ends_near_its_timeout_heeds_it() {
+        let millis = Duration::from_millis;
+        for (ended, took, expected) in [
+            (900, 3000, false),
+            (1020, 3000, false),
+            (2100, 3000, true),
+            (3000, 3000, true),
+            (1010, 1200, false),
+        ] {
+            assert_eq!(outlasts(millis(ended), millis(took)), expected, "{ended} {took}");
+        }
+    }
+}

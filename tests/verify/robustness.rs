@@ -1,0 +1,171 @@
+//! V37, V42 and V44: what a webhook does with nonsense, with callers who go, and with very many.
+
+use harness::verify::report::{CheckReport, Tally};
+use harness::verify::{Recorder, Settings, Severity};
+use serde_json::json;
+
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_with};
+use crate::surroundings::{asking, recording};
+
+/// What a check says about a mutating webhook that has a second for each call.
+async fn hasty(id: &str, behaviour: &str, settings: Settings) -> CheckReport {
+    let suspect = Suspect::mutating(behaviour).with("timeoutSeconds", json!(1));
+    verify_with(id, vec![suspect], settings).await
+}
+
+/// Allows reviews, and does something else with what is none.
+fn unless_review(otherwise: &str) -> String {
+    format!("when: {{if: {{in-review: /request/uid}}, then: allow, otherwise: {otherwise}}}")
+}
+
+const UNREADABLE: [&str; 4] =
+    ["a text that is no JSON", "an empty body", "a review that is cut off", "an object of another kind"];
+
+fn with_all(kind: &str, more: &[&str]) -> Vec<String> {
+    let all = UNREADABLE.iter().chain(["a review without a request"].iter()).chain(more);
+    all.map(|what| format!("{kind} on {what}")).collect()
+}
+
+#[tokio::test]
+async fn v37_finds_who_panics_on_nonsense() {
+    let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
+    assert_eq!(kinds(&check), with_all("gives no answer", &["a GET"]));
+}
+
+#[tokio::test]
+async fn v37_finds_who_hangs_on_nonsense() {
+    let envelope =
+        "{all: [{in-review: /apiVersion}, {not: {in-review: /request}}, {not: {in-review: /data}}]}";
+    let check = hasty("V37", &format!("when: {{if: {envelope}, then: timeout}}"), Settings::default()).await;
+    finds(&check, &["hangs on a review without a request"]);
+}
+
+#[tokio::test]
+async fn v37_finds_who_allows_what_it_cannot_read() {
+    let check =
+        verify("V37", vec![Suspect::mutating(&unless_review("{raw: {json: {response: {allowed: true}}}}"))]);
+    let check = check.await;
+    assert_eq!(kinds(&check), with_all("allows", &[]));
+    let severities: Vec<Severity> =
+        check.results[0].findings.iter().map(|finding| finding.severity).collect();
+    assert_eq!(
+        severities,
+        [Severity::Warning, Severity::Warning, Severity::Warning, Severity::Warning, Severity::Note]
+    );
+}
+
+#[tokio::test]
+async fn v37_notes_a_fault_of_its_own() {
+    for otherwise in ["{bad-response: {status: 500}}", "{raw: {text: ok}}"] {
+        let check = verify("V37", vec![Suspect::mutating(&unless_review(otherwise))]).await;
+        assert!(kinds(&check).starts_with(&["HTTP status on a text that is no JSON"]), "{check:#?}");
+        assert!(check.results[0].findings.iter().all(|finding| finding.severity == Severity::Note));
+    }
+}
+
+#[tokio::test]
+async fn v37_finds_who_does_not_survive_nonsense() {
+    // Two calls before the first nonsense, which is the third.
+    for (then, kind) in [("{bad-response: closed}", "does not survive"), ("deny", "answers otherwise after")]
+    {
+        let behaviour = format!("first: {{calls: 3, of: allow, then: {then}}}");
+        let check = verify("V37", vec![Suspect::mutating(&behaviour)]).await;
+        let first = kinds(&check)[0];
+        assert_eq!(first, format!("{kind} a text that is no JSON"), "{check:#?}");
+    }
+}
+
+#[tokio::test]
+async fn v37_passes_a_4xx_and_a_review_that_denies() {
+    let review =
+        "{raw: {json: {kind: AdmissionReview, response: {uid: '', allowed: false, status: {code: 400}}}}}";
+    for behaviour in ["allow", "deny", "sidecar", "non-idempotent", &unless_review(review)] {
+        passes(&verify("V37", vec![Suspect::mutating(behaviour)]).await);
+    }
+    let nobody = Suspect::mutating("bad-response: closed");
+    assert_eq!(verdict(&verify("V37", vec![nobody]).await).0, Tally::NotChecked);
+}
+
+#[tokio::test]
+async fn v42_finds_who_works_for_callers_that_have_gone() {
+    let check = verify("V42", vec![Suspect::mutating("queue: {hold: 200ms}")]).await;
+    finds(&check, &["works for nobody"]);
+}
+
+#[tokio::test]
+async fn v42_finds_who_does_not_heed_the_timeout_of_the_query() {
+    let check = verify("V42", vec![Suspect::mutating("delay: {for: {fixed: 1300ms}}")]).await;
+    finds(&check, &["ignores ?timeout="]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v42_finds_who_writes_when_the_caller_has_gone() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    let write = format!("{{url: 'http://{address}/api/v1/namespaces/demo/configmaps', after: 600ms}}");
+    let behaviour = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
+    let check = verify_with("V42", vec![Suspect::mutating(&behaviour)], settings).await;
+    finds(&check, &["writes for nobody"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v42_passes_a_slow_webhook_that_stops_and_writes_nothing() {
+    let (recorder, address) = recording().await;
+    let settings = |recorder: Option<Recorder>| Settings { recorder, ..Settings::default() };
+    let behaviour = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
+    let suspect = || vec![Suspect::mutating(&behaviour)];
+    passes(&verify_with("V42", suspect(), settings(Some(recorder))).await);
+    // Without anybody who watches, half of it is not known.
+    let check = verify_with("V42", suspect(), settings(None)).await;
+    let (found, reasons) = verdict(&check);
+    assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
+    assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
+}
+
+#[tokio::test]
+async fn v42_says_that_nothing_is_seen_of_a_quick_webhook() {
+    let check = verify("V42", vec![Suspect::mutating("allow")]).await;
+    let (found, reasons) = verdict(&check);
+    assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, true));
+    assert!(reasons.keys().all(|reason| reason.starts_with("it answers within ")), "{reasons:?}");
+}
+
+fn overload(calls: usize) -> Settings {
+    Settings { overload: calls, ..Settings::default() }
+}
+
+#[tokio::test]
+async fn v44_finds_who_holds_more_calls_than_it_can_do() {
+    // One after the other they take more than the second that each of them has.
+    let check = hasty("V44", "queue: {hold: 100ms}", overload(16)).await;
+    finds(&check, &["hangs under load"]);
+}
+
+#[tokio::test]
+async fn v44_finds_who_does_not_recover() {
+    // One call before, ten that are measured, and the wave.
+    let behaviour = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
+    let check = hasty("V44", behaviour, overload(8)).await;
+    finds(&check, &["does not recover"]);
+    let finding = &check.results[0].findings[0];
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(finding.message.contains("HTTP status 503"), "{}", finding.message);
+}
+
+#[tokio::test]
+async fn v44_passes_who_answers_or_sheds() {
+    let check = verify_with("V44", vec![Suspect::mutating("allow")], overload(32)).await;
+    passes(&check);
+    assert!(check.results[0].notes[0].starts_with("of 32 calls at a time 32 were answered"), "{check:#?}");
+
+    let shedding = "first: {calls: 11, of: allow, then: {cycle: [{bad-response: {status: 429}}, allow]}}";
+    let check = verify_with("V44", vec![Suspect::mutating(shedding)], overload(32)).await;
+    passes(&check);
+    assert!(check.results[0].notes[0].ends_with("16 failed, most with: HTTP status 429"), "{check:#?}");
+
+    let nobody = Suspect::mutating("bad-response: closed");
+    assert_eq!(verdict(&verify("V44", vec![nobody]).await).0, Tally::NotChecked);
+}

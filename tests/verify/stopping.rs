@@ -1,0 +1,102 @@
+//! V43: what becomes of calls while a webhook is ended.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use fake_webhooks::{Behaviour, Fake, FakeWebhook};
+use harness::verify::report::{CheckReport, Tally};
+use harness::verify::{Intervention, Settings, Stop};
+
+use crate::laboratory::{
+    Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
+};
+
+/// A webhook that runs until a check ends it.
+struct Mortal {
+    fake: Arc<Mutex<Option<FakeWebhook>>>,
+    configuration: serde_json::Value,
+}
+
+impl Mortal {
+    async fn with(behaviour: &str) -> Self {
+        let behaviour: Behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+        let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+        let entry = entry("w", &fake.url(), fake.ca_bundle());
+        let configuration = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
+        Self { fake: Arc::new(Mutex::new(Some(fake))), configuration }
+    }
+
+    /// Ends it `after` so many calls and then some time, during which it goes on.
+    fn ending(&self, after: usize, then: Duration) -> Intervention {
+        let fake = Arc::clone(&self.fake);
+        Intervention::new(move || {
+            let fake = fake.lock().expect("nobody panicked").take().expect("it is ended once");
+            async move {
+                let came = fake.wait_for_calls(after, Duration::from_secs(60)).await;
+                came.map_err(|error| error.to_string())?;
+                tokio::time::sleep(then).await;
+                fake.stop().await;
+                Ok(())
+            }
+        })
+    }
+
+    /// What V43 says with two callers at a time.
+    async fn verify(&self, command: Intervention, drain: Duration) -> CheckReport {
+        let stop = Stop { command, drain, patience: Duration::from_secs(2) };
+        let settings = Settings { concurrency: 2, stop: Some(stop), ..Settings::default() };
+        only(run("V43", std::slice::from_ref(&self.configuration), pods(), settings).await)
+    }
+}
+
+/// One call for the sample, two for the connections, and two that are under way.
+const UNDER_WAY: usize = 5;
+
+#[tokio::test]
+async fn v43_finds_who_cuts_calls_off() {
+    // A fake that is ended waits for half a second.
+    let mortal = Mortal::with("delay: {for: {fixed: 1500ms}}").await;
+    let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
+    finds(&check, &["cuts calls off"]);
+    assert!(check.results[0].findings[0].message.starts_with("of 2 calls that began "), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v43_finds_who_stops_to_listen_while_calls_still_come() {
+    let mortal = Mortal::with("allow").await;
+    let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::from_secs(1)).await;
+    // A request that meets the end of its connection is cut off.
+    assert!(kinds(&check).contains(&"refuses calls that still come"), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v43_passes_who_answers_what_is_under_way_and_who_goes_on_for_a_while() {
+    let mortal = Mortal::with("delay: {for: {fixed: 50ms}}").await;
+    passes(&mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await);
+
+    let mortal = Mortal::with("allow").await;
+    let drain = Duration::from_millis(300);
+    let check = mortal.verify(mortal.ending(UNDER_WAY, drain * 5), drain).await;
+    passes(&check);
+    assert!(check.results[0].notes[0].contains("; gone after "), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v43_is_not_passed_when_nothing_ends() {
+    let mortal = Mortal::with("allow").await;
+    let check = mortal.verify(Intervention::new(async || Ok(())), Duration::ZERO).await;
+    let (found, reasons) = verdict(&check);
+    assert_eq!((found, check.results[0].unequipped), (Tally::NotChecked, false));
+    assert!(reasons.keys().all(|reason| reason.contains("was it ended at all?")), "{reasons:?}");
+
+    let check = mortal.verify(Intervention::new(async || Err("exit status: 7".to_owned())), Duration::ZERO);
+    let (found, reasons) = verdict(&check.await);
+    assert_eq!(found, Tally::NotChecked);
+    assert!(reasons.contains_key("--stop-command: exit status: 7"), "{reasons:?}");
+
+    let check = verify("V43", vec![Suspect::mutating("allow")]).await;
+    assert!(
+        check.results[0].unequipped
+            && verdict(&check).1.keys().all(|reason| reason.contains("--stop-command"))
+    );
+}
