@@ -214,7 +214,10 @@ async fn attempt(
     } else {
         create::fill_in_namespace(&mut new, request)?;
         new = prepared(new, &old, &stored, request)?;
-        schema::settle_metadata(&mut new);
+        // The metadata of a custom resource stay free-form until it is stored.
+        if resource.custom.is_none() {
+            schema::settle_metadata(&mut new);
+        }
         let errors = metadata::validate_update(&new, &old);
         if !errors.is_empty() {
             let kind = &resource.kind;
@@ -268,10 +271,11 @@ fn store(
         Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object }))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
+    let is_same = new == **old && owners == state.storage.owners(&key);
     schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
-    if dry_run || (!goes && new == **old && owners == state.storage.owners(&key)) {
+    if dry_run || (!goes && is_same) {
         return Ok(shown(Arc::new(new)));
     }
     if goes {
