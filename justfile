@@ -46,6 +46,10 @@ coverage:
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
 
+# `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
+verified:
+    ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture
+
 # The images of `admit`, for jobs, and of the fakes, for `admit fakes deploy`, or one: `just image admit-fakes`. Needs
 # docker, or CONTAINER_TOOL=podman; no network.
 image *NAMES:

@@ -1,0 +1,83 @@
+//! What a verification found, without what differs from one run to the next: `NAME/found.json`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use harness::verify::report::{Report, Tally};
+use harness::verify::{Difference, Severity};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::manifest::Manifest;
+
+/// What a verification found.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Found {
+    /// How many objects were tried.
+    pub(crate) objects: u64,
+    /// Objects that were left out, by the reason.
+    pub(crate) left_out: BTreeMap<String, u64>,
+    /// The verdicts by webhook and check.
+    pub(crate) verdicts: BTreeMap<String, BTreeMap<String, Tally>>,
+    /// The reasons why something was not checked, by webhook and check.
+    pub(crate) not_checked: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// By check.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Finding {
+    pub(crate) check: String,
+    pub(crate) webhook: String,
+    pub(crate) kind: String,
+    pub(crate) severity: Severity,
+    pub(crate) message: String,
+    pub(crate) object: Option<Value>,
+    pub(crate) differences: Vec<Difference>,
+}
+
+impl Found {
+    /// What was found the last time that it was written down.
+    pub(crate) fn read(manifest: &Manifest) -> Self {
+        let text = fs::read_to_string(manifest.folder().join("found.json")).expect("there is a found.json");
+        serde_json::from_str(&text).expect("it is what this test wrote")
+    }
+
+    /// The content of the file.
+    pub(crate) fn text(&self) -> String {
+        format!("{}\n", serde_json::to_string_pretty(self).expect("it is made of texts and numbers"))
+    }
+}
+
+impl From<Report> for Found {
+    fn from(report: Report) -> Self {
+        let mut verdicts: BTreeMap<String, BTreeMap<String, Tally>> = BTreeMap::new();
+        let mut not_checked: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
+        let mut findings = Vec::new();
+        for check in report.checks {
+            for result in check.results {
+                let webhook = result.webhook;
+                verdicts.entry(webhook.clone()).or_default().insert(check.id.clone(), result.verdict);
+                if result.verdict == Tally::NotChecked {
+                    let reasons = result.not_checked.into_keys().collect();
+                    not_checked.entry(webhook.clone()).or_default().insert(check.id.clone(), reasons);
+                }
+                // What varies by itself shows in another object each time.
+                let is_random = check.id == "V11";
+                findings.extend(result.findings.into_iter().map(|finding| Finding {
+                    check: check.id.clone(),
+                    webhook: webhook.clone(),
+                    kind: finding.kind,
+                    severity: finding.severity,
+                    message: finding.message,
+                    object: finding.object.filter(|_| !is_random),
+                    differences: if is_random { Vec::new() } else { finding.differences },
+                }));
+            }
+        }
+        Self { objects: report.objects, left_out: report.left_out, verdicts, not_checked, findings }
+    }
+}

@@ -1,0 +1,82 @@
+//! `admit verify` on webhooks that are not ours: built from the modules that their projects publish, started as they
+//! are, and verified over TLS with their own configuration.
+//!
+//! `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture` does that; it needs Go, and a proxy for modules
+//! unless they were built before. Without the variable it is skipped and says so. What was found stands in
+//! `NAME/found.json`, and what a person thinks of it in `NAME/review.yaml`; docs/verified.md is made from both.
+//! `UPDATE_EXPECT=1` writes `found.json` and the page anew.
+
+#![expect(
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on must stop, and it says why it skips and what it does"
+)]
+
+mod build;
+mod found;
+mod manifest;
+mod page;
+mod review;
+mod run;
+
+use std::sync::{Mutex, PoisonError};
+
+use expect_test::expect_file;
+
+use self::found::Found;
+use self::manifest::Manifest;
+
+/// The folders beside this file, in the order of the page.
+const NAMES: [&str; 4] = ["eks-pod-identity", "vault-agent-injector", "jobset", "vertical-pod-autoscaler"];
+
+/// One webhook at a time: their answers are timed, and they are built with all processors.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// Builds, starts and verifies a webhook, and compares what is found with what was.
+fn is_as_it_was(name: &str) {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let manifest = Manifest::read(name);
+    if let Some(reason) = run::no_mounts().filter(|_| manifest.in_cluster) {
+        println!("skipped: {name} must find the files of a pod's service account: {reason}");
+        return;
+    }
+    let Some(built) = build::built(&manifest) else { return };
+    let found = run::verify(&manifest, &built);
+    expect_file![manifest.folder().join("found.json")].assert_eq(&found.text());
+    println!("{name} {}: verified, {} findings", manifest.go.version, found.findings.len());
+}
+
+#[test]
+fn the_eks_pod_identity_webhook_is_as_it_was() {
+    is_as_it_was("eks-pod-identity");
+}
+
+#[test]
+fn the_vault_agent_injector_is_as_it_was() {
+    is_as_it_was("vault-agent-injector");
+}
+
+#[test]
+fn the_jobset_webhooks_are_as_they_were() {
+    is_as_it_was("jobset");
+}
+
+#[test]
+fn the_vertical_pod_autoscaler_is_as_it_was() {
+    is_as_it_was("vertical-pod-autoscaler");
+}
+
+#[test]
+fn somebody_has_looked_at_every_finding() {
+    let mut wrong = Vec::new();
+    for name in NAMES {
+        let manifest = Manifest::read(name);
+        wrong.extend(review::departures(&review::read(&manifest), &Found::read(&manifest), name));
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_page_says_what_was_found() {
+    expect_file!["../../docs/verified.md"].assert_eq(&page::page(&NAMES.map(Manifest::read)));
+}

@@ -1,0 +1,187 @@
+//! docs/verified.md, made of what was found and of what was thought of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use harness::verify::report::{TOGETHER, Tally};
+use harness::verify::{Difference, Severity};
+use serde_json::Value;
+
+use crate::found::{Finding, Found};
+use crate::manifest::Manifest;
+use crate::review::{self, Judgement, Opinion};
+
+/// More differences than this are counted.
+const DIFFERENCES: usize = 3;
+/// Longer values are cut.
+const LONGEST: usize = 160;
+
+const HEAD: &str = "\
+# Webhooks that were verified
+
+`admit verify` on webhooks of other projects, each built from the module that the project publishes, started with the
+arguments that stand here, and called over TLS with the project's own configuration. `ADMIT_TEST_WEBHOOKS=1 cargo test
+--test verified` does it again, and fails when a verdict changes. For each finding somebody has looked into the source:
+
+* a **defect** nobody can have meant,
+* a **design** is meant so, and has the consequence all the same,
+* a **configuration** is what the project ships and could ship otherwise.
+
+[checks.md](checks.md) says why each check matters. A finding is about that version, and no judgement of the project:
+these webhooks are in use in many clusters, and most of what was found shows only beside other webhooks.
+
+";
+
+/// The page.
+pub(crate) fn page(manifests: &[Manifest]) -> String {
+    let mut page = HEAD.to_owned();
+    page.push_str("| webhook | version | objects | errors | warnings | notes |\n|---|---|---|---|---|---|\n");
+    let all: Vec<(&Manifest, Found)> =
+        manifests.iter().map(|manifest| (manifest, Found::read(manifest))).collect();
+    for (manifest, found) in &all {
+        let count = |severity| found.findings.iter().filter(|finding| finding.severity == severity).count();
+        let _ = writeln!(
+            page,
+            "| [{}](#{}) | {} | {} | {} | {} | {} |",
+            manifest.title,
+            manifest.name,
+            manifest.go.version,
+            found.objects,
+            count(Severity::Error),
+            count(Severity::Warning),
+            count(Severity::Note)
+        );
+    }
+    for (manifest, found) in &all {
+        page.push_str(&section(manifest, found));
+    }
+    format!("{}\n", page.trim_end())
+}
+
+fn section(manifest: &Manifest, found: &Found) -> String {
+    let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n", manifest.name, manifest.title);
+    let _ = writeln!(text, "{}\n", manifest.about.trim());
+    let _ = writeln!(
+        text,
+        "`{}` {}, `{}`, started with\n",
+        manifest.go.module, manifest.go.version, manifest.go.package
+    );
+    let _ = writeln!(text, "```\n{}\n```\n", started(manifest).join("\n"));
+    let _ =
+        writeln!(text, "| webhook | found | passed | not checked | not applicable |\n|---|---|---|---|---|");
+    for (webhook, verdicts) in &found.verdicts {
+        let of = |tally| ids(verdicts, tally);
+        let _ = writeln!(
+            text,
+            "| {webhook} | {} | {} | {} | {} |",
+            of(Tally::Found),
+            of(Tally::Passed),
+            of(Tally::NotChecked),
+            of(Tally::NotApplicable)
+        );
+    }
+    for (webhook, reasons) in &found.not_checked {
+        for (check, reasons) in reasons {
+            let _ = writeln!(text, "\n{check} was not checked ({webhook}): {}", reasons.join("; "));
+        }
+    }
+    let opinions = review::read(manifest);
+    for opinion in &opinions {
+        text.push_str(&paragraph(opinion, found));
+    }
+    text
+}
+
+/// The command line, an argument a line, after the variables.
+fn started(manifest: &Manifest) -> Vec<String> {
+    let variables = manifest.environment.iter().map(|(name, value)| format!("{name}={value}"));
+    let mut lines: Vec<String> = variables.chain(manifest.arguments.iter().cloned()).collect();
+    for (name, content) in &manifest.files {
+        lines.push(format!("# {name}:"));
+        lines.extend(content.trim().lines().map(|line| format!("#   {line}")));
+    }
+    lines
+}
+
+fn ids(verdicts: &BTreeMap<String, Tally>, tally: Tally) -> String {
+    let ids: Vec<&str> =
+        verdicts.iter().filter(|(_, found)| **found == tally).map(|(check, _)| check.as_str()).collect();
+    ids.join(" ")
+}
+
+/// What is thought of findings, with the proof of the first of them.
+fn paragraph(opinion: &Opinion, found: &Found) -> String {
+    let findings: Vec<&Finding> = found.findings.iter().filter(|finding| opinion.is_about(finding)).collect();
+    let Some(first) = findings.first() else { return String::new() };
+    let judgement = match opinion.is {
+        Judgement::Defect => "defect",
+        Judgement::Design => "design",
+        Judgement::Configuration => "configuration",
+    };
+    let mut text = format!("\n### {}: {judgement}\n\n", headline(&findings));
+    for finding in &findings {
+        let webhook = if finding.webhook == TOGETHER || found.verdicts.len() < 3 {
+            String::new()
+        } else {
+            format!(" ({})", finding.webhook)
+        };
+        let _ = writeln!(
+            text,
+            "* {} {}{webhook}: {}",
+            finding.check,
+            severity(finding.severity),
+            finding.message
+        );
+    }
+    let _ = writeln!(text, "\nFrom {}. {}", opinion.place, opinion.why.trim());
+    text.push_str(&proof(first));
+    text
+}
+
+/// The checks and the first kind.
+fn headline(findings: &[&Finding]) -> String {
+    let mut checks: Vec<&str> = findings.iter().map(|finding| finding.check.as_str()).collect();
+    checks.dedup();
+    format!("{} {}", checks.join(", "), findings[0].kind)
+}
+
+fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
+    }
+}
+
+/// The smallest object and what differs.
+fn proof(finding: &Finding) -> String {
+    let mut text = String::new();
+    let Some(object) = &finding.object else { return text };
+    let yaml = serde_saphyr::to_string(object).expect("an object is YAML");
+    let _ = write!(text, "\n```yaml\n{}\n```\n", yaml.trim_end());
+    if finding.differences.is_empty() {
+        return text;
+    }
+    text.push_str("\n```diff\n");
+    for Difference { path, expected, found, .. } in finding.differences.iter().take(DIFFERENCES) {
+        let _ = writeln!(text, "  {path}");
+        for (sign, value) in [('-', expected), ('+', found)] {
+            if let Some(value) = value {
+                let _ = writeln!(text, "{sign} {}", cut(value));
+            }
+        }
+    }
+    if let Some(more) = finding.differences.len().checked_sub(DIFFERENCES).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {more} more");
+    }
+    text.push_str("```\n");
+    text
+}
+
+fn cut(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    format!("{}…", text.chars().take(LONGEST).collect::<String>())
+}
