@@ -2,7 +2,7 @@
 
 mod api_server;
 mod cluster;
-mod command;
+mod interventions;
 mod list;
 mod locations;
 mod merge;
@@ -23,13 +23,12 @@ use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report, Shard};
-use harness::verify::{
-    Bundle, Check, Laboratory, Plan, Recorder, Rotation, Settings, Stop, Subject, checks, corpus,
-};
+use harness::verify::{Check, Laboratory, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
+use self::interventions::Interventions;
 use self::merge::Merge;
 use self::output::Outputs;
 use self::proof::Proofs;
@@ -117,28 +116,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0", help_heading = "Target")]
     api_server_listen: SocketAddr,
 
-    /// A shell command that renews the certificates of all webhooks: runs after the checks that need none, while the
-    /// webhooks are called
-    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
-    rotate_command: Option<String>,
-
-    /// The certificates (PEM) that the renewed ones are signed by, if they are not in the caBundle: trusted beside it, as
-    /// soon as the file is there
-    #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
-    rotated_ca_bundle: Option<PathBuf>,
-
-    /// How many seconds the command may take, and a webhook after it to show the new certificate: a mounted Secret needs
-    /// more than a minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
-    rotate_within: u32,
-
-    /// A shell command that ends all webhooks, as a rollout does: runs at the very end, while the webhooks are called
-    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
-    stop_command: Option<String>,
-
-    /// For how many seconds after the beginning of that command calls still come: endpoints take a while to be updated
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
-    drain: u32,
+    #[command(flatten)]
+    interventions: Interventions,
 
     /// The namespace of objects that have none
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
@@ -199,9 +178,6 @@ Exit status:
        needed, or a check that --check names could not be made: most often
        it needs an option that is missing
   130  stopped by SIGINT or SIGTERM";
-
-/// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
-const GRACE: Duration = Duration::from_secs(30);
 
 /// The kinds of which an object decides whether a webhook is called for another one.
 const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
@@ -334,27 +310,13 @@ impl Verify {
     }
 
     fn settings(&self, recorder: Option<Recorder>) -> Settings {
-        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
-        let rotation = self.rotate_command.as_ref().map(|shell| Rotation {
-            command: command::intervention(shell),
-            ca_bundle: self
-                .rotated_ca_bundle
-                .clone()
-                .map(|file| Bundle::new(move || std::fs::read(&file).ok())),
-            patience: seconds(self.rotate_within),
-        });
-        let stop = self.stop_command.as_ref().map(|shell| Stop {
-            command: command::intervention(shell),
-            drain: seconds(self.drain),
-            patience: GRACE,
-        });
         Settings {
             concurrency: self.concurrency.into(),
             overload: self.overload.into(),
-            horizon: seconds(self.horizon) * 24 * 3600,
+            horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
             recorder,
-            rotation,
-            stop,
+            rotation: self.interventions.rotation(),
+            stop: self.interventions.stop(),
         }
     }
 

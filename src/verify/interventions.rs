@@ -1,0 +1,85 @@
+//! What the user wants to be done to the webhooks, and how that is run.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use harness::verify::{Bundle, Intervention, Rotation, Stop};
+use tokio::process::Command;
+
+/// Commands that renew and end the webhooks.
+#[derive(Debug, clap::Args)]
+pub(super) struct Interventions {
+    /// A shell command that renews the certificates of all webhooks: runs after the checks that need none, while the
+    /// webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    rotate_command: Option<String>,
+
+    /// The certificates (PEM) that the renewed ones are signed by, if they are not in the caBundle: trusted beside it, as
+    /// soon as the file is there
+    #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
+    rotated_ca_bundle: Option<PathBuf>,
+
+    /// How many seconds the command may take, and a webhook after it to show the new certificate: a mounted Secret needs
+    /// more than a minute
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
+    rotate_within: u32,
+
+    /// A shell command that ends all webhooks, as a rollout does: runs at the very end, while the webhooks are called
+    #[arg(long, value_name = "COMMAND", help_heading = "Target")]
+    stop_command: Option<String>,
+
+    /// For how many seconds after the beginning of that command calls still come: endpoints take a while to be updated
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
+    drain: u32,
+}
+
+/// How long a webhook may take to end: what the kubelet grants unless a pod says otherwise.
+const GRACE: Duration = Duration::from_secs(30);
+
+impl Interventions {
+    /// How the certificates are renewed, if the user said so.
+    pub(super) fn rotation(&self) -> Option<Rotation> {
+        let shell = self.rotate_command.as_ref()?;
+        let file = self.rotated_ca_bundle.clone();
+        Some(Rotation {
+            command: intervention(shell),
+            ca_bundle: file.map(|file| Bundle::new(move || std::fs::read(&file).ok())),
+            patience: Duration::from_secs(self.rotate_within.into()),
+        })
+    }
+
+    /// How the webhooks are ended, if the user said so.
+    pub(super) fn stop(&self) -> Option<Stop> {
+        let shell = self.stop_command.as_ref()?;
+        let drain = Duration::from_secs(self.drain.into());
+        Some(Stop { command: intervention(shell), drain, patience: GRACE })
+    }
+}
+
+/// A command for the shell. What it prints goes to standard error: standard output is for the report.
+fn intervention(shell: &str) -> Intervention {
+    let shell = shell.to_owned();
+    Intervention::new(move || run(shell.clone()))
+}
+
+/// # Errors
+/// It cannot be started, or does not end with 0.
+async fn run(shell: String) -> Result<(), String> {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(&shell).stdin(Stdio::null()).stdout(std::io::stderr()).kill_on_drop(true);
+    let status = command.status().await.map_err(|error| format!("`{shell}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{shell}`: {status}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_that_fails_says_how() {
+        assert_eq!(run("true".to_owned()).await, Ok(()));
+        let error = run("exit 7".to_owned()).await.unwrap_err();
+        assert_eq!(error, "`exit 7`: exit status: 7");
+    }
+}
