@@ -31,9 +31,14 @@ const FEATURES: [Feature; 18] = [
         pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "scratch", "mountPath": "/scratch"}]);
     },
     |pod| {
-        pod["spec"]["volumes"] = json!([{"name": "token", "projected": {"sources": [
+        let token = json!({"name": "token", "projected": {"sources": [
             {"serviceAccountToken": {"path": "token", "audience": "vault"}},
-        ]}}]);
+        ]}});
+        // What another feature has mounted must stay.
+        match pod["spec"]["volumes"].as_array_mut() {
+            Some(volumes) => volumes.push(token),
+            None => pod["spec"]["volumes"] = json!([token]),
+        }
         pod["spec"]["serviceAccountName"] = json!("builder");
     },
     |pod| {
