@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Tally};
 use serde_json::{Value, json};
 
-use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
+use crate::laboratory::{Suspect, finds, kinds, passes, pods, verdict, verify, verify_objects};
 
 /// The webhook is asked to see these resources of all groups.
 fn seeing(suspect: Suspect, operations: &[&str], resources: &[&str]) -> Suspect {
@@ -249,6 +249,24 @@ async fn v36_finds_who_does_not_read_large_bodies() {
         finds(&check, &[kind]);
         assert!(check.results[0].findings[0].message.contains("KiB"));
     }
+}
+
+#[tokio::test]
+async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
+    let filled = "{entry: {list: /spec/template/spec/containers/0/env, name: ADMIT_FILLING}}";
+    let limited = "when: {if: {all: [{operations: [UPDATE]}, FILLED]}, then: {bad-response: {status: 413}}}";
+    let rule = |group: &str, resource: &str, operations: &[&str]| json!({"operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource]});
+    let rules = json!([rule("", "pods", &["CREATE"]), rule("apps", "deployments", &["CREATE", "UPDATE"])]);
+    let suspect = Suspect::mutating(&limited.replace("FILLED", filled)).with("rules", rules);
+    let pod = pods().swap_remove(0);
+    let labels = json!({"app": "a"});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod["spec"]}},
+    });
+    let check = verify_objects("V36", vec![suspect], vec![pod, deployment], &[]).await;
+    finds(&check, &["fails on a large object"]);
+    assert!(check.results[0].findings[0].message.contains("UPDATE of a Deployment"), "{check:#?}");
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! V36: the largest object that a client may send is answered.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::v29_delete::is_confused;
@@ -35,13 +37,41 @@ const ROOM: usize = 16 * 1024;
 const LARGEST_DATA: usize = 1024 * 1024;
 const LARGEST_ANNOTATIONS: usize = 256 * 1024;
 
+/// What became of the largest object of a kind.
+enum Tried {
+    /// It shows something.
+    Found(Violation),
+    /// The webhook answers, most when it is asked for this operation.
+    Answered(Operation),
+}
+
 async fn run(station: &Station<'_>) -> Observed {
-    let Some(sample) = station.samples.iter().find(|sample| sample.object.is_some()) else {
+    let samples: Vec<&Attributes> = station.samples.iter().filter(|sample| sample.object.is_some()).collect();
+    if samples.is_empty() {
         return Err(Obstacle::not_applicable(match station.samples {
             [] => "its rules and selectors pick no object of the corpus",
             _ => "it is asked about deletions only",
         }));
-    };
+    }
+    let mut kinds = BTreeSet::new();
+    let mut obstacle = None;
+    let mut answered = false;
+    for sample in samples {
+        if !kinds.insert(&sample.kind) {
+            continue;
+        }
+        match tried(station, sample).await {
+            Ok(Tried::Found(violation)) => return Ok(vec![violation]),
+            // No review is larger than that of an update.
+            Ok(Tried::Answered(Operation::Update)) => return Ok(Vec::new()),
+            Ok(Tried::Answered(_)) => answered = true,
+            Err(why) => obstacle = Some(why),
+        }
+    }
+    obstacle.filter(|_| !answered).map_or_else(|| Ok(Vec::new()), Err)
+}
+
+async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obstacle> {
     let memory = Memory::default();
     let trial = station.trial(sample, &memory);
     let small = trial.answered(&trial.alone(), sample).await?;
@@ -56,34 +86,33 @@ async fn run(station: &Station<'_>) -> Observed {
         options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
         ..sample.clone()
     };
-    for (request, what) in [(update, "UPDATE"), (create, "CREATE")] {
+    for request in [update, create] {
         // Past the memory: nobody asks this again.
         let outcome = station.laboratory.admit(&trial.alone(), &request).await;
         if outcome.mismatch(&station.subject.webhook.id).is_some() {
             continue;
         }
-        let sent = format!("{what} of a {} of {size} KiB, by {filling},", sample.kind.kind);
+        let sent = format!("{} of a {} of {size} KiB, by {filling},", request.operation, sample.kind.kind);
         // The requests are too large to be part of a report.
-        let violation = match outcome.verdict() {
-            Verdict::Failed(reason) => Violation::new(
+        return Ok(match outcome.verdict() {
+            Verdict::Failed(reason) => Tried::Found(Violation::new(
                 "fails on a large object",
                 format!("on {sent} it gives no valid answer: {reason}"),
-            ),
+            )),
             Verdict::ServerError(status) => {
                 let message = format!("on {sent} its patch does not apply: {}", status.message);
-                Violation::new("breaks on a large object", message)
+                Tried::Found(Violation::new("breaks on a large object", message))
             }
             Verdict::Denied(status) if small.refusal.is_none() => {
                 let message =
                     format!("it denies {sent} and admits the same without that: {}", status.message);
                 let is_failure = status.code == 413 || is_confused(status.code, &status.message);
                 let severity = if is_failure { Severity::Warning } else { Severity::Note };
-                Violation::new("denies a large object", message).with_severity(severity)
+                Tried::Found(Violation::new("denies a large object", message).with_severity(severity))
             }
-            Verdict::Denied(_) | Verdict::Admitted => return Ok(Vec::new()),
+            Verdict::Denied(_) | Verdict::Admitted => Tried::Answered(request.operation),
             Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
-        };
-        return Ok(vec![violation]);
+        });
     }
     Err(Obstacle::not_checked("it is no longer called for the object when that is large"))
 }
