@@ -365,6 +365,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         _ if custom.as_ref().is_some_and(|errors| !errors.is_empty()) => custom.unwrap_or_default(),
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
+        Some(_) if resource.custom.is_some() => told_three_times(metadata::validate(object, resource)),
         Some(_) | None => metadata::validate(object, resource),
     };
     if resource.gvr.group_resource() == "namespaces" {
@@ -381,6 +382,19 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return custom_resources::validate(object);
     }
     Ok(())
+}
+
+/// In an update of a custom resource labels, annotations and owners are validated as those of a new object, as those of a
+/// changed one, and once more as those of a custom resource.
+///
+/// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
+/// pkg/registry/customresource/validator.go, `ValidateUpdate`.
+fn told_three_times(mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+    let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
+    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
+    errors.extend(repeated.iter().cloned().chain(repeated.clone()));
+    errors
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
