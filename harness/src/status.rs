@@ -1,5 +1,7 @@
 //! What the server answers instead of an object: a `v1 Status`.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -90,6 +92,59 @@ pub struct FieldError {
     pub field: String,
     /// What is wrong, with the bad value, as in `Invalid value: "x": must be …`.
     pub detail: String,
+}
+
+impl FieldError {
+    fn new(reason: &'static str, field: impl Into<String>, detail: String) -> Self {
+        Self { reason, field: field.into(), detail }
+    }
+
+    /// A field that must be there; `why` may be empty.
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        let text =
+            if why.is_empty() { "Required value".to_owned() } else { format!("Required value: {why}") };
+        Self::new("FieldValueRequired", field, text)
+    }
+
+    /// A value that is wrong; `value` as it is shown, a text with its quotes.
+    pub(crate) fn invalid(
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        why: impl fmt::Display,
+    ) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
+    }
+
+    /// A value that is none of a few; each is shown as it is, a text with its quotes.
+    pub(crate) fn not_supported(
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        supported: impl fmt::Display,
+    ) -> Self {
+        let text = format!("Unsupported value: {value}: supported values: {supported}");
+        Self::new("FieldValueNotSupported", field, text)
+    }
+
+    /// A value that is there twice; as it is shown, a text with its quotes.
+    pub(crate) fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
+        Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    }
+
+    /// A field that must not be there, or not so.
+    pub(crate) fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
+    }
+
+    /// A list of more than `limit` items.
+    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
+        let text = format!("Too many: {count}: must have at most {limit} items");
+        Self::new("FieldValueTooMany", field, text)
+    }
+
+    /// A text of more than `limit` bytes.
+    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"))
+    }
 }
 
 impl Status {

@@ -303,11 +303,8 @@ fn check_custom(
         ))));
     }
     if found.kind != kind.kind {
-        let error = FieldError {
-            reason: "FieldValueInvalid",
-            field: "kind".to_owned(),
-            detail: format!("Invalid value: {}: must be {}", Value::from(found.kind.as_str()), kind.kind),
-        };
+        let why = format!("must be {}", kind.kind);
+        let error = FieldError::invalid("kind", Value::from(found.kind.as_str()), why);
         let name = metadata::text(object, "name");
         return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
     }

@@ -125,57 +125,35 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
     let required = ["spec.group", "spec.scope", "spec.names.plural", "spec.names.kind"];
     for field in required {
         if text(&format!("/{}", field.replace('.', "/"))).is_empty() {
-            errors.push(FieldError {
-                reason: "FieldValueRequired",
-                field: field.to_owned(),
-                detail: "Required value".to_owned(),
-            });
+            errors.push(FieldError::required(field, ""));
         }
     }
     let name = metadata::text(definition, "name");
     let expected = format!("{}.{}", text("/spec/names/plural"), text("/spec/group"));
     if errors.is_empty() && name != expected {
-        errors.push(FieldError {
-            reason: "FieldValueInvalid",
-            field: "metadata.name".to_owned(),
-            detail: format!(
-                "Invalid value: {}: must be spec.names.plural+\".\"+spec.group",
-                Value::from(name)
-            ),
-        });
+        let why = "must be spec.names.plural+\".\"+spec.group";
+        errors.push(FieldError::invalid("metadata.name", Value::from(name), why));
     }
     let scope = text("/spec/scope");
     if !["", "Cluster", "Namespaced"].contains(&scope) {
-        errors.push(FieldError {
-            reason: "FieldValueNotSupported",
-            field: "spec.scope".to_owned(),
-            detail: format!(
-                "Unsupported value: {}: supported values: \"Cluster\", \"Namespaced\"",
-                Value::from(scope)
-            ),
-        });
+        errors.push(FieldError::not_supported(
+            "spec.scope",
+            Value::from(scope),
+            "\"Cluster\", \"Namespaced\"",
+        ));
     }
     let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     for (index, version) in versions().enumerate() {
         if !version.pointer("/schema/openAPIV3Schema").is_some_and(Value::is_object) {
-            errors.push(FieldError {
-                reason: "FieldValueRequired",
-                field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
-                detail: "Required value".to_owned(),
-            });
+            errors.push(FieldError::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), ""));
         }
     }
     let stored =
         versions().filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
     if stored != 1 {
-        errors.push(FieldError {
-            reason: "FieldValueInvalid",
-            field: "spec.versions".to_owned(),
-            detail: format!(
-                "Invalid value: {}: must have exactly one version marked as storage version",
-                definition.pointer("/spec/versions").unwrap_or(&Value::Null)
-            ),
-        });
+        let versions = definition.pointer("/spec/versions").unwrap_or(&Value::Null);
+        let why = "must have exactly one version marked as storage version";
+        errors.push(FieldError::invalid("spec.versions", versions, why));
     }
     if errors.is_empty() {
         return Ok(());

@@ -19,10 +19,7 @@ pub(super) fn errors(object: &Value, custom: &Custom) -> Vec<FieldError> {
 /// `ValidateScaleStatus`; apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `NestedInt64`.
 fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
     let path = pointer.replace('/', ".");
-    let invalid = |value: i64, why: &str| {
-        let detail = format!("Invalid value: {value}: {why}");
-        Some(FieldError { reason: "FieldValueInvalid", field: path.clone(), detail })
-    };
+    let invalid = |value: i64, why: &str| Some(FieldError::invalid(path.as_str(), value, why));
     let unlike = |value: &Value, expected: &str| {
         let (text, of) = (printed(value), go_type(value));
         invalid(0, &format!("{path} accessor error: {text} is of the type {of}, expected {expected}"))
@@ -71,11 +68,7 @@ fn go_type(value: &Value) -> &'static str {
 fn wrong_metadata(object: &Value) -> Option<FieldError> {
     let metadata = object.get("metadata")?;
     let why = unreadable(metadata)?;
-    Some(FieldError {
-        reason: "FieldValueInvalid",
-        field: "metadata".to_owned(),
-        detail: format!("Invalid value: {metadata}: {why}"),
-    })
+    Some(FieldError::invalid("metadata", metadata, why))
 }
 
 /// Why Go cannot read the first of the fields, in the order of the type.

@@ -141,11 +141,7 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
 pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut invalid = |field: String, value: &str, what: String| {
-        errors.push(FieldError {
-            reason: "FieldValueInvalid",
-            field,
-            detail: format!("Invalid value: {}: {what}", Value::from(value)),
-        });
+        errors.push(FieldError::invalid(field, Value::from(value), what));
     };
     let generate = text(object, "generateName");
     // A dash at the end is fine: something follows it.
@@ -190,21 +186,10 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
     }
     errors.extend(owner_errors(object));
     if annotations_size > ANNOTATIONS_LIMIT {
-        errors.push(FieldError {
-            reason: "FieldValueTooLong",
-            field: "metadata.annotations".to_owned(),
-            detail: format!("Too long: may not be more than {ANNOTATIONS_LIMIT} bytes"),
-        });
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT));
     }
     if name.is_empty() {
-        errors.insert(
-            0,
-            FieldError {
-                reason: "FieldValueRequired",
-                field: "metadata.name".to_owned(),
-                detail: "Required value: name or generateName is required".to_owned(),
-            },
-        );
+        errors.insert(0, FieldError::required("metadata.name", "name or generateName is required"));
     }
     errors
 }
@@ -216,11 +201,8 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
     for (index, owner) in owners.enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
-                errors.push(FieldError {
-                    reason: "FieldValueRequired",
-                    field: format!("metadata.ownerReferences[{index}].{field}"),
-                    detail: "Required value: must not be empty".to_owned(),
-                });
+                let field = format!("metadata.ownerReferences[{index}].{field}");
+                errors.push(FieldError::required(field, "must not be empty"));
             }
         }
     }
@@ -262,24 +244,18 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     added.retain(|finalizer| !before.contains(finalizer));
     if is_deleting(old) && !added.is_empty() {
         added.sort_unstable();
-        errors.push(FieldError {
-            reason: "FieldValueForbidden",
-            field: "metadata.finalizers".to_owned(),
-            detail: format!(
-                "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers \
-                 []string{{{}}}",
-                added.iter().map(|added| Value::from(added.as_str()).to_string()).collect::<Vec<_>>().join(", ")
-            ),
-        });
+        let added: Vec<String> = added.into_iter().map(|added| Value::from(added).to_string()).collect();
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        errors.push(FieldError::forbidden("metadata.finalizers", why));
     }
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"] {
         let value = text(new, field);
         if value != text(old, field) {
-            errors.push(FieldError {
-                reason: "FieldValueInvalid",
-                field: format!("metadata.{field}"),
-                detail: format!("Invalid value: {}: field is immutable", Value::from(value)),
-            });
+            let field = format!("metadata.{field}");
+            errors.push(FieldError::invalid(field, Value::from(value), "field is immutable"));
         }
     }
     errors

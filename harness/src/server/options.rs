@@ -49,18 +49,10 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     }
     let manager = query.first("fieldManager").unwrap_or_default();
     if manager.len() > LONGEST_MANAGER {
-        errors.push(FieldError {
-            reason: "FieldValueTooLong",
-            field: "fieldManager".to_owned(),
-            detail: format!("Too long: may not be more than {LONGEST_MANAGER} bytes"),
-        });
+        errors.push(FieldError::too_long("fieldManager", LONGEST_MANAGER));
     }
     if kind == "PatchOptions" && query.first("force").is_some() {
-        errors.push(FieldError {
-            reason: "FieldValueForbidden",
-            field: "force".to_owned(),
-            detail: "Forbidden: may not be specified for non-apply patch".to_owned(),
-        });
+        errors.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
     }
     for field in ["fieldManager", "fieldValidation"] {
         if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
@@ -69,10 +61,10 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     }
     let validation = query.first("fieldValidation").unwrap_or_default();
     if !["", "Ignore", "Strict", "Warn"].contains(&validation) {
-        errors.push(not_supported(
+        errors.push(FieldError::not_supported(
             "fieldValidation",
-            &Value::from(validation).to_string(),
-            "supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"",
+            Value::from(validation),
+            "\"\", \"Ignore\", \"Strict\", \"Warn\"",
         ));
     }
     if errors.is_empty() {
@@ -115,22 +107,16 @@ pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOpt
     if let Some(policy) = members.get("propagationPolicy").and_then(Value::as_str)
         && !["Foreground", "Background", "Orphan"].contains(&policy)
     {
-        errors.push(not_supported(
+        errors.push(FieldError::not_supported(
             "propagationPolicy",
-            &Value::from(policy).to_string(),
-            "supported values: \"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+            Value::from(policy),
+            "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
         ));
     }
     let policy = members.get("propagationPolicy").and_then(Value::as_str);
     if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {
-        errors.push(FieldError {
-            reason: "FieldValueInvalid",
-            field: "propagationPolicy".to_owned(),
-            detail: format!(
-                "Invalid value: {}: orphanDependents and deletionPropagation cannot be both set",
-                Value::from(policy)
-            ),
-        });
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", Value::from(policy), why));
     }
     if errors.is_empty() {
         Ok(RequestOptions { document: Value::Object(members), dry_run })
@@ -149,8 +135,7 @@ fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
     }
     if let Some(text) = query.first("gracePeriodSeconds").filter(|text| !text.is_empty()) {
         let Ok(seconds) = text.parse::<i64>() else {
-            let message = format!("strconv.ParseInt: parsing {}: invalid syntax", Value::from(text));
-            return Err(Box::new(Status::bad_request(message)));
+            return Err(not_an_integer(text));
         };
         members.insert("gracePeriodSeconds".to_owned(), seconds.into());
     }
@@ -162,15 +147,20 @@ fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
 
 fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
     if values.iter().any(|value| value != "All") {
-        errors.push(not_supported("dryRun", &json!(values).to_string(), "supported values: \"All\""));
+        errors.push(FieldError::not_supported("dryRun", json!(values), "\"All\""));
     }
     !values.is_empty()
 }
 
-pub(super) fn not_supported(field: &str, value: &str, supported: &str) -> FieldError {
-    FieldError {
-        reason: "FieldValueNotSupported",
-        field: field.to_owned(),
-        detail: format!("Unsupported value: {value}: {supported}"),
-    }
+/// A parameter of the query that says yes or no.
+///
+/// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
+pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
+    query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+}
+
+/// A parameter of the query that is no number.
+pub(super) fn not_an_integer(text: &str) -> Box<Status> {
+    let text = Value::from(text);
+    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::answer::{Answer, List};
+use super::options::{not_an_integer, truth};
 use super::request::{ObjectRequest, Query};
 use super::{create, scale};
 use crate::selector::{Labels, Selector};
@@ -53,11 +54,7 @@ fn check_list_options(query: &Query) -> Result<(), Box<Status>> {
         return Err(not_an_integer(limit));
     }
     if query.first("sendInitialEvents").is_some() {
-        let error = FieldError {
-            reason: "FieldValueForbidden",
-            field: "sendInitialEvents".to_owned(),
-            detail: "Forbidden: sendInitialEvents is forbidden for list".to_owned(),
-        };
+        let error = FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list");
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &[error])));
     }
     if query.first("continue").is_some_and(|token| !token.is_empty()) {
@@ -65,27 +62,19 @@ fn check_list_options(query: &Query) -> Result<(), Box<Status>> {
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     let version = query.first("resourceVersion").unwrap_or_default();
-    if !version.is_empty() && version.parse::<u64>().is_err() {
-        let text = Value::from(version);
-        return Err(Box::new(Status::bad_request(format!(
-            "invalid resource version: resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: \
-             invalid syntax"
-        ))));
+    if !version.is_empty() {
+        let wrong = |why| Box::new(Status::bad_request(format!("invalid resource version: {why}")));
+        resource_version(version).map_err(wrong)?;
     }
     Ok(())
 }
 
-/// A parameter of the query that is no number.
-pub(super) fn not_an_integer(text: &str) -> Box<Status> {
-    let text = Value::from(text);
-    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
-}
-
-/// A parameter of the query that says yes or no.
-///
-/// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
-pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
-    query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+/// The number that a `resourceVersion` of the query is, or why it is none.
+pub(super) fn resource_version(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_not_a_number| {
+        let text = Value::from(text);
+        format!("resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: invalid syntax")
+    })
 }
 
 /// Whether the query asks for a watch instead of a list.

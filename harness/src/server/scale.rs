@@ -125,10 +125,6 @@ pub(super) fn validate(scale: &Value) -> Result<(), Box<Status>> {
     if replicas >= 0 {
         return Ok(());
     }
-    let error = FieldError {
-        reason: "FieldValueInvalid",
-        field: "spec.replicas".to_owned(),
-        detail: format!("Invalid value: {replicas}: must be greater than or equal to 0"),
-    };
+    let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
     Err(Box::new(Status::invalid("autoscaling", "Scale", metadata::text(scale, "name"), &[error])))
 }

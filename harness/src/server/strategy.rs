@@ -402,14 +402,8 @@ fn wrong_phase(namespace: &Value) -> Option<FieldError> {
     let phase = namespace.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
     let (only, when) =
         if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
-    (phase != only).then(|| FieldError {
-        reason: "FieldValueInvalid",
-        field: "status.Phase".to_owned(),
-        detail: format!(
-            "Invalid value: {}: may only be '{only}' if `deletionTimestamp` is {when}empty",
-            Value::from(phase)
-        ),
-    })
+    let why = format!("may only be '{only}' if `deletionTimestamp` is {when}empty");
+    (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
 }
 
 /// Whether these are webhook configurations.

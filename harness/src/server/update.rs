@@ -324,11 +324,7 @@ fn unreadable(text: &str, status: &Status) -> Box<Status> {
 }
 
 fn bad_patch(text: &str, why: &str) -> Box<Status> {
-    let error = FieldError {
-        reason: "FieldValueInvalid",
-        field: "patch".to_owned(),
-        detail: format!("Invalid value: {}: {why}", Value::from(text)),
-    };
+    let error = FieldError::invalid("patch", Value::from(text), why);
     Box::new(Status::invalid("", "", "", &[error]))
 }
 
@@ -401,11 +397,7 @@ fn check_resource_version(
         if is_scale || strategy::allows_unconditional_update(resource) {
             return Ok(());
         }
-        let error = FieldError {
-            reason: "FieldValueInvalid",
-            field: "metadata.resourceVersion".to_owned(),
-            detail: "Invalid value: 0: must be specified for an update".to_owned(),
-        };
+        let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
         return Err(Box::new(Status::invalid(group, &resource.gvr.resource, name, &[error])));
     }
     if wanted.parse::<u64>().is_err() {

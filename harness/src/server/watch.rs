@@ -86,7 +86,7 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
 fn watch_options(query: &Query) -> Result<WatchOptions, Box<Status>> {
     let text = |field| query.first(field).unwrap_or_default();
     let version = text("resourceVersion");
-    let wants_objects = read::truth(query, "sendInitialEvents");
+    let wants_objects = options::truth(query, "sendInitialEvents");
     let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
     if !errors.is_empty() {
         return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
@@ -96,30 +96,27 @@ fn watch_options(query: &Query) -> Result<WatchOptions, Box<Status>> {
         seconds => match seconds.parse::<i64>() {
             Ok(0) => Some(LIFETIME),
             Ok(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
-            Err(_) => return Err(read::not_an_integer(seconds)),
+            Err(_) => return Err(options::not_an_integer(seconds)),
         },
     };
     let start = match (version, wants_objects) {
         ("" | "0", None) | (_, Some(true)) => Start::WithObjects,
         ("" | "0", Some(false)) => Start::Now,
-        (version, Some(false) | None) => Start::After(version.parse().map_err(|_not_a_number| {
-            let text = Value::from(version);
-            let message = format!(
-                "resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: invalid syntax"
-            );
-            Box::new(Status::failure(500, "", message))
-        })?),
+        (version, Some(false) | None) => {
+            let wrong = |why| Box::new(Status::failure(500, "", why));
+            Start::After(read::resource_version(version).map_err(wrong)?)
+        }
     };
-    Ok(WatchOptions { start, bookmarks: read::truth(query, "allowWatchBookmarks") == Some(true), lifetime })
+    Ok(WatchOptions {
+        start,
+        bookmarks: options::truth(query, "allowWatchBookmarks") == Some(true),
+        lifetime,
+    })
 }
 
 fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError> {
     let field = "resourceVersionMatch";
-    let forbidden = |why: &str| FieldError {
-        reason: "FieldValueForbidden",
-        field: field.to_owned(),
-        detail: format!("Forbidden: {why}"),
-    };
+    let forbidden = |why: &str| FieldError::forbidden(field, why);
     let mut errors = Vec::new();
     if says_objects && version_match != "NotOlderThan" {
         errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
@@ -133,11 +130,7 @@ fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError
         ));
     }
     if version_match != "NotOlderThan" {
-        errors.push(options::not_supported(
-            field,
-            &Value::from(version_match).to_string(),
-            "supported values: \"NotOlderThan\"",
-        ));
+        errors.push(FieldError::not_supported(field, Value::from(version_match), "\"NotOlderThan\""));
     }
     if !token.is_empty() {
         errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));

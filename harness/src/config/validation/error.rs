@@ -1,4 +1,4 @@
-//! The kinds of things that can be wrong with a field, in the API server's words.
+//! The things that are wrong with a configuration, in the API server's words.
 
 use serde_json::Value;
 
@@ -27,19 +27,17 @@ impl Errors {
     }
 
     pub(super) fn required(&mut self, path: impl Into<String>, detail: &str) {
-        let text =
-            if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
-        self.push("FieldValueRequired", path, text);
+        self.0.push(FieldError::required(path, detail));
     }
 
     /// A text that is invalid.
     pub(super) fn invalid(&mut self, path: impl Into<String>, text: &str, detail: &str) {
-        self.push("FieldValueInvalid", path, format!("Invalid value: {}: {detail}", quote(text)));
+        self.0.push(FieldError::invalid(path, quote(text), detail));
     }
 
     /// A number or a list that is invalid.
     pub(super) fn invalid_value(&mut self, path: impl Into<String>, value: &Value, detail: &str) {
-        self.push("FieldValueInvalid", path, format!("Invalid value: {}: {detail}", encode(value)));
+        self.0.push(FieldError::invalid(path, encode(value), detail));
     }
 
     /// A text that is wrong in several ways: one error for each.
@@ -52,28 +50,22 @@ impl Errors {
     /// A text that is none of a few words; `supported` is sorted.
     pub(super) fn unsupported(&mut self, path: impl Into<String>, text: &str, supported: &[&str]) {
         let words: Vec<String> = supported.iter().map(|word| quote(word)).collect();
-        let detail = format!("Unsupported value: {}: supported values: {}", quote(text), words.join(", "));
-        self.push("FieldValueNotSupported", path, detail);
+        self.0.push(FieldError::not_supported(path, quote(text), words.join(", ")));
     }
 
     pub(super) fn duplicate(&mut self, path: impl Into<String>, text: &str) {
-        self.push("FieldValueDuplicate", path, format!("Duplicate value: {}", quote(text)));
+        self.0.push(FieldError::duplicate(path, quote(text)));
     }
 
     pub(super) fn forbidden(&mut self, path: impl Into<String>, detail: &str) {
-        self.push("FieldValueForbidden", path, format!("Forbidden: {detail}"));
+        self.0.push(FieldError::forbidden(path, detail));
     }
 
     pub(super) fn too_many(&mut self, path: impl Into<String>, count: usize, limit: usize) {
-        let detail = format!("Too many: {count}: must have at most {limit} items");
-        self.push("FieldValueTooMany", path, detail);
+        self.0.push(FieldError::too_many(path, count, limit));
     }
 
     pub(super) fn too_long(&mut self, path: impl Into<String>, limit: usize) {
-        self.push("FieldValueTooLong", path, format!("Too long: may not be more than {limit} bytes"));
-    }
-
-    fn push(&mut self, reason: &'static str, path: impl Into<String>, detail: String) {
-        self.0.push(FieldError { reason, field: path.into(), detail });
+        self.0.push(FieldError::too_long(path, limit));
     }
 }

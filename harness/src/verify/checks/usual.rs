@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::said;
 use crate::attributes::Attributes;
+use crate::caller::CallError;
 use crate::verify::check::Obstacle;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::line::Exchange;
@@ -56,6 +57,6 @@ pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
 }
 
 /// Whether the caller gave up waiting.
-pub(super) fn is_late(exchange: &Exchange) -> bool {
-    exchange.reply.as_ref().is_err_and(|error| error.to_string().contains("deadline exceeded"))
+pub(super) fn is_late(error: &CallError) -> bool {
+    error.to_string().contains("deadline exceeded")
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::said;
-use super::usual::Usual;
+use super::usual::{self, Usual};
 use super::v22_envelope::retold;
 use crate::caller::{CallError, Reply};
 use crate::client::DirectRequest;
@@ -143,7 +143,7 @@ async fn send(station: &Station<'_>, malformed: &Malformed) -> (Exchange, Option
 fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {
     let reply = match reply {
         Ok(reply) => reply,
-        Err(error) if error.to_string().contains("deadline exceeded") => {
+        Err(error) if usual::is_late(error) => {
             return Some(("hangs", format!("it never answers: {error}"), Severity::Warning));
         }
         Err(error) => {

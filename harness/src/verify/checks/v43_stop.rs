@@ -153,7 +153,7 @@ fn failure(exchange: &Exchange) -> Option<(&'static str, String)> {
     let reason = usual::answered(exchange).err()?;
     let kind = match &exchange.reply {
         Ok(_) => "answers with errors while calls still come",
-        Err(_) if usual::is_late(exchange) => "leaves calls without an answer",
+        Err(_) if exchange.reply.as_ref().is_err_and(usual::is_late) => "leaves calls without an answer",
         Err(_) if reason.contains("connection refused") => "refuses calls that still come",
         Err(_) => "cuts calls off",
     };

@@ -82,7 +82,7 @@ fn is_as_quick(took: Duration, before: Duration) -> bool {
 }
 
 fn hangs(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
-    let late = wave.iter().filter(|exchange| usual::is_late(exchange)).count();
+    let late = wave.iter().filter(|exchange| exchange.reply.as_ref().is_err_and(usual::is_late)).count();
     let message = format!(
         "of {} calls at a time {late} got no answer within the timeout of {} s; shed what is too much at once",
         wave.len(),
