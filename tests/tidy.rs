@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 31] = [
+const HARNESS_LAYERS: [&str; 32] = [
     "status",
     "names",
     "quoting",
@@ -26,6 +26,7 @@ const HARNESS_LAYERS: [&str; 31] = [
     "ownership",
     "caller",
     "event",
+    "admission_run",
     "matching",
     "review",
     "typed",

@@ -13,7 +13,7 @@ use crate::caller::Reply;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::status::Status;
 
-/// Everything that happened to one request, in order.
+/// Everything that happened in one run of admission, or to one request in all of them, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The events, oldest first.
@@ -25,6 +25,14 @@ pub struct Record {
 }
 
 impl Record {
+    /// Adds what happened later, in another run of admission for the same request.
+    pub fn append(&mut self, later: Self) {
+        let Self { events, passes, cut_off } = later;
+        self.events.extend(events);
+        self.passes.extend(passes);
+        self.cut_off = self.cut_off.or(cut_off);
+    }
+
     /// The calls of webhooks, in the order in which they ended.
     pub fn calls(&self) -> impl Iterator<Item = &Called> {
         self.events.iter().filter_map(|event| match event {

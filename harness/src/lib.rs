@@ -4,7 +4,7 @@
 //!
 //! - **facts**: [`attributes`] of one request, webhooks read from [`config`]urations, the [`cluster_state`]
 //!   around them. Everything is parsed, defaulted and checked; nothing below can meet bad input.
-//! - **decisions**: matching, the review that is sent, what its reply means, JSON patch, failure policy,
+//! - **decisions** about an [`admission_run`]: matching, the review that is sent, what its reply means, JSON patch, failure policy,
 //!   reinvocation. Pure functions of values.
 //! - **shell**: the [`dispatcher`], which carries reviews to webhooks by a [`caller`] and writes down what
 //!   happened in a [record](event); audit annotations, metrics, warnings and reports are views of that record.
@@ -12,6 +12,7 @@
 //! `server` is the Kubernetes REST API around the dispatcher. No admission rule lives there. [`verify`] sends requests
 //! through the dispatcher to find out what a webhook is worth.
 
+pub mod admission_run;
 pub mod attributes;
 pub mod audit;
 pub mod caller;

@@ -2,6 +2,7 @@
 
 use tokio::time::Instant;
 
+use crate::admission_run::AdmissionRun;
 use crate::attributes::Attributes;
 use crate::event::{Event, Part, Pass, Phase, Record, Round};
 use crate::status::Status;
@@ -36,12 +37,8 @@ pub trait Plugin: Send + Sync {
 /// The Status that the client gets.
 ///
 /// Source: apiserver pkg/admission/{chain,reinvocation}.go.
-pub fn admit(
-    plugins: &[&dyn Plugin],
-    attributes: &mut Attributes,
-    record: &mut Record,
-    round: Round,
-) -> Result<(), Box<Status>> {
+pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) -> Result<(), Box<Status>> {
+    let (attributes, record) = run.parts_mut();
     for plugin in plugins {
         let before = attributes.object.clone();
         let started = Instant::now();
@@ -60,15 +57,11 @@ pub fn admit(
 /// The Status that the client gets.
 ///
 /// Source: apiserver pkg/admission/chain.go.
-pub fn validate(
-    plugins: &[&dyn Plugin],
-    attributes: &Attributes,
-    record: &mut Record,
-) -> Result<(), Box<Status>> {
+pub fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
     for plugin in plugins {
         let started = Instant::now();
-        let outcome = plugin.validate(attributes);
-        finish(*plugin, Phase::Validating, started, outcome, record)?;
+        let outcome = plugin.validate(run.attributes());
+        finish(*plugin, Phase::Validating, started, outcome, &mut run.record)?;
     }
     Ok(())
 }

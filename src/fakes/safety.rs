@@ -10,7 +10,7 @@ use std::sync::Arc;
 use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use harness::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use harness::config::{FailurePolicy, Rule, Webhook};
-use harness::matching::{Decision, decide};
+use harness::matching;
 use harness::selector::Selector;
 use serde_json::{Value, json};
 
@@ -214,7 +214,7 @@ fn is_caught(
                 dry_run: false,
                 user: UserInfo::default(),
             };
-            matches!(decide(webhook, &attributes, namespaces), Decision::Call(_))
+            matching::is_called(webhook, attributes, namespaces)
         })
 }
 

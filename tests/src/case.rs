@@ -66,6 +66,10 @@ pub struct Webhook {
     /// What follows `https://host:port` in its URL.
     #[serde(default = "root")]
     pub path: String,
+    /// What it asks of the server before it answers: the first of these before its first answer, and so on; null where
+    /// it asks for nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<Option<Request>>,
     /// Whether it is called for the namespaces of the case only.
     #[serde(default)]
     pub reach: Reach,

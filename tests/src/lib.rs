@@ -23,5 +23,6 @@ pub mod transport;
 pub mod webhooks;
 
 mod annotations;
+mod meanwhile;
 mod metrics;
 mod yaml;

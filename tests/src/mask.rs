@@ -28,7 +28,11 @@ static UID: LazyLock<Option<Regex>> =
 static TIME: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").ok());
 /// In a message that quotes an object.
-static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)""#).ok());
+static VERSION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#"("resourceVersion":")(\d+)(")"#).ok());
+/// In a message about a precondition.
+static PRECONDITION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
 /// In a message that quotes an object, too.
 static MANAGED_FIELDS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
@@ -110,10 +114,10 @@ impl<'a> Mask<'a> {
         if let Some(managed) = MANAGED_FIELDS.as_ref() {
             text = managed.replace_all(&text, "").into_owned();
         }
-        if let Some(version) = VERSION.as_ref() {
+        for version in [&VERSION, &PRECONDITION].into_iter().filter_map(|version| version.as_ref()) {
             text = version
                 .replace_all(&text, |found: &regex::Captures<'_>| {
-                    format!("{}{}\"", &found[1], self.number("resourceVersion", &found[2]))
+                    format!("{}{}{}", &found[1], self.number("resourceVersion", &found[2]), &found[3])
                 })
                 .into_owned();
         }
@@ -191,6 +195,7 @@ mod tests {
             "a": one, "b": format!("uid={other}, not {one}"), "metadata": {"managedFields": [], "resourceVersion": "7"},
             "c": format!("https://127.0.0.1:4711/ {} 2026-01-01T00:00:00Z", names.namespace()),
             "g": r#"{"managedFields":[{"time":"x"}],"name":"y","resourceVersion":"8"}"#,
+            "h": "ResourceVersion in precondition: 8, ResourceVersion in object meta: 7",
             "d": {"resourceVersion": "8"}, "e": {"resourceVersion": "7"}, "f": format!("not {}", one.to_uppercase()),
         }));
         assert_eq!(
@@ -201,6 +206,7 @@ mod tests {
                 "d": {"resourceVersion": "<resourceVersion-1>"}, "e": {"resourceVersion": "<resourceVersion-2>"},
                 "f": "not <UID-1>",
                 "g": r#"{"name":"y","resourceVersion":"<resourceVersion-1>"}"#,
+                "h": "ResourceVersion in precondition: <resourceVersion-1>, ResourceVersion in object meta: <resourceVersion-2>",
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );

@@ -6,6 +6,7 @@ use crate::annotations;
 use crate::case::{Case, Kind, Request, Verb};
 use crate::fault::Fault;
 use crate::mask::Mask;
+use crate::meanwhile::Meanwhile;
 use crate::metrics;
 use crate::names::Names;
 use crate::objects;
@@ -90,7 +91,8 @@ async fn run_case(
     made: &mut Vec<String>,
 ) -> Result<Seen, RunError> {
     prepare(case, names, server, made).await?;
-    let mut webhooks = Webhooks::start(case, &server.authority, manner.first).await?;
+    let meanwhile = Meanwhile::start(case, names, server).await?;
+    let mut webhooks = Webhooks::start(case, &server.authority, manner.first, meanwhile.as_ref()).await?;
     for (kind, object) in webhooks.configurations(names) {
         let collection = configurations(kind);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -129,6 +131,10 @@ async fn run_case(
         seen["answer"] = answer.recorded();
         let calls = webhooks.new_calls(request.unordered);
         seen["calls"] = calls.iter().map(recorded).collect();
+        let answers = meanwhile.as_ref().map(Meanwhile::answers).unwrap_or_default();
+        if !answers.is_empty() {
+            seen["meanwhile"] = Value::Array(answers);
+        }
         requests.push(seen);
         if server.is_shared() {
             catch_up(server, names, request, &answer).await?;
@@ -152,6 +158,9 @@ async fn run_case(
 /// happened by then the server tells a watch at once, so that one second is enough for it.
 fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> {
     let mut request = request.clone();
+    if let Some(body) = &mut request.body {
+        fill_in_versions(body, versions);
+    }
     if request.verb != Verb::Watch {
         return Ok(request);
     }
@@ -166,6 +175,25 @@ fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> 
         request.query.insert("resourceVersion".to_owned(), version.clone());
     }
     Ok(request)
+}
+
+/// `<resourceVersion of request 1>` stands for what the answer to the first request had.
+fn fill_in_versions(body: &mut Value, versions: &[String]) {
+    match body {
+        Value::String(text) => {
+            let number =
+                text.strip_prefix("<resourceVersion of request ").and_then(|it| it.strip_suffix('>'));
+            let index = number.and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
+            if let Some(version) = index.and_then(|index| versions.get(index)) {
+                text.clone_from(version);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_in_versions(item, versions)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| fill_in_versions(member, versions));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// The events of a watch: a document each, of which one alone was read already.
@@ -268,7 +296,7 @@ pub async fn run_in_process(
     Ok(seen.masked(&exposition))
 }
 
-fn title(request: &Request) -> String {
+pub(crate) fn title(request: &Request) -> String {
     let verb = match request.verb {
         Verb::Create => "create",
         Verb::Get => "get",

@@ -7,12 +7,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::CertificateAuthority;
-use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, StartError, Timeout};
+use fake_webhooks::{Authority, Behaviour, Entry, Fake, FakeWebhook, Hang, Timeout};
 use serde_json::{Map, Value, json};
 
 use crate::case::{Case, Kind, Reach, Webhook};
+use crate::meanwhile::Meanwhile;
 use crate::names::{CASE_LABEL, Names};
 use crate::objects::member;
+use crate::run::RunError;
 use crate::server::configuration_kind;
 
 /// The webhooks of a case, running.
@@ -25,6 +27,7 @@ pub(crate) struct Webhooks {
 #[derive(Debug)]
 struct Running {
     webhook: Webhook,
+    behaviour: Behaviour,
     fake: FakeWebhook,
     /// Calls of the journal that were looked at.
     seen: u64,
@@ -48,7 +51,8 @@ impl Webhooks {
         case: &Case,
         authority: &Arc<CertificateAuthority>,
         first: Option<&str>,
-    ) -> Result<Self, StartError> {
+        meanwhile: Option<&Meanwhile>,
+    ) -> Result<Self, RunError> {
         let mut running = Vec::new();
         for webhook in &case.webhooks {
             let is_late =
@@ -61,8 +65,14 @@ impl Webhooks {
             } else {
                 webhook.behaviour.clone()
             };
+            let behaviour = match meanwhile {
+                Some(meanwhile) if !webhook.meanwhile.is_empty() => {
+                    meanwhile.behaviour(&webhook.name, &behaviour)?
+                }
+                Some(_) | None => behaviour,
+            };
             let fake = FakeWebhook::start(Fake {
-                behaviour,
+                behaviour: behaviour.clone(),
                 certificate: webhook.certificate,
                 rotate: webhook.rotate,
                 connection: webhook.connection,
@@ -72,7 +82,7 @@ impl Webhooks {
                 ..Fake::default()
             })
             .await?;
-            running.push(Running { webhook: webhook.clone(), fake, seen: 0 });
+            running.push(Running { webhook: webhook.clone(), behaviour, fake, seen: 0 });
         }
         Ok(Self { running })
     }
@@ -152,7 +162,7 @@ impl Webhooks {
             return;
         }
         for running in &self.running {
-            running.fake.set_behaviour(running.webhook.behaviour.clone());
+            running.fake.set_behaviour(running.behaviour.clone());
         }
     }
 

@@ -7,24 +7,24 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::{Chain, Dispatcher, Place};
-use crate::attributes::Attributes;
+use crate::admission_run::AdmissionRun;
 use crate::caller::{Call, CallError, Caller};
 use crate::config::Webhook;
 use crate::event::{CallFailure, CallResult, Called};
 use crate::failure;
 use crate::matching::Invocation;
 use crate::review::ReviewVersion;
-use crate::review::request::{self, Objects};
+use crate::review::request;
 use crate::review::response::{self, Response};
 
 impl<C: Caller> Dispatcher<C> {
-    /// Calls one webhook. The response only if it allows the request.
+    /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`. The response only if it
+    /// allows the request.
     pub(super) async fn call(
         &self,
         webhook: &Webhook,
-        attributes: &Attributes,
+        run: &AdmissionRun<'_>,
         invocation: &Invocation,
-        objects: Objects<'_>,
         chain: &Chain<'_>,
         place: Place,
     ) -> (Called, Option<Response>) {
@@ -44,11 +44,11 @@ impl<C: Caller> Dispatcher<C> {
             result: CallResult::Allowed { patch: None, changed: false },
         };
         let mut allowed = None;
-        if attributes.dry_run && !webhook.side_effects.allow_dry_run() {
+        if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
             let status = failure::dry_run_unsupported(&webhook.id.name);
             called.result = CallResult::ServerError { status, patch: None };
         } else {
-            match self.exchange(webhook, attributes, invocation, objects, chain, &mut called).await {
+            match self.exchange(webhook, run, invocation, chain, &mut called).await {
                 Err(failure) => called.result = failure::result(webhook.failure_policy, failure),
                 Ok(mut response) => {
                     called.warnings = std::mem::take(&mut response.warnings);
@@ -70,15 +70,15 @@ impl<C: Caller> Dispatcher<C> {
     async fn exchange(
         &self,
         webhook: &Webhook,
-        attributes: &Attributes,
+        run: &AdmissionRun<'_>,
         invocation: &Invocation,
-        objects: Objects<'_>,
         chain: &Chain<'_>,
         called: &mut Called,
     ) -> Result<Response, CallFailure> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
-        called.review = request::encode(version, &called.uid, attributes, invocation, objects)?;
+        let objects = run.objects(invocation.kind());
+        called.review = request::encode(version, &called.uid, run.attributes(), invocation, objects)?;
         let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
         if timeout.is_zero() {

@@ -1,7 +1,6 @@
 //! Admits a request: in-tree plugins and mutating webhooks, a second round, then the validating ones.
 
 mod call;
-mod versions;
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,20 +8,17 @@ use std::sync::Arc;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
-use crate::attributes::Attributes;
+use crate::admission_run::AdmissionRun;
 use crate::caller::Caller;
-use crate::cluster_state::{ClusterState, ConversionError};
+use crate::cluster_state::ConversionError;
 use crate::config::Webhook;
 use crate::event::{CallResult, Event, Mismatch, Part, Pass, Phase, Record, Round};
 use crate::failure;
 use crate::matching::{self, Decision, Invocation};
-use crate::mutation::{PatchError, WorkingCopy};
-use crate::ownership::Times;
+use crate::mutation::{self, PatchError};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
-use crate::review::request::Objects;
 use crate::status::{Status, Unsupported};
-use versions::{Version, converted_old};
 
 /// Admits requests by calling webhooks with a [`Caller`].
 pub struct Dispatcher<C> {
@@ -39,10 +35,6 @@ pub struct Chain<'a> {
     pub validating: &'a [Arc<Webhook>],
     /// The in-tree plugins, in the server's order; they run before the webhooks.
     pub plugins: &'a [&'a dyn Plugin],
-    /// The times that the object brings along.
-    pub times: Times,
-    /// The cluster.
-    pub state: &'a dyn ClusterState,
     /// When the request began.
     pub started: Instant,
     /// When the request's own time is up.
@@ -93,62 +85,48 @@ impl<C: Caller> Dispatcher<C> {
         Self { caller, new_uid: || uuid::Uuid::new_v4().to_string() }
     }
 
-    /// The mutating phase: changes `attributes.object` and writes into `record` what happened.
+    /// The mutating phase: changes the object of `run` and writes into its record what happened.
     ///
     /// # Errors
-    /// [`Refusal`] when the request is not admitted; `record` then says how it came to that.
+    /// [`Refusal`] when the request is not admitted; the record then says how it came to that.
     ///
     /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
-    pub async fn mutate(
-        &self,
-        attributes: &mut Attributes,
-        chain: &Chain<'_>,
-        record: &mut Record,
-    ) -> Result<(), Refusal> {
+    pub async fn mutate(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
         let started = Instant::now();
-        let outcome = self.mutate_in_rounds(attributes, chain, record).await;
-        timed(record, Part::Phase, Phase::Mutating, started, outcome)
+        let outcome = self.mutate_in_rounds(run, chain).await;
+        timed(&mut run.record, Part::Phase, Phase::Mutating, started, outcome)
     }
 
     /// The validating phase: all webhooks that match are called at the same time.
     ///
     /// # Errors
-    /// [`Refusal`] when the request is not admitted: the one that came first, as upstream; `record` has them all.
+    /// [`Refusal`] when the request is not admitted: the one that came first, as upstream; the record has them all.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
-    pub async fn validate(
-        &self,
-        attributes: &Attributes,
-        chain: &Chain<'_>,
-        record: &mut Record,
-    ) -> Result<(), Refusal> {
+    pub async fn validate(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
         let started = Instant::now();
-        let outcome = match plugin::validate(chain.plugins, attributes, record) {
+        let outcome = match plugin::validate(chain.plugins, run) {
             Ok(()) => {
                 let started = Instant::now();
-                let outcome = self.validate_by_webhooks(attributes, chain, record).await;
-                timed(record, Part::Plugin("ValidatingAdmissionWebhook"), Phase::Validating, started, outcome)
+                let outcome = self.validate_by_webhooks(run, chain).await;
+                let part = Part::Plugin("ValidatingAdmissionWebhook");
+                timed(&mut run.record, part, Phase::Validating, started, outcome)
             }
             Err(status) => Err(Refusal::Status(status)),
         };
-        timed(record, Part::Phase, Phase::Validating, started, outcome)
+        timed(&mut run.record, Part::Phase, Phase::Validating, started, outcome)
     }
 
-    async fn mutate_in_rounds(
-        &self,
-        attributes: &mut Attributes,
-        chain: &Chain<'_>,
-        record: &mut Record,
-    ) -> Result<(), Refusal> {
-        let mut times = chain.times;
+    async fn mutate_in_rounds(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
         for round in [Round::First, Round::Second] {
-            if round == Round::Second && !reinvocation::is_second_round_due(record) {
+            if round == Round::Second && !reinvocation::is_second_round_due(&run.record) {
                 break;
             }
-            plugin::admit(chain.plugins, attributes, record, round)?;
+            plugin::admit(chain.plugins, run, round)?;
             let started = Instant::now();
-            let outcome = self.mutate_by_webhooks(attributes, chain, record, round, &mut times).await;
-            timed(record, Part::Plugin("MutatingAdmissionWebhook"), Phase::Mutating, started, outcome)?;
+            let outcome = self.mutate_by_webhooks(run, chain, round).await;
+            let part = Part::Plugin("MutatingAdmissionWebhook");
+            timed(&mut run.record, part, Phase::Mutating, started, outcome)?;
         }
         Ok(())
     }
@@ -156,33 +134,24 @@ impl<C: Caller> Dispatcher<C> {
     /// One webhook after another; each sees what those before it did.
     async fn mutate_by_webhooks(
         &self,
-        attributes: &mut Attributes,
+        run: &mut AdmissionRun<'_>,
         chain: &Chain<'_>,
-        record: &mut Record,
         round: Round,
-        times: &mut Times,
     ) -> Result<(), Refusal> {
         let phase = Phase::Mutating;
-        let mut copy = WorkingCopy::new(attributes);
         for (index, webhook) in chain.mutating.iter().enumerate() {
             let place = Place { phase, round, index };
-            let Some(invocation) = decide(webhook, attributes, chain, place, record)? else { continue };
+            let Some(invocation) = decide(webhook, place, run)? else { continue };
             // The decision comes first: in the second round, too, it may refuse the request.
-            if round == Round::Second && !reinvocation::is_due(webhook, record) {
-                record.events.push(skipped(webhook, place, Mismatch::NotReinvoked));
+            if round == Round::Second && !reinvocation::is_due(webhook, &run.record) {
+                run.record.events.push(skipped(webhook, place, Mismatch::NotReinvoked));
                 continue;
             }
-            let converted = copy.convert(invocation.kind(), attributes, chain.state);
-            converted.map_err(|error| unconvertible(error, webhook, place, record))?;
-            let old = converted_old(attributes, &invocation, chain.state)
-                .map_err(|error| unconvertible(error, webhook, place, record))?;
-            let objects = Objects { object: attributes.object.as_ref(), old_object: old.as_deref() };
-            let (mut called, response) =
-                self.call(webhook, attributes, &invocation, objects, chain, place).await;
-            drop(old);
+            let kind = invocation.kind();
+            run.convert(kind).map_err(|error| unconvertible(error, webhook, place, run))?;
+            let (mut called, response) = self.call(webhook, run, &invocation, chain, place).await;
             if let Some(response) = response {
-                let patched = copy.apply(&webhook.id.name, &response, attributes, times, chain.state);
-                called.result = match patched {
+                called.result = match mutation::apply(&webhook.id.name, &response, kind, run) {
                     Ok(None) => CallResult::Allowed { patch: None, changed: false },
                     Ok(Some(patched)) => {
                         CallResult::Allowed { patch: Some(patched.operations), changed: patched.changed }
@@ -194,7 +163,7 @@ impl<C: Caller> Dispatcher<C> {
             }
             let refusal = failure::refusal(&called);
             let failed_open = matches!(called.result, CallResult::Failed { failed_open: true, .. });
-            record.events.push(Event::Called(Box::new(called)));
+            run.record.events.push(Event::Called(Box::new(called)));
             if let Some(status) = refusal {
                 return Err(Refusal::Status(status));
             }
@@ -202,7 +171,7 @@ impl<C: Caller> Dispatcher<C> {
                 return Err(Refusal::Status(failure::out_of_time()));
             }
         }
-        copy.fold_back(attributes, chain.state).map_err(|error| match error {
+        run.fold_back().map_err(|error| match error {
             ConversionError::Refused(text) => Refusal::Status(failure::bare(text)),
             ConversionError::Unsupported(unsupported) => Refusal::Unsupported(unsupported),
         })
@@ -211,21 +180,15 @@ impl<C: Caller> Dispatcher<C> {
     /// Decides about all webhooks, then calls all that match at the same time and waits for all of them.
     async fn validate_by_webhooks(
         &self,
-        attributes: &Attributes,
+        run: &mut AdmissionRun<'_>,
         chain: &Chain<'_>,
-        record: &mut Record,
     ) -> Result<(), Refusal> {
         let (phase, round) = (Phase::Validating, Round::First);
         let mut due = Vec::new();
-        let mut versions: Vec<Version> = Vec::new();
         for webhook in chain.validating {
             let place = Place { phase, round, index: due.len() };
-            let Some(invocation) = decide(webhook, attributes, chain, place, record)? else { continue };
-            let kind = invocation.kind();
-            if *kind != attributes.kind && !versions.iter().any(|version| version.kind == *kind) {
-                let version = Version::new(kind, attributes, chain.state);
-                versions.push(version.map_err(|error| unconvertible(error, webhook, place, record))?);
-            }
+            let Some(invocation) = decide(webhook, place, run)? else { continue };
+            run.convert(invocation.kind()).map_err(|error| unconvertible(error, webhook, place, run))?;
             due.push((webhook, invocation, place));
         }
         if due.is_empty() {
@@ -234,25 +197,20 @@ impl<C: Caller> Dispatcher<C> {
         if chain.is_out_of_time() {
             return Err(Refusal::Status(failure::out_of_time()));
         }
-        let mut calls: FuturesUnordered<_> = due
-            .iter()
-            .map(|(webhook, invocation, place)| {
-                let version = versions.iter().find(|version| version.kind == *invocation.kind());
-                let objects = version.map_or(
-                    Objects {
-                        object: attributes.object.as_ref(),
-                        old_object: attributes.old_object.as_ref(),
-                    },
-                    Version::objects,
-                );
-                self.call(webhook, attributes, invocation, objects, chain, *place)
-            })
-            .collect();
+        let mut events = Vec::new();
         let mut first = None;
-        while let Some((called, _)) = calls.next().await {
-            first = first.or_else(|| failure::refusal(&called));
-            record.events.push(Event::Called(Box::new(called)));
+        {
+            let run = &*run;
+            let mut calls: FuturesUnordered<_> = due
+                .iter()
+                .map(|(webhook, invocation, place)| self.call(webhook, run, invocation, chain, *place))
+                .collect();
+            while let Some((called, _)) = calls.next().await {
+                first = first.or_else(|| failure::refusal(&called));
+                events.push(Event::Called(Box::new(called)));
+            }
         }
+        run.record.events.extend(events);
         first.map_or(Ok(()), |status| Err(Refusal::Status(status)))
     }
 }
@@ -266,18 +224,16 @@ impl<C> fmt::Debug for Dispatcher<C> {
 /// The invocation if the webhook is called; what else there is to say goes into the record.
 fn decide(
     webhook: &Webhook,
-    attributes: &Attributes,
-    chain: &Chain<'_>,
     place: Place,
-    record: &mut Record,
+    run: &mut AdmissionRun<'_>,
 ) -> Result<Option<Invocation>, Refusal> {
-    match matching::decide(webhook, attributes, chain.state) {
+    match matching::decide(webhook, run) {
         Decision::Call(invocation) => Ok(Some(invocation)),
         Decision::Skip(mismatch) => {
-            record.events.push(skipped(webhook, place, mismatch));
+            run.record.events.push(skipped(webhook, place, mismatch));
             Ok(None)
         }
-        Decision::Refuse(status) => Err(refused(webhook, place, status, record)),
+        Decision::Refuse(status) => Err(refused(webhook, place, status, run)),
     }
 }
 
@@ -285,15 +241,20 @@ fn skipped(webhook: &Webhook, Place { phase, round, .. }: Place, mismatch: Misma
     Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch }
 }
 
-fn refused(webhook: &Webhook, place: Place, status: Box<Status>, record: &mut Record) -> Refusal {
+fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut AdmissionRun<'_>) -> Refusal {
     let Place { phase, round, .. } = place;
     let event = Event::MatchFailed { webhook: webhook.id.clone(), phase, round, status: status.clone() };
-    record.events.push(event);
+    run.record.events.push(event);
     Refusal::Status(status)
 }
 
 /// Upstream wraps the error of a mutating webhook's conversion twice.
-fn unconvertible(error: ConversionError, webhook: &Webhook, place: Place, record: &mut Record) -> Refusal {
+fn unconvertible(
+    error: ConversionError,
+    webhook: &Webhook,
+    place: Place,
+    run: &mut AdmissionRun<'_>,
+) -> Refusal {
     let text = match error {
         ConversionError::Refused(text) => text,
         ConversionError::Unsupported(unsupported) => return Refusal::Unsupported(unsupported),
@@ -302,7 +263,7 @@ fn unconvertible(error: ConversionError, webhook: &Webhook, place: Place, record
         Phase::Mutating => Status::internal_error(&Status::internal_error(&text).message),
         Phase::Validating => Status::internal_error(&text),
     };
-    refused(webhook, place, Box::new(status), record)
+    refused(webhook, place, Box::new(status), run)
 }
 
 fn timed(

@@ -8,10 +8,11 @@ use ::base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::attributes::Operation;
+use crate::attributes::{Attributes, Operation};
 use crate::audit;
 use crate::caller::{Call, CallError, Reply};
 use crate::config::{FailurePolicy, ReinvocationPolicy, SideEffects, WebhookTarget};
+use crate::ownership::Times;
 use crate::testing::{NoCluster, create_config_map, webhook};
 
 /// What a webhook does with a review.
@@ -132,7 +133,7 @@ impl Run {
         webhooks: &[Webhook],
         answer: impl Fn(&str, usize) -> Answer + Send + Sync,
     ) -> Outcome {
-        let Self { mut attributes, plugins, deadline } = self;
+        let Self { attributes, plugins, deadline } = self;
         let caller = InMemory { answer, calls: Mutex::default() };
         let dispatcher = Dispatcher::new(&caller);
         let started = Instant::now();
@@ -145,18 +146,18 @@ impl Run {
             mutating,
             validating,
             plugins: &plugins,
-            times: Times::of(&attributes, true),
-            state: &NoCluster,
             started,
             deadline: deadline.map(|deadline| started + deadline),
         };
-        let mut record = Record::default();
+        let times = Times::of(&attributes, true);
+        let mut run = AdmissionRun::new(attributes, times, &NoCluster);
         let result = match phase {
-            Phase::Mutating => dispatcher.mutate(&mut attributes, &chain, &mut record).await,
-            Phase::Validating => dispatcher.validate(&attributes, &chain, &mut record).await,
+            Phase::Mutating => dispatcher.mutate(&mut run, &chain).await,
+            Phase::Validating => dispatcher.validate(&mut run, &chain).await,
         };
         let calls = caller.calls.lock().unwrap().clone();
-        Outcome { result, attributes, record, calls }
+        let attributes = run.attributes().clone();
+        Outcome { result, attributes, record: run.record, calls }
     }
 }
 

@@ -8,10 +8,12 @@ mod selectors;
 mod tests;
 
 pub use self::explanation::explain;
+use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
 use crate::cluster_state::ClusterState;
 use crate::config::{MatchPolicy, Webhook};
 use crate::event::Mismatch;
+use crate::ownership::Times;
 use crate::status::Status;
 
 /// Whether a webhook is called.
@@ -52,11 +54,12 @@ impl Invocation {
 /// not there refuses the request only if everything else matches.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
-pub fn decide(webhook: &Webhook, attributes: &Attributes, state: &dyn ClusterState) -> Decision {
+pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decision {
+    let attributes = run.attributes();
     if exemption::is_exempt(attributes) {
         return Decision::Skip(Mismatch::Exempt);
     }
-    let namespace = selectors::namespace(webhook, attributes, state);
+    let namespace = selectors::namespace(webhook, attributes, run.state());
     if namespace == Ok(false) {
         return Decision::Skip(Mismatch::NamespaceSelector);
     }
@@ -65,7 +68,7 @@ pub fn decide(webhook: &Webhook, attributes: &Attributes, state: &dyn ClusterSta
     }
     let invocation = match exact(webhook, attributes) {
         Some(invocation) => Some(invocation),
-        None => match equivalent(webhook, attributes, state) {
+        None => match equivalent(webhook, run) {
             Ok(invocation) => invocation,
             Err(status) => return Decision::Refuse(status),
         },
@@ -75,6 +78,12 @@ pub fn decide(webhook: &Webhook, attributes: &Attributes, state: &dyn ClusterSta
         (Some(_), Err(status)) => Decision::Refuse(status),
         (Some(invocation), Ok(_)) => Decision::Call(invocation),
     }
+}
+
+/// Whether `webhook` is called for a request that nothing has changed yet.
+pub fn is_called(webhook: &Webhook, attributes: Attributes, state: &dyn ClusterState) -> bool {
+    let mut run = AdmissionRun::new(attributes, Times::Whole, state);
+    matches!(decide(webhook, &mut run), Decision::Call(_))
 }
 
 /// Any rule that catches the request as it came.
@@ -88,18 +97,15 @@ fn exact(webhook: &Webhook, attributes: &Attributes) -> Option<Invocation> {
 }
 
 /// The first rule that catches an equivalent resource, and the first such resource: only for webhooks that ask for it.
-fn equivalent(
-    webhook: &Webhook,
-    attributes: &Attributes,
-    state: &dyn ClusterState,
-) -> Result<Option<Invocation>, Box<Status>> {
+fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<Invocation>, Box<Status>> {
     match webhook.match_policy {
         MatchPolicy::Exact => return Ok(None),
         MatchPolicy::Equivalent => {}
     }
-    let equivalents = state.equivalent_resources(&attributes.resource, &attributes.subresource);
+    run.look_up_equivalents();
+    let attributes = run.attributes();
     for rule in &webhook.rules {
-        for candidate in &equivalents {
+        for candidate in run.equivalents() {
             // The request's own resource is among them, but no rule catches that: it was tried before.
             if !rules::matches(rule, request(attributes, &candidate.resource)) {
                 continue;

@@ -57,6 +57,11 @@ fn resource(path: &str) -> GroupVersionResource {
     GroupVersionResource::new(parts[0], parts[1], parts[2])
 }
 
+/// The decision in a run of its own.
+fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
+    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), Times::Whole, state))
+}
+
 /// A webhook whose only rule is for everything; `more` replaces fields.
 fn webhook(more: &Value) -> Webhook {
     let mut entry = json!({

@@ -5,18 +5,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ReviewVersion;
+use crate::admission_run::Objects;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::event::CallFailure;
 use crate::matching::Invocation;
-
-/// The objects of a review, in the version that the webhook is called in.
-#[derive(Clone, Copy, Debug)]
-pub struct Objects<'a> {
-    /// `request.object`; `null` on the wire without one.
-    pub object: Option<&'a Value>,
-    /// `request.oldObject`; `null` on the wire without one.
-    pub old_object: Option<&'a Value>,
-}
 
 /// The review as it goes out: JSON with a newline at its end.
 ///
@@ -97,16 +89,17 @@ struct Request<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission_run::AdmissionRun;
     use crate::matching::{Decision, decide};
+    use crate::ownership::Times;
     use crate::testing::{NoCluster, create_config_map, webhook};
 
     fn encoded(version: ReviewVersion, attributes: &Attributes) -> String {
-        let Decision::Call(invocation) = decide(&webhook("w.x.y"), attributes, &NoCluster) else {
+        let mut run = AdmissionRun::new(attributes.clone(), Times::Whole, &NoCluster);
+        let Decision::Call(invocation) = decide(&webhook("w.x.y"), &mut run) else {
             panic!("the webhook matches everything");
         };
-        let objects =
-            Objects { object: attributes.object.as_ref(), old_object: attributes.old_object.as_ref() };
-        let body = encode(version, "u1", attributes, &invocation, objects).unwrap();
+        let body = encode(version, "u1", attributes, &invocation, run.objects(invocation.kind())).unwrap();
         String::from_utf8(body.to_vec()).unwrap()
     }
 

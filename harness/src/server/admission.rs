@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::plugins::{DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
 use super::state::State;
 use super::storage::ObjectReader;
+use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, Operation};
 use crate::client::{HttpsCaller, ServiceResolver};
 use crate::config::{self, ConfigError, Webhook};
@@ -68,13 +69,13 @@ impl Compiled {
     }
 }
 
-/// One request on its way through admission.
+/// What admits one request, in a run for each attempt.
 #[derive(Debug)]
-pub(super) struct Passage<'a> {
+pub(super) struct Admitting<'a> {
     pub(super) admission: &'a Admission,
     pub(super) started: Instant,
     pub(super) deadline: Instant,
-    /// What happened.
+    /// What happened in all runs.
     pub(super) record: Record,
 }
 
@@ -116,35 +117,41 @@ impl Admission {
     }
 }
 
-impl Passage<'_> {
-    /// The mutating phase, of an object with these `times`.
+impl<'a> Admitting<'a> {
+    /// Begins a run for one attempt, with an object of these `times`.
+    pub(super) fn begin(&self, attributes: Attributes, times: Times) -> AdmissionRun<'a> {
+        AdmissionRun::new(attributes, times, &*self.admission.state)
+    }
+
+    /// The mutating phase. What happened in it goes over into the record of the request.
     ///
     /// # Errors
     /// What the client gets.
-    pub(super) async fn mutate(
-        &mut self,
-        attributes: &mut Attributes,
-        times: Times,
-    ) -> Result<(), Box<Status>> {
+    pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let chain = Chain { times, ..self.chain(&webhooks, &plugins) };
-        let done = self.admission.dispatcher.mutate(attributes, &chain, &mut self.record).await;
-        self.in_time(attributes.operation)?;
+        let done = self.admission.dispatcher.mutate(run, &self.chain(&webhooks, &plugins)).await;
+        self.record.append(std::mem::take(&mut run.record));
+        self.in_time(run.attributes().operation)?;
         done.map_err(refused)
     }
 
-    /// The validating phase.
+    /// The validating phase, as [`Self::mutate`].
     ///
     /// # Errors
     /// What the client gets.
-    pub(super) async fn validate(&mut self, attributes: &Attributes) -> Result<(), Box<Status>> {
+    pub(super) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
         let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let chain = self.chain(&webhooks, &plugins);
-        let done = self.admission.dispatcher.validate(attributes, &chain, &mut self.record).await;
-        self.in_time(attributes.operation)?;
+        let done = self.admission.dispatcher.validate(run, &self.chain(&webhooks, &plugins)).await;
+        self.record.append(std::mem::take(&mut run.record));
+        self.in_time(run.attributes().operation)?;
         done.map_err(refused)
+    }
+
+    /// Whether the request's own time is up.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        Instant::now() >= self.deadline
     }
 
     /// The client of a request whose time is up is answered at once, whatever its webhooks make of it. Only who opens a
@@ -155,7 +162,7 @@ impl Passage<'_> {
     /// # Errors
     /// 504: the time is up.
     fn in_time(&mut self, operation: Operation) -> Result<(), Box<Status>> {
-        if operation == Operation::Connect || Instant::now() < self.deadline {
+        if operation == Operation::Connect || !self.is_out_of_time() {
             return Ok(());
         }
         self.record.cut_off = Some(self.deadline.saturating_duration_since(self.started));
@@ -173,8 +180,6 @@ impl Passage<'_> {
             mutating: &webhooks.mutating.in_order,
             validating: &webhooks.validating.in_order,
             plugins,
-            times: Times::Whole,
-            state: &*self.admission.state,
             started: self.started,
             deadline: Some(self.deadline),
         }

@@ -118,10 +118,11 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     }
     let mut attributes = request.attributes(Operation::Connect, &kind);
     attributes.object = Some(object);
-    request.passage.mutate(&mut attributes, Times::Whole).await?;
-    request.passage.validate(&attributes).await?;
+    let mut run = request.admitting.begin(attributes, Times::Whole);
+    request.admitting.mutate(&mut run).await?;
+    request.admitting.validate(&mut run).await?;
     let stored = existing(request)?;
-    check_location(&stored, &kind.kind, attributes.object.as_ref().unwrap_or(&Value::Null))?;
+    check_location(&stored, &kind.kind, run.attributes().object.as_ref().unwrap_or(&Value::Null))?;
     let what = format!("{}/{}", request.target.resource.gvr.resource, request.target.subresource);
     Err(Box::new(Status::unsupported(&Unsupported { what: format!("the connection of {what}") })))
 }
@@ -140,8 +141,9 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     attributes.options = Some(options.document);
     attributes.dry_run = options.dry_run;
     let times = Times::of(&attributes, true);
-    request.passage.mutate(&mut attributes, times).await?;
-    if let Some(object) = &mut attributes.object {
+    let mut run = request.admitting.begin(attributes, times);
+    request.admitting.mutate(&mut run).await?;
+    if let Some(object) = &mut run.attributes_mut().object {
         match request.target.subresource.as_str() {
             "binding" => check_name(object, &request.target.name, "Binding")?,
             "eviction" => {
@@ -151,7 +153,8 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
             _ => {}
         }
     }
-    request.passage.validate(&attributes).await?;
+    request.admitting.validate(&mut run).await?;
+    let object = run.attributes().object.as_ref();
     let stored = existing(request)?;
     let key = create::key(request, &request.target.name);
     let storage = &request.server.state.storage;
@@ -169,19 +172,18 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         "eviction" | "binding" if options.dry_run => success(),
         // The deletion that an eviction causes is not admitted again.
         "eviction" => {
-            let wanted = attributes.object.as_ref().and_then(|eviction| eviction.get("deleteOptions"));
+            let wanted = object.and_then(|eviction| eviction.get("deleteOptions"));
             let wanted = wanted.cloned().unwrap_or_else(|| json!({}));
             if !is_wet(wanted.get("dryRun")) {
                 return success();
             }
             if let Marked::Changed { object, gone } = deletion::mark(&stored, &wanted, "pods") {
-                delete::remove(request, &key, &stored, object, gone)?;
+                delete::remove(request, &key, &stored, object, gone)?.ok_or_else(conflict)?;
             }
             success()
         }
         "binding" => {
-            let node =
-                attributes.object.as_ref().and_then(|binding| binding.pointer("/target/name")).cloned();
+            let node = object.and_then(|binding| binding.pointer("/target/name")).cloned();
             let taken = stored.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
             if !taken.is_empty() {
                 let name = &key.name;

@@ -7,7 +7,8 @@ use super::answer::Answer;
 use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{body, connect, custom_resources, metadata, options, strategy};
-use crate::attributes::{Attributes, Operation};
+use crate::admission_run::AdmissionRun;
+use crate::attributes::Operation;
 use crate::cluster_state::{ClusterState as _, ConversionError};
 use crate::ownership::{Owners, Write};
 use crate::schema;
@@ -58,8 +59,9 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         reset: strategy::reset_fields(&resource, ""),
         built_in: resource.custom.is_none(),
     });
-    request.passage.mutate(&mut attributes, times).await?;
-    let Some(mut mutated) = attributes.object.take() else {
+    let mut run = request.admitting.begin(attributes, times);
+    request.admitting.mutate(&mut run).await?;
+    let Some(mut mutated) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
     request.warnings.extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATES_OF_WEBHOOKS));
@@ -67,7 +69,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     fill_in_namespace(&mut mutated, request)?;
 
     if !resource.verbs.iter().any(|verb| verb == "get") {
-        return answer_review(request, attributes, mutated).await;
+        return answer_review(request, run, mutated).await;
     }
 
     let generate = metadata::text(&mutated, "generateName").to_owned();
@@ -84,16 +86,17 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
         strategy::validate(&object, None, &resource)?;
         request.warnings.extend(strategy::warnings(&object, None, &resource));
         let name = metadata::text(&object, "name").to_owned();
+        let attributes = run.attributes_mut();
         attributes.object = Some(object);
         if attributes.name.is_empty() {
             attributes.name.clone_from(&name);
         }
-        request.passage.validate(&attributes).await?;
-        let Some(object) = attributes.object.take() else {
+        request.admitting.validate(&mut run).await?;
+        let Some(object) = run.take_object() else {
             return Err(Box::new(Status::internal_error("admission left no object")));
         };
         if !generate.is_empty() {
-            attributes.name.clear();
+            run.attributes_mut().name.clear();
         }
         if !metadata::text(&object, "resourceVersion").is_empty() {
             let message = "resourceVersion should not be set on objects to be created";
@@ -110,13 +113,15 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// What is created to be answered and not to be stored: access reviews, all of which are allowed, and the user.
 ///
 /// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
-async fn answer_review(
-    request: &mut ObjectRequest<'_>,
-    mut attributes: Attributes,
+async fn answer_review<'a>(
+    request: &mut ObjectRequest<'a>,
+    mut run: AdmissionRun<'a>,
     review: Value,
 ) -> Result<Answer, Box<Status>> {
-    attributes.object = Some(review);
-    request.passage.validate(&attributes).await?;
+    run.attributes_mut().object = Some(review);
+    request.admitting.validate(&mut run).await?;
+    let mut review = run.take_object().unwrap_or_default();
+    let attributes = run.attributes();
     let status = match attributes.resource.resource.as_str() {
         "selfsubjectaccessreviews" | "localsubjectaccessreviews" | "subjectaccessreviews" => {
             json!({"allowed": true})
@@ -127,7 +132,6 @@ async fn answer_review(
             return Err(Box::new(Status::unsupported(&Unsupported { what })));
         }
     };
-    let mut review = attributes.object.take().unwrap_or_default();
     if let Some(members) = review.as_object_mut() {
         members.insert("status".to_owned(), status);
     }

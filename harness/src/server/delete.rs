@@ -9,6 +9,8 @@ use super::answer::{Answer, List};
 use super::deletion::{self, Marked};
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
+use super::storage::Key;
+use super::update::{Attempt, is_outdated, wrong_precondition};
 use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
 use crate::ownership::Times;
@@ -110,6 +112,10 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
     Ok(options)
 }
 
+/// Admits and carries out a deletion. When another write was faster, it begins again with a run of its own, as often as
+/// the time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
 async fn delete_one(
     request: &mut ObjectRequest<'_>,
     name: &str,
@@ -119,61 +125,95 @@ async fn delete_one(
     let resource = Arc::clone(&request.target.resource);
     let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
     let key = create::key(request, name);
-    let Some(stored) = request.server.state.storage.at(&key) else {
-        return Err(Box::new(Status::not_found(group, plural, name)));
-    };
-    check_preconditions(&stored, &options.document, group, &resource.kind.kind, name)?;
-    let old = request.server.state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?;
+    let mut which = Attempt::First;
+    let mut at_once = false;
+    loop {
+        let Some(stored) = request.server.state.storage.at(&key) else {
+            return Err(Box::new(Status::not_found(group, plural, name)));
+        };
+        match which {
+            Attempt::First => {
+                check_preconditions(&stored, &options.document, group, &resource.kind.kind, name)?;
+            }
+            Attempt::Later => check_preconditions_again(&stored, options, request, &key)?,
+        }
+        let marked = deletion::mark(&stored, &options.document, &resource.gvr.group_resource());
+        let Marked::Changed { object: marked, gone } = marked else {
+            let state = &request.server.state;
+            return Ok(Deleted::Waits(
+                state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?,
+            ));
+        };
+        // What is to go at once, and has no grace period, goes even if somebody gave it a finalizer meanwhile.
+        let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
+        at_once = gone && resource.gvr.group_resource() != "pods";
+        let outcome = attempt(request, &stored, marked, gone, options, admitted_name, &key).await;
+        match outcome {
+            Ok(Some(deleted)) => return Ok(deleted),
+            Ok(None) => {}
+            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(status) => return Err(status),
+        }
+        which = Attempt::Later;
+    }
+}
 
-    let marked = deletion::mark(&stored, &options.document, &resource.gvr.group_resource());
-    let Marked::Changed { object: marked, gone } = marked else { return Ok(Deleted::Waits(old)) };
+/// None: another write was faster.
+async fn attempt(
+    request: &mut ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    marked: Value,
+    gone: bool,
+    options: &RequestOptions,
+    admitted_name: &str,
+    key: &Key,
+) -> Result<Option<Deleted>, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let old = request.server.state.in_version_of(stored, &resource).map_err(create::conversion_failed)?;
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
     admitted_name.clone_into(&mut attributes.name);
     attributes.old_object = Some((*old).clone());
     attributes.options =
         Some(normalised(&options.document, &marked, &resource.gvr.group_resource(), admitted_name));
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes, Times::Whole).await?;
-    request.passage.validate(&attributes).await?;
+    let mut run = request.admitting.begin(attributes, Times::Whole);
+    request.admitting.mutate(&mut run).await?;
+    request.admitting.validate(&mut run).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
         let shown =
             request.server.state.in_version_of(&shown, &resource).map_err(create::conversion_failed)?;
-        return Ok(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) });
+        return Ok(Some(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) }));
     }
-    remove(request, &key, &stored, marked, gone)
+    remove(request, key, stored, marked, gone)
 }
 
-/// Removes an object, or stores it as marked if it has to wait.
+/// Removes an object, or stores it as marked if it has to wait; none if another write was faster.
 pub(super) fn remove(
     request: &ObjectRequest<'_>,
-    key: &super::storage::Key,
+    key: &Key,
     stored: &Arc<Value>,
     mut marked: Value,
     gone: bool,
-) -> Result<Deleted, Box<Status>> {
+) -> Result<Option<Deleted>, Box<Status>> {
     let resource = &request.target.resource;
     let server = request.server;
-    let raced = || {
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
-    };
     let shown =
         |object: &Arc<Value>| server.state.in_version_of(object, resource).map_err(create::conversion_failed);
     if !gone {
         if marked == **stored {
-            return Ok(Deleted::Waits(shown(stored)?));
+            return Ok(Some(Deleted::Waits(shown(stored)?)));
         }
         let owners = server.state.storage.owners(key);
-        let marked =
-            server.state.storage.replace(key, Some(stored), marked, owners).ok().ok_or_else(raced)?;
+        let Ok(marked) = server.state.storage.replace(key, Some(stored), marked, owners) else {
+            return Ok(None);
+        };
         if resource.gvr.group_resource() == "namespaces" {
             server.empty_namespace(&key.name)?;
         }
-        return Ok(Deleted::Waits(shown(&marked)?));
+        return Ok(Some(Deleted::Waits(shown(&marked)?)));
     }
-    let removed = server.state.storage.remove(key, stored).ok().ok_or_else(raced)?;
+    let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };
     // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
     if let [custom, ..] = custom_resources::resources(stored).as_slice()
@@ -182,7 +222,7 @@ pub(super) fn remove(
         server.state.storage.remove_resource(&custom.gvr.group, &custom.gvr.resource);
     }
     server.has_changed(resource)?;
-    Ok(Deleted::Gone(shown(&Arc::new(marked))?))
+    Ok(Some(Deleted::Gone(shown(&Arc::new(marked))?)))
 }
 
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
@@ -207,6 +247,30 @@ fn check_preconditions(
         _ => return Ok(()),
     };
     Err(Box::new(Status::conflict(group, kind, name, &why)))
+}
+
+/// Another write was faster, and the preconditions have to hold for what it left.
+///
+/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
+fn check_preconditions_again(
+    stored: &Value,
+    options: &RequestOptions,
+    request: &ObjectRequest<'_>,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    let resource = &request.target.resource;
+    for (field, shown, found) in [
+        ("uid", "UID", metadata::text(stored, "uid")),
+        ("resourceVersion", "ResourceVersion", metadata::text(stored, "resourceVersion")),
+    ] {
+        let wanted = options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = wrong_precondition(resource, key, options.dry_run, shown, wanted, found);
+            let gvr = &resource.gvr;
+            return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why)));
+        }
+    }
+    Ok(())
 }
 
 /// The options that admission sees: a negative grace period is one second, but for a collection; of a Pod, how long it

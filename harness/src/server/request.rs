@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::admission::Passage;
+use super::admission::Admitting;
 use super::answer::{Answer, refusal};
 use super::audit_log::{self, Answered, ObjectReference, Stage};
 use super::authentication::{Identity, Refused};
@@ -76,7 +76,7 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
     pub(super) warnings: Vec<String>,
-    pub(super) passage: Passage<'a>,
+    pub(super) admitting: Admitting<'a>,
 }
 
 impl ObjectRequest<'_> {
@@ -304,7 +304,7 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         decoded: None,
         early_warnings: Vec::new(),
         warnings: Vec::new(),
-        passage: Passage {
+        admitting: Admitting {
             admission: &server.admission,
             started,
             deadline: started + time_limit,
@@ -312,11 +312,11 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { decoded, early_warnings, warnings, passage, .. } = request;
+    let ObjectRequest { decoded, early_warnings, warnings, admitting, .. } = request;
     if let Some(operation) = operation(verb) {
-        server.admission.metrics.observe(operation, &passage.record);
+        server.admission.metrics.observe(operation, &admitting.record);
     }
-    Outcome { decoded, early_warnings, warnings, record: passage.record, ..Outcome::of(answered) }
+    Outcome { decoded, early_warnings, warnings, record: admitting.record, ..Outcome::of(answered) }
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {

@@ -32,9 +32,6 @@ enum Change {
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// How often a write is tried again when somebody else was faster.
-const ATTEMPTS: usize = 5;
-
 /// PUT.
 pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = options::of_write("UpdateOptions", &request.query)?;
@@ -121,36 +118,67 @@ fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
     Err(Box::new(Status::bad_request(message)))
 }
 
-/// Admits and stores a change; again from the start when somebody else was faster.
+/// Which attempt at a write it is. The first begins with what is in the cache of the server, later ones with what is
+/// stored.
 ///
-/// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
+/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    Later,
+}
+
+/// Admits and stores a change. When another write was faster, it begins again with a run of its own, as often as the
+/// time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Update`; pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
 async fn write(
     request: &mut ObjectRequest<'_>,
     change: &Change,
     options: &RequestOptions,
 ) -> Result<Answer, Box<Status>> {
-    let gvr = request.target.resource.gvr.clone();
-    for _ in 0..ATTEMPTS {
-        if let Some(answer) = attempt(request, change, options).await? {
-            return Ok(answer);
+    let key = create::key(request, &request.target.name);
+    let mut which = Attempt::First;
+    loop {
+        let Some(stored) = request.server.state.storage.at(&key) else {
+            let gvr = &request.target.resource.gvr;
+            return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
+        };
+        match attempt(request, change, options, &stored, which).await {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => {}
+            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(status) => return Err(status),
         }
+        which = Attempt::Later;
     }
-    Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &request.target.name, MODIFIED)))
 }
 
+/// Whether a refusal does not count: the attempt began with an object that is not the stored one any more.
+pub(super) fn is_outdated(
+    request: &ObjectRequest<'_>,
+    key: &Key,
+    stored: &Arc<Value>,
+    which: Attempt,
+) -> bool {
+    which == Attempt::First
+        && !request.admitting.is_out_of_time()
+        && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
+}
+
+/// None: another write was faster.
 async fn attempt(
     request: &mut ObjectRequest<'_>,
     change: &Change,
     options: &RequestOptions,
+    stored: &Arc<Value>,
+    which: Attempt,
 ) -> Result<Option<Answer>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
     let key = create::key(request, &name);
     let state = &request.server.state;
-    let Some(stored) = state.storage.at(&key) else {
-        return Err(Box::new(Status::not_found(&resource.gvr.group, &resource.gvr.resource, &name)));
-    };
-    let old = state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?;
+    let old = state.in_version_of(stored, &resource).map_err(create::conversion_failed)?;
     let is_scale = request.target.subresource == "scale";
     // Admission sees the Scale; what is stored is the object that it scales.
     let shown_old = if is_scale { Arc::new(scale::of(&old, &resource)) } else { Arc::clone(&old) };
@@ -196,8 +224,9 @@ async fn attempt(
     attributes.old_object = Some((*shown_old).clone());
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
-    request.passage.mutate(&mut attributes, times).await?;
-    let Some(mut new) = attributes.object.take() else {
+    let mut run = request.admitting.begin(attributes, times);
+    request.admitting.mutate(&mut run).await?;
+    let Some(mut new) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
 
@@ -213,7 +242,7 @@ async fn attempt(
         scaled = Some(object);
     } else {
         create::fill_in_namespace(&mut new, request)?;
-        new = prepared(new, &old, &stored, request)?;
+        new = prepared(new, &old, stored, request)?;
         // The metadata of a custom resource stay free-form until it is stored.
         if resource.custom.is_none() {
             schema::settle_metadata(&mut new);
@@ -227,12 +256,13 @@ async fn attempt(
         strategy::validate(&new, Some(&old), &resource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
     }
-    attributes.object = Some(new);
-    request.passage.validate(&attributes).await?;
-    let Some(new) = attributes.object.take() else {
+    run.attributes_mut().object = Some(new);
+    request.admitting.validate(&mut run).await?;
+    let Some(new) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
-    store(request, &stored, scaled.unwrap_or(new), owners, &old, options.dry_run)
+    let write = Final { stored, old: &old, new: scaled.unwrap_or(new), owners, which };
+    store(request, write, options.dry_run)
 }
 
 /// What the resource's strategy makes of `new`. A kind of the server is prepared in the version in which it is stored: what
@@ -254,15 +284,24 @@ fn prepared(
     state.convert(&new, &resource.kind).map_err(create::conversion_failed)
 }
 
-/// Stores the object; none if somebody else was faster.
+/// What an attempt comes to.
+struct Final<'a> {
+    /// What it began with.
+    stored: &'a Arc<Value>,
+    /// That in the version of the request.
+    old: &'a Arc<Value>,
+    new: Value,
+    owners: Owners,
+    which: Attempt,
+}
+
+/// Stores the object; none if another write was faster.
 fn store(
     request: &ObjectRequest<'_>,
-    stored: &Arc<Value>,
-    mut new: Value,
-    owners: Owners,
-    old: &Arc<Value>,
+    write: Final<'_>,
     dry_run: bool,
 ) -> Result<Option<Answer>, Box<Status>> {
+    let Final { stored, old, mut new, owners, which } = write;
     let resource = &request.target.resource;
     let state = &request.server.state;
     let key = create::key(request, &request.target.name);
@@ -275,6 +314,9 @@ fn store(
     schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
+    if !dry_run && !goes && is_same && is_outdated(request, &key, stored, which) {
+        return Ok(None);
+    }
     if dry_run || (!goes && is_same) {
         return Ok(shown(Arc::new(new)));
     }
@@ -414,18 +456,29 @@ fn gvr_group(resource: &Resource) -> String {
     resource.gvr.group.clone()
 }
 
-/// A dry run tells the key as it is below the root of the storage.
+fn wrong_uid(resource: &Resource, key: &Key, dry_run: bool, wanted: &str, found: &str) -> String {
+    wrong_precondition(resource, key, dry_run, "UID", wanted, found)
+}
+
+/// A precondition that does not hold for what is stored. A dry run tells the key as it is below the root of the storage.
 ///
 /// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
 /// pkg/registry/generic/registry/dryrun.go.
-fn wrong_uid(resource: &Resource, key: &Key, dry_run: bool, wanted: &str, found: &str) -> String {
+pub(super) fn wrong_precondition(
+    resource: &Resource,
+    key: &Key,
+    dry_run: bool,
+    field: &str,
+    wanted: &str,
+    found: &str,
+) -> String {
     let gvr = &resource.gvr;
     let root = if dry_run { "" } else { "/registry" };
     let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
     let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     format!(
         "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}",
+         AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}",
         gvr.resource, key.name
     )
 }

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::line::{Exchange, Exchangery, Exchanges, Line};
 use super::plugins;
+use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
 use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
@@ -128,23 +129,21 @@ impl Laboratory {
             mutating: &lineup.mutating,
             validating: &lineup.validating,
             plugins: &[],
-            times: Times::of(request, self.surroundings.is_built_in(&request.kind)),
-            state: &self.surroundings,
             started: Instant::now(),
             deadline: None,
         };
-        let mut attributes = request.clone();
-        let mut record = Record::default();
-        let mut done = dispatcher.mutate(&mut attributes, &chain, &mut record).await;
+        let times = Times::of(request, self.surroundings.is_built_in(&request.kind));
+        let mut run = AdmissionRun::new(request.clone(), times, &self.surroundings);
+        let mut done = dispatcher.mutate(&mut run, &chain).await;
         if done.is_ok() && !lineup.validating.is_empty() {
-            done = dispatcher.validate(&attributes, &chain, &mut record).await;
+            done = dispatcher.validate(&mut run, &chain).await;
         }
         Outcome {
             lineup: lineup.clone(),
             request: request.clone(),
-            object: attributes.object,
+            object: run.take_object(),
             refusal: done.err(),
-            record,
+            record: run.record,
             exchanges: exchanges.take(),
         }
     }

@@ -4,7 +4,7 @@ use super::stored::{as_stored, delete, update};
 use super::subject::Subject;
 use crate::attributes::{Attributes, GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState;
-use crate::matching::{self, Decision};
+use crate::matching;
 
 /// How many requests a webhook is tried with.
 const MOST: usize = 32;
@@ -38,7 +38,7 @@ impl Samples {
                 continue;
             }
             let request = request(creation, operation);
-            if matches!(matching::decide(&subject.webhook, &request, state), Decision::Call(_)) {
+            if matching::is_called(&subject.webhook, request.clone(), state) {
                 requests.push(request);
             }
         }

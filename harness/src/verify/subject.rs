@@ -9,7 +9,7 @@ use crate::attributes::{Attributes, GroupVersionKind};
 use crate::cluster_state::ClusterState;
 use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
 use crate::event::Phase;
-use crate::matching::{self, Decision};
+use crate::matching;
 use crate::selector::Selector;
 
 /// A webhook that is verified.
@@ -95,7 +95,7 @@ impl Subject {
             object_selector: Selector::default(),
             ..(*self.webhook).clone()
         };
-        matches!(matching::decide(&webhook, request, state), Decision::Call(_))
+        matching::is_called(&webhook, request.clone(), state)
     }
 
     /// The names of its match conditions, all of which are taken to hold: nobody evaluates them.

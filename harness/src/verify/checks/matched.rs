@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
-use crate::matching::{self, Decision};
+use crate::matching;
 use crate::server::Surroundings;
 use crate::verify::check::{Observed, Obstacle, Violation};
 use crate::verify::subject::Subject;
@@ -52,7 +52,7 @@ pub(super) fn is_called(
         dry_run: false,
         user: UserInfo::default(),
     };
-    matches!(matching::decide(webhook, &request, &Assumed(surroundings)), Decision::Call(_))
+    matching::is_called(webhook, request, &Assumed(surroundings))
 }
 
 /// The surroundings, with every namespace that is asked for: one that nobody gave has the label that the API server gives

@@ -1,0 +1,107 @@
+//! What webhooks ask of the server before they answer: how a case lets another request be faster.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::routing::post;
+use fake_webhooks::{Behaviour, SideEffect, Target, Write};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::case::{Case, Request};
+use crate::names::Names;
+use crate::objects;
+use crate::run::{RunError, title};
+use crate::server::Server;
+use crate::transport::send;
+
+/// Sends the requests that webhooks make. A fake only knocks here, so that the request goes the same way as those of the
+/// case itself.
+pub(crate) struct Meanwhile {
+    address: SocketAddr,
+    requests: Arc<Requests>,
+    serving: JoinHandle<()>,
+}
+
+struct Requests {
+    client: kube::Client,
+    names: Names,
+    /// By the name of the webhook: what it still asks for, call by call.
+    pending: Mutex<BTreeMap<String, Vec<Option<Request>>>>,
+    /// What was asked for and what came of it.
+    answered: Mutex<Vec<Value>>,
+}
+
+impl Meanwhile {
+    /// Listens for the webhooks of `case`; none if they make no requests.
+    pub(crate) async fn start(case: &Case, names: &Names, server: &Server) -> Result<Option<Self>, RunError> {
+        let ended = |error: std::io::Error| RunError::Ended(error.to_string());
+        let mut pending = BTreeMap::new();
+        for webhook in case.webhooks.iter().filter(|webhook| !webhook.meanwhile.is_empty()) {
+            let mut requests = webhook.meanwhile.clone();
+            requests.reverse();
+            pending.insert(webhook.name.clone(), requests);
+        }
+        if pending.is_empty() {
+            return Ok(None);
+        }
+        let requests = Arc::new(Requests {
+            client: server.client().clone(),
+            names: names.clone(),
+            pending: Mutex::new(pending),
+            answered: Mutex::default(),
+        });
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(ended)?;
+        let address = listener.local_addr().map_err(ended)?;
+        let router = Router::new().route("/{webhook}", post(knock)).with_state(Arc::clone(&requests));
+        let serving = tokio::spawn(async move {
+            // It ends with the run of the case, which aborts it.
+            drop(axum::serve(listener, router).await);
+        });
+        Ok(Some(Self { address, requests, serving }))
+    }
+
+    /// The behaviour of a webhook that makes its next request first.
+    pub(crate) fn behaviour(&self, webhook: &str, then: &Behaviour) -> Result<Behaviour, RunError> {
+        let url = format!("http://{}/{webhook}", self.address);
+        let url = Target::try_from(url).map_err(RunError::Ended)?;
+        let write = Write {
+            url,
+            token: String::new(),
+            ca_bundle: String::new(),
+            body: Value::Null,
+            after: std::time::Duration::ZERO.into(),
+        };
+        Ok(Behaviour::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
+    }
+
+    /// What was asked for since the last look, and the answers.
+    pub(crate) fn answers(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.requests.answered.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Meanwhile {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// Sends the next request of the webhook that knocks, and lets it wait for the answer.
+async fn knock(State(requests): State<Arc<Requests>>, Path(webhook): Path<String>) {
+    let next = {
+        let mut pending = requests.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.get_mut(&webhook).and_then(Vec::pop).flatten()
+    };
+    let Some(request) = next else { return };
+    let answer = match send(&requests.client, objects::message(&request, &requests.names)).await {
+        Ok(answer) => answer.recorded(),
+        Err(error) => json!(error.to_string()),
+    };
+    let answered = json!({"webhook": webhook, "request": title(&request), "answer": answer});
+    requests.answered.lock().unwrap_or_else(PoisonError::into_inner).push(answered);
+}
