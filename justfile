@@ -18,6 +18,10 @@ envtest *ARGS:
 compare:
     cargo test --test targets -- --nocapture
 
+# Asks Kubernetes' own packages what they make of the expressions of tests/cel/expressions.jsonl. Needs Go.
+cel-expressions:
+    tests/cel/regenerate.sh
+
 # Writes harness/src/server/discovery.json from the API server that kubectl speaks to.
 discovery:
     harness/tools/discovery.sh

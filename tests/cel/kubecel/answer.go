@@ -1,0 +1,105 @@
+package kubecel
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// patience is how long an expression may take before its answer is that it takes too long.
+const patience = 20 * time.Second
+
+// Answer is what Kubernetes makes of an expression.
+type Answer struct {
+	Expr string `json:"expr"`
+	// The context on which it was evaluated; none for the default one.
+	Context string `json:"context,omitempty"`
+	// The static type, unless the expression does not compile.
+	Type string `json:"type,omitempty"`
+	// The value, see Render, and the name of its type at run time.
+	Value     any    `json:"value,omitempty"`
+	ValueType string `json:"value_type,omitempty"`
+	// What the evaluation was charged.
+	Cost     *uint64   `json:"cost,omitempty"`
+	Estimate *Estimate `json:"estimate,omitempty"`
+	// Why it is no condition. Beside a type: it compiles, but is not boolean.
+	CompileError string `json:"compile_error,omitempty"`
+	// Why the evaluation failed, without what Kubernetes says before each such error: `expression '...' resulted in error: `.
+	RunError string `json:"run_error,omitempty"`
+	// Why there is no answer.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Estimate is a static cost estimate.
+type Estimate struct {
+	Min uint64 `json:"min"`
+	Max uint64 `json:"max"`
+}
+
+// Evaluate answers for one expression. It neither panics nor takes more than half a minute.
+func (e *Environment) Evaluate(expression string, bound *Context) Answer {
+	answers := make(chan Answer, 1)
+	go func() {
+		defer func() {
+			if failure := recover(); failure != nil {
+				answers <- Answer{Expr: expression, Failure: fmt.Sprintf("panic: %v", failure)}
+			}
+		}()
+		answers <- e.evaluate(expression, bound)
+	}()
+	select {
+	case answer := <-answers:
+		return answer
+	case <-time.After(patience + 10*time.Second):
+		return Answer{Expr: expression, Failure: "takes too long"}
+	}
+}
+
+func (e *Environment) evaluate(expression string, bound *Context) Answer {
+	answer := Answer{Expr: expression}
+	compiled := e.compile(expression, cel.AnyType)
+	if compiled.Error != nil {
+		answer.CompileError = compiled.Error.Error()
+		return answer
+	}
+	answer.Type = compiled.OutputType.String()
+	if !compiled.OutputType.IsExactType(cel.BoolType) {
+		answer.CompileError = e.compile(expression, cel.BoolType).Error.Error()
+	}
+	estimate, err := e.estimate(expression)
+	if err != nil {
+		answer.Failure = fmt.Sprintf("estimate: %v", err)
+		return answer
+	}
+	answer.Estimate = estimate
+
+	limited, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	condition := plugincel.NewCondition([]plugincel.CompilationResult{compiled})
+	bindings := plugincel.OptionalVariableBindings{Authorizer: authorizer.AuthorizerFunc(permissions)}
+	results, left, err := condition.ForInput(limited, bound.attributes, bound.request, bindings, bound.namespace, math.MaxInt64)
+	switch {
+	case err != nil:
+		answer.Failure = err.Error()
+		return answer
+	case limited.Err() != nil:
+		answer.Failure = "takes too long"
+		return answer
+	}
+	cost := uint64(math.MaxInt64 - left)
+	answer.Cost = &cost
+	if failure := results[0].Error; failure != nil {
+		prefix := fmt.Sprintf("expression '%s' resulted in error: ", expression)
+		answer.RunError = strings.TrimPrefix(failure.Error(), prefix)
+		return answer
+	}
+	answer.Value = Render(results[0].EvalResult)
+	answer.ValueType = results[0].EvalResult.Type().TypeName()
+	return answer
+}
