@@ -1,27 +1,33 @@
 //! Features on a real cluster, with their webhooks in a pod behind a Service: they pass, and leave nothing.
 //!
 //! Runs on the cluster of the kubeconfig that `ADMIT_TEST_CLUSTER` names, where the image of the fakes must be on every
-//! node; needs kubectl. `ADMIT_TEST_AUDIT_LOG` may name the audit log of its API server. Without the first variable it
-//! is skipped and says so: no other cluster is touched.
+//! node; needs kubectl 1.36 to 1.38. `ADMIT_TEST_AUDIT_LOG` may name the audit log of its API server. Without the first
+//! variable it is skipped and says so: no other cluster is touched.
 
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a test that cannot go on must stop; it says why it skips, and how long a real cluster takes"
+    reason = "a test that cannot go on must stop; it says what it does, and how long a real cluster takes"
 )]
 
-use std::ffi::OsString;
+#[path = "borrowed/machine.rs"]
+mod machine;
+
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// A cluster, which one test has for itself: each looks at all that is left in it.
 struct Cluster {
     kubeconfig: OsString,
+    kubectl: PathBuf,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -34,14 +40,15 @@ impl Cluster {
     /// None, and a reason is printed, if there is no cluster for tests.
     fn of_tests() -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
-            println!("skipped: ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
+            machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
             return None;
         };
+        let kubectl = machine::kubectl_for_a_cluster()?;
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Self { kubeconfig, _turn: turn })
+        Some(Self { kubeconfig, kubectl, _turn: turn })
     }
 
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+    fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command.args(arguments).env("KUBECONFIG", &self.kubeconfig);
         command
@@ -58,7 +65,7 @@ impl Cluster {
     }
 
     fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.command("kubectl", arguments).output().unwrap();
+        let output = self.command(&self.kubectl, arguments).output().unwrap();
         assert!(output.status.success(), "kubectl {}: {}", arguments.join(" "), text(&output.stderr));
         text(&output.stdout)
     }
@@ -160,8 +167,7 @@ fn a_run_that_is_stopped_leaves_nothing() {
             line.clear();
             assert!(told.read_line(&mut line).unwrap() > 0, "it ended before it said `{sign}`");
         }
-        let signal = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
-        assert!(signal.success());
+        kill_process(Pid::from_child(&run), Signal::INT).unwrap();
         let mut rest = String::new();
         told.read_to_string(&mut rest).unwrap();
         println!("{rest}");

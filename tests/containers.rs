@@ -6,8 +6,11 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test that cannot go on must stop, and it says why it skips"
+    reason = "a test that cannot go on must stop, and it says how large an image is"
 )]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
 
 use std::process::Command;
 
@@ -35,21 +38,20 @@ webhooks:
 fn image_bytes(name: &str) -> Option<u64> {
     let image = format!("{name}:{TAG}");
     let inspect = ["image", "inspect", "--format", "{{.Config.User}} {{.Size}}", &image];
-    match Command::new("docker").args(inspect).output() {
-        Err(error) => println!("skipped: docker cannot be run: {error}"),
-        Ok(output) if output.status.success() => {
-            let text = String::from_utf8(output.stdout).unwrap();
-            let (user, bytes) = text.trim().split_once(' ').unwrap();
-            assert_eq!(user, "65532:65532", "nobody who has rights");
-            println!("the image {image} has {bytes} bytes");
-            return Some(bytes.parse().unwrap());
-        }
-        Ok(output) => {
-            println!("skipped: {}", String::from_utf8_lossy(&output.stderr).trim());
-            println!("  `just image` builds it where a Docker daemon runs");
-        }
+    if !machine::has_docker() {
+        return None;
     }
-    None
+    let output = Command::new("docker").args(inspect).output().unwrap();
+    if !output.status.success() {
+        let error = String::from_utf8_lossy(&output.stderr);
+        machine::skipped(&format!("{} (`just image` builds it)", error.trim()));
+        return None;
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (user, bytes) = text.trim().split_once(' ').unwrap();
+    assert_eq!(user, "65532:65532", "nobody who has rights");
+    println!("the image {image} has {bytes} bytes");
+    Some(bytes.parse().unwrap())
 }
 
 /// With no more rights than `admit fakes deploy` gives it.

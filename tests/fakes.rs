@@ -4,9 +4,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 const TWO: &str = "\
@@ -22,6 +24,8 @@ webhooks:
   certificate: expired
   failurePolicy: Ignore
 ";
+
+const A_MINUTE: Duration = Duration::from_secs(60);
 
 /// A running `admit fakes`. It is killed when a test fails before it is stopped.
 struct Running(Child);
@@ -56,9 +60,8 @@ impl Running {
     }
 
     /// Sends a signal, and returns the exit status and standard error.
-    fn stop(mut self, signal: &str) -> (Option<i32>, String) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+    fn stop(mut self, signal: Signal) -> (Option<i32>, String) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
         let mut stderr = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         (self.0.wait().unwrap().code(), stderr)
@@ -101,7 +104,7 @@ async fn what_is_printed_points_at_fakes_that_answer() {
     assert_eq!((&no["failurePolicy"], &no["sideEffects"]), (&json!("Ignore"), &json!("None")));
     assert!(call(no).await.unwrap_err().is_connect());
 
-    let (status, stderr) = running.stop("TERM");
+    let (status, stderr) = running.stop(Signal::TERM);
     assert_eq!(status, Some(0), "{stderr}");
     let line = "labels.fakes.local CREATE ConfigMap demo/one: allowed, patched with 2 operations";
     assert!(stderr.lines().any(|logged| logged.ends_with(line)), "{stderr}");
@@ -109,7 +112,7 @@ async fn what_is_printed_points_at_fakes_that_answer() {
 
 #[test]
 fn both_signals_end_it_cleanly_also_while_a_call_hangs() {
-    for signal in ["INT", "TERM"] {
+    for signal in [Signal::INT, Signal::TERM] {
         let mut running =
             start("version: 1\nwebhooks:\n- {name: a, type: mutating, behaviour: timeout}\n", &[]);
         let url =
@@ -138,13 +141,16 @@ fn the_configurations_can_go_to_a_file_as_json() {
     assert_eq!((&list["kind"], list["items"].as_array().unwrap().len()), (&json!("List"), 2));
     let url = list["items"][0]["webhooks"][0]["clientConfig"]["url"].as_str().unwrap();
     assert!(url.starts_with("https://localhost:") && url.ends_with("/labels.fakes.local"), "{url}");
-    assert_eq!(running.stop("INT").0, Some(0));
+    assert_eq!(running.stop(Signal::INT).0, Some(0));
 }
 
-/// What is not refused is stopped: it would run for ever.
+/// Runs a command that ends by itself; one that is not refused would run for ever.
 fn fakes(arguments: &[&str]) -> Output {
-    let admit = env!("CARGO_BIN_EXE_admit");
-    Command::new("timeout").args(["10", admit, "fakes"]).args(arguments).output().unwrap()
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.arg("fakes").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ended = runtime.block_on(async { tokio::time::timeout(A_MINUTE, command.output()).await });
+    ended.expect("it was not refused").unwrap()
 }
 
 #[track_caller]

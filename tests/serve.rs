@@ -1,10 +1,9 @@
 //! `admit serve` from outside: its process, its socket, and what a client sees of it.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "what a test does not expect may panic, and it says why it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -18,6 +17,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, PostParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -72,9 +72,8 @@ impl Server {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn signal(mut self, name: &str) -> ExitStatus {
-        let sent = Command::new("kill").args([name, &self.process.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+    fn signal(mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.process), signal).unwrap();
         self.process.wait().unwrap()
     }
 }
@@ -150,13 +149,13 @@ fn it_says_where_it_listens_and_how_to_use_it() {
 
 #[test]
 fn it_ends_cleanly_on_both_signals() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in [Signal::INT, Signal::TERM] {
         let server = Server::start();
         // A client that stays connected does not hold it up.
         let address = server.url().strip_prefix("https://").unwrap().to_owned();
         let mut idle = std::net::TcpStream::connect(address).unwrap();
         idle.write_all(&[0x16]).unwrap();
-        assert!(server.signal(signal).success(), "{signal}");
+        assert!(server.signal(signal).success(), "{signal:?}");
         let mut rest = Vec::new();
         // Closed or reset: either ends the connection.
         let _ = idle.read_to_end(&mut rest);
@@ -258,14 +257,6 @@ async fn a_webhook_configuration_takes_effect_and_the_audit_log_tells_of_it() {
     assert_eq!(of_config_maps[1]["annotations"]["authorization.k8s.io/decision"], "allow");
 }
 
-/// kubectl from `KUBEBUILDER_ASSETS` or from PATH.
-fn kubectl() -> Option<PathBuf> {
-    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let path = std::env::var_os("PATH");
-    let folders = path.iter().flat_map(std::env::split_paths);
-    assets.into_iter().chain(folders).map(|folder| folder.join("kubectl")).find(|file| file.is_file())
-}
-
 fn run_kubectl(kubectl: &Path, server: &Server, arguments: &[&str], input: &Value) -> Output {
     let mut process = Command::new(kubectl)
         .args(arguments)
@@ -291,7 +282,7 @@ async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
     config_maps.create(&PostParams::default(), &created).await.unwrap();
     let Some(Ok(WatchEvent::Added(added))) = events.next().await else { panic!("no event") };
     assert_eq!(added.metadata.name.as_deref(), Some("one"));
-    assert!(server.signal("-TERM").success());
+    assert!(server.signal(Signal::TERM).success());
     // What is cut off is an error.
     let end = events.next().await;
     assert!(end.is_none(), "{end:?}");
@@ -300,10 +291,7 @@ async fn a_watch_is_told_of_changes_and_ends_with_the_command() {
 // The fake answers on the other thread while this one waits for kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
-    let Some(kubectl) = kubectl() else {
-        println!("skipped: kubectl is neither in KUBEBUILDER_ASSETS nor on PATH");
-        return;
-    };
+    let Some(kubectl) = machine::kubectl() else { return };
     let server = Server::start();
     let fake = denying().await;
     let apply =
@@ -333,10 +321,7 @@ async fn kubectl_creates_objects_and_shows_a_denial_as_with_a_real_server() {
 // kubectl sends protobuf where it makes the object itself, and JSON where it got it from a file or from the server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_makes_changes_and_shows_objects_by_itself() {
-    let Some(kubectl) = kubectl() else {
-        println!("skipped: kubectl is neither in KUBEBUILDER_ASSETS nor on PATH");
-        return;
-    };
+    let Some(kubectl) = machine::kubectl() else { return };
     let server = Server::start();
     let fake = denying().await;
     Api::<ValidatingWebhookConfiguration>::all(server.client().await)

@@ -5,8 +5,11 @@
 #![expect(
     clippy::expect_used,
     clippy::print_stdout,
-    reason = "what a test does not expect may panic, and it says why it skips"
+    reason = "what a test does not expect may panic, and it says what it counted"
 )]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,8 +74,7 @@ fn told(scenario: &Value) -> Vec<String> {
 
 #[test]
 fn every_scenario_ends_alike_in_process_and_on_a_real_kube_apiserver() {
-    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
-        println!("skipped: KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
+    if !machine::has_kube_apiserver() {
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

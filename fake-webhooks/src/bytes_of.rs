@@ -14,9 +14,12 @@ use crate::raw::filled;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RawBytes {
+    /// What is written first, at once, with the same placeholders as `text`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub head: String,
     /// What is written. `{review}` stands for a review that allows, `{length}` for its bytes, `{uid}` for its uid.
     pub text: String,
-    /// How long after each byte nothing is written.
+    /// How long after each byte of `text` nothing is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every: Option<Hang>,
     /// What becomes of the connection then.
@@ -40,9 +43,11 @@ pub enum End {
 /// What is to be written to a connection, and what becomes of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// What is written.
+    /// What is written first, at once.
+    pub head: Bytes,
+    /// What is written then.
     pub bytes: Bytes,
-    /// How long after each byte nothing is written.
+    /// How long after each byte of these nothing is written.
     pub every: Option<Duration>,
     /// What becomes of the connection then.
     pub then: End,
@@ -57,5 +62,5 @@ pub(crate) fn script(raw: &RawBytes, review: &Value) -> Script {
     };
     let text = filled(&raw.text, review);
     let bytes = if raw.every == Some(Hang::Forever) { Bytes::new() } else { Bytes::from(text) };
-    Script { bytes, every, then }
+    Script { head: Bytes::from(filled(&raw.head, review)), bytes, every, then }
 }

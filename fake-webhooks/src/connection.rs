@@ -119,6 +119,8 @@ impl Http {
 
 /// Writes, and does with the connection what is to be done then.
 async fn write<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, script: Script) -> io::Result<()> {
+    stream.write_all(&script.head).await?;
+    stream.flush().await?;
     match script.every {
         None => stream.write_all(&script.bytes).await?,
         Some(time) => {

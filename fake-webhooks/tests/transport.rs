@@ -137,6 +137,17 @@ async fn bytes_may_drip() {
 }
 
 #[tokio::test]
+async fn a_head_is_sent_at_once_although_the_rest_drips() {
+    let fake = behaving(
+        r#"bytes: {head: "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n", text: "{review}", every: 1h}"#,
+    )
+    .await;
+    let mut answer = post(&client(&fake), &fake).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.chunk().await.unwrap().unwrap(), "{");
+}
+
+#[tokio::test]
 async fn a_last_answer_over_http_2_is_followed_by_a_new_connection() {
     let behaviour =
         serde_saphyr::from_str(r#"raw: {headers: {connection: close}, text: "{review}"}"#).unwrap();

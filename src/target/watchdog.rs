@@ -16,12 +16,18 @@ pub(super) struct Watchdog {
     shell: Child,
 }
 
-const SCRIPT: &str = r#"while read -r pid; do pids="$pids $pid"; done; kill -KILL $pids; rm -rf -- "$1""#;
+/// As system(3) does. Neither it nor `rm` need be on PATH.
+const SHELL: &str = "/bin/sh";
+
+const SCRIPT: &str = r#"PATH=/bin:/usr/bin:$PATH
+while read -r pid; do pids="$pids $pid"; done
+kill -KILL $pids
+rm -rf -- "$1""#;
 
 impl Watchdog {
     /// `folder` is removed once the servers are killed.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
-        let shell = Command::new("sh")
+        let shell = Command::new(SHELL)
             .args(["-c", SCRIPT, "admit-watchdog"])
             .arg(folder)
             .stdin(Stdio::piped())
@@ -51,22 +57,29 @@ impl Drop for Watchdog {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ChildStdin;
+
     use super::*;
 
-    fn sleeper() -> Child {
-        Command::new("sleep").arg("600").spawn().unwrap()
+    /// A process that ends when it is killed, or with the pipe.
+    fn sleeper() -> (Child, ChildStdin) {
+        let mut child =
+            Command::new(SHELL).args(["-c", "read -r line"]).stdin(Stdio::piped()).spawn().unwrap();
+        let pipe = child.stdin.take().unwrap();
+        (child, pipe)
     }
 
     #[test]
     fn what_is_watched_is_killed_when_the_pipe_ends() {
         let folder = tempfile::tempdir().unwrap().keep();
         std::fs::write(folder.join("file"), "").unwrap();
-        let mut sleeper = sleeper();
+        let (mut sleeper, _pipe) = sleeper();
         let mut watchdog = Watchdog::start(&folder).unwrap();
         watchdog.watch(sleeper.id()).unwrap();
         // What the kernel does when a process ends.
         drop(watchdog.shell.stdin.take());
-        assert!(!sleeper.wait().unwrap().success());
+        assert_eq!(sleeper.wait().unwrap().signal(), Some(9));
         assert!(watchdog.shell.wait().unwrap().success());
         assert!(!folder.exists());
     }
@@ -74,7 +87,7 @@ mod tests {
     #[test]
     fn nothing_is_killed_when_the_watch_ends_first() {
         let folder = tempfile::tempdir().unwrap();
-        let mut sleeper = sleeper();
+        let (mut sleeper, _pipe) = sleeper();
         let mut watchdog = Watchdog::start(folder.path()).unwrap();
         watchdog.watch(sleeper.id()).unwrap();
         drop(watchdog);

@@ -66,7 +66,8 @@ fn intervention(shell: &str) -> Intervention {
 /// # Errors
 /// It cannot be started, or does not end with 0.
 async fn run(shell: String) -> Result<(), String> {
-    let mut command = Command::new("sh");
+    // As system(3) does: PATH need not have it.
+    let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(&shell).stdin(Stdio::null()).stdout(std::io::stderr()).kill_on_drop(true);
     let status = command.status().await.map_err(|error| format!("`{shell}`: {error}"))?;
     if status.success() { Ok(()) } else { Err(format!("`{shell}`: {status}")) }

@@ -1,5 +1,6 @@
 //! The cluster of a test, and the commands that are run on it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -7,9 +8,12 @@ use std::time::Instant;
 
 use serde_json::Value;
 
+use crate::machine;
+
 /// A cluster, and a namespace and file of fakes that only one test uses.
 pub(crate) struct Cluster {
     pub(crate) kubeconfig: PathBuf,
+    pub(crate) kubectl: PathBuf,
     namespace: &'static str,
     pub(crate) folder: tempfile::TempDir,
 }
@@ -18,14 +22,15 @@ impl Cluster {
     /// None, and a reason is printed, if there is no cluster for tests.
     pub(crate) fn of_tests(namespace: &'static str) -> Option<Self> {
         let Some(kubeconfig) = std::env::var_os("ADMIT_TEST_CLUSTER") else {
-            println!("skipped: ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
+            machine::skipped("ADMIT_TEST_CLUSTER does not name the kubeconfig of a cluster for tests");
             return None;
         };
+        let kubectl = machine::kubectl_for_a_cluster()?;
         let folder = tempfile::tempdir().unwrap();
-        Some(Self { kubeconfig: kubeconfig.into(), namespace, folder })
+        Some(Self { kubeconfig: kubeconfig.into(), kubectl, namespace, folder })
     }
 
-    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Output {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
         let mut command = Command::new(program);
         let output = command.args(arguments).env("KUBECONFIG", &self.kubeconfig).output().unwrap();
         print!("{}", String::from_utf8_lossy(&output.stderr));
@@ -52,7 +57,7 @@ impl Cluster {
     }
 
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
-        self.command("kubectl", arguments)
+        self.command(&self.kubectl, arguments)
     }
 
     pub(crate) fn get(&self, arguments: &[&str]) -> Value {

@@ -76,12 +76,13 @@ impl<'a> Desk<'a> {
         desk
     }
 
-    /// In the folder, with the `admit` of these tests.
+    /// In the folder, with the `admit` and the kubectl of these tests.
     fn run(&self, command: &str) -> Output {
         let started = Instant::now();
-        let own = Path::new(env!("CARGO_BIN_EXE_admit")).parent().unwrap().to_owned();
+        let own = [Path::new(env!("CARGO_BIN_EXE_admit")), &self.cluster.kubectl];
+        let own = own.into_iter().map(|program| program.parent().unwrap().to_owned());
         let others = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&others))).unwrap();
+        let path = std::env::join_paths(own.chain(std::env::split_paths(&others))).unwrap();
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).current_dir(self.folder).env("PATH", path);
         let output = shell.env("KUBECONFIG", self.folder.join("kubeconfig")).output().unwrap();

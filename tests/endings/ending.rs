@@ -1,9 +1,13 @@
 //! Ends a command by a signal while its kube-apiserver runs, and looks at what is left.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use std::{fs, io};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::machine;
 
 /// A command of which nobody waits for the end.
 struct Running(Child);
@@ -16,19 +20,29 @@ impl Drop for Running {
     }
 }
 
-/// Whether there are etcd and kube-apiserver to test with; otherwise says why not.
+/// Whether there are etcd and kube-apiserver to test with, and a `ps` that shows them; otherwise says why not.
 pub(crate) fn can_be_tested() -> bool {
-    let found = std::env::var_os("KUBEBUILDER_ASSETS").is_some();
-    if !found {
-        println!("skipped: KUBEBUILDER_ASSETS does not name a folder with etcd and kube-apiserver");
+    if !machine::has_kube_apiserver() {
+        return false;
     }
-    found
+    let own = std::env::args_os().next().unwrap_or_default();
+    match command_lines() {
+        Ok(lines) if lines.contains(&*own.to_string_lossy()) => true,
+        Ok(_) => {
+            machine::skipped("`ps -A -ww -o args=` does not show the running processes");
+            false
+        }
+        Err(error) => {
+            machine::skipped(&format!("ps cannot be run: {error}"));
+            false
+        }
+    }
 }
 
 /// Sends `signal` to `command` while its servers run. Neither they nor their files are left, and the exit status is
 /// `code`: none for a signal that ends a process by itself.
 #[track_caller]
-pub(crate) fn check(mut command: Command, signal: &str, code: Option<i32>) {
+pub(crate) fn check(mut command: Command, signal: Signal, code: Option<i32>) {
     let folder = tempfile::tempdir().unwrap();
     command.env("TMPDIR", folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut running = Running(command.spawn().unwrap());
@@ -38,8 +52,7 @@ pub(crate) fn check(mut command: Command, signal: &str, code: Option<i32>) {
     });
     assert!(!processes(folder.path()).is_empty(), "the servers are not found");
 
-    let sent = Command::new("kill").args(["-s", signal, &running.0.id().to_string()]).status().unwrap();
-    assert!(sent.success());
+    kill_process(Pid::from_child(&running.0), signal).unwrap();
     assert_eq!(running.0.wait().unwrap().code(), code);
     if code.is_none() {
         until("somebody else cleans up", || {
@@ -75,8 +88,12 @@ fn files(folder: &Path) -> Vec<String> {
 
 /// The command lines of the processes that were told of `folder`.
 fn processes(folder: &Path) -> Vec<String> {
-    let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output().unwrap();
     let folder = folder.display().to_string();
-    let lines = String::from_utf8_lossy(&output.stdout);
-    lines.lines().filter(|line| line.contains(&folder)).map(str::to_owned).collect()
+    command_lines().unwrap().lines().filter(|line| line.contains(&folder)).map(str::to_owned).collect()
+}
+
+/// The command lines of all processes.
+fn command_lines() -> io::Result<String> {
+    let output = Command::new("ps").args(["-A", "-ww", "-o", "args="]).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

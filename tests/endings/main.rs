@@ -2,22 +2,22 @@
 //!
 //! Needs KUBEBUILDER_ASSETS; without it the tests are skipped and say so.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on must stop, and it says why it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 mod ending;
+#[path = "../borrowed/machine.rs"]
+mod machine;
 
 use std::process::Command;
+
+use rustix::process::Signal;
 
 #[test]
 fn no_server_outlives_a_run() {
     if !ending::can_be_tested() {
         return;
     }
-    for (signal, code) in [("TERM", Some(130)), ("INT", Some(130)), ("KILL", None)] {
+    for (signal, code) in [(Signal::TERM, Some(130)), (Signal::INT, Some(130)), (Signal::KILL, None)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         command.args(["run", "--target", "envtest"]);
         ending::check(command, signal, code);

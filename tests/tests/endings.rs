@@ -2,16 +2,16 @@
 //!
 //! Needs KUBEBUILDER_ASSETS; without it the tests are skipped and say so.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test that cannot go on must stop, and it says why it skips"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 #[path = "../endings/ending.rs"]
 mod ending;
+#[path = "../borrowed/machine.rs"]
+mod machine;
 
 use std::process::Command;
+
+use rustix::process::Signal;
 
 #[test]
 fn no_server_outlives_a_tool() {
@@ -21,7 +21,7 @@ fn no_server_outlives_a_tool() {
     let found = tempfile::tempdir().unwrap();
     let out = found.path().display().to_string();
     for arguments in [&["differential", "--seed", "1", "--out", &out][..], &["record", "--check", "*"]] {
-        for (signal, code) in [("TERM", Some(130)), ("INT", Some(130)), ("KILL", None)] {
+        for (signal, code) in [(Signal::TERM, Some(130)), (Signal::INT, Some(130)), (Signal::KILL, None)] {
             let mut command = Command::new(env!("CARGO_BIN_EXE_tests"));
             command.args(arguments);
             ending::check(command, signal, code);

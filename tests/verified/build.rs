@@ -7,6 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::machine;
 use crate::manifest::{GoPackage, Manifest};
 
 /// A program, and the module that it comes from.
@@ -16,23 +17,24 @@ pub(crate) struct Built {
     pub(crate) module: PathBuf,
 }
 
-/// The webhook's program; none, and a reason is printed, if it is not asked for or there is no Go.
-pub(crate) fn built(manifest: &Manifest) -> Option<Built> {
+/// Whether programs are to be built, and there is Go; otherwise the test is skipped.
+pub(crate) fn can_build() -> bool {
     if std::env::var_os("ADMIT_TEST_WEBHOOKS").is_none() {
-        println!("skipped: ADMIT_TEST_WEBHOOKS is not set, and nothing is fetched and built unasked");
-        return None;
+        machine::skipped("ADMIT_TEST_WEBHOOKS is not set, and nothing is fetched and built unasked");
+        return false;
     }
-    if let Err(error) = Command::new("go").arg("version").output() {
-        println!("skipped: go cannot be run: {error}");
-        return None;
-    }
+    machine::has_go()
+}
+
+/// The webhook's program.
+pub(crate) fn built(manifest: &Manifest) -> Built {
     let module = download(&manifest.go);
     let program = cache().join(format!("{}-{}", manifest.name, manifest.go.version));
     if !program.exists() {
         println!("building {} {}", manifest.go.module, manifest.go.version);
         build(&manifest.go, &module, &program);
     }
-    Some(Built { program, module })
+    Built { program, module }
 }
 
 /// Where programs stay from one run to the next.

@@ -1,8 +1,6 @@
 //! The built-in corpus is of objects that a real kube-apiserver takes. Needs `KUBEBUILDER_ASSETS`; without it that is
 //! skipped and says so.
 
-#![expect(clippy::print_stdout, reason = "it says why it skips")]
-
 use std::sync::Arc;
 
 use admit::target::{Launched, TargetArguments, TargetKind};
@@ -15,6 +13,7 @@ use harness::verify::{Laboratory, Subject, corpus};
 use serde_json::{Value, json};
 
 use crate::laboratory::{configuration, entry};
+use crate::machine;
 
 struct Nowhere;
 
@@ -45,8 +44,7 @@ async fn post(client: &kube::Client, uri: &str, object: &Value) -> Result<Value,
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
-    if std::env::var_os("KUBEBUILDER_ASSETS").is_none() {
-        println!("skipped: KUBEBUILDER_ASSETS names no kube-apiserver");
+    if !machine::has_kube_apiserver() {
         return;
     }
     let launched = Launched::start(&TargetArguments::of(TargetKind::Envtest), |_| ()).await;

@@ -1,7 +1,8 @@
 //! Verifies fakes, and says what was found.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook, Transport};
 use harness::attributes::UserInfo;
@@ -157,6 +158,25 @@ async fn verify_among(
         fakes.push(fake);
     }
     only(run_among(id, &configurations, objects, settings, around).await)
+}
+
+/// Time that stands still until it is moved on, so that it does not matter how busy the machine is. The test begins
+/// with paused time, which tokio would move on itself whenever it waits for a socket.
+pub(crate) struct StoppedClock {
+    /// While a thread waits for its end, tokio leaves the time alone.
+    _held: mpsc::Sender<()>,
+}
+
+impl StoppedClock {
+    pub(crate) fn new() -> Self {
+        let (held, end) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || end.recv());
+        Self { _held: held }
+    }
+
+    pub(crate) async fn advance(&self, time: Duration) {
+        tokio::time::advance(time).await;
+    }
 }
 
 /// The report of one check about webhooks that run already.

@@ -15,6 +15,8 @@ mod interventions;
 mod job;
 mod laboratory;
 mod loops;
+#[path = "../borrowed/machine.rs"]
+mod machine;
 mod patches;
 mod quality;
 mod recording;

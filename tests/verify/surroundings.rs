@@ -6,12 +6,14 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::{Router, routing};
-use fake_webhooks::{Certificate, Connection, HttpVersions, Transport};
+use fake_webhooks::{Certificate, Connection, Fake, FakeWebhook, HttpVersions, Transport};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings};
 use serde_json::json;
 
-use crate::laboratory::{Suspect, finds, passes, verdict, verify, verify_with};
+use crate::laboratory::{
+    StoppedClock, Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify, verify_with,
+};
 
 /// A server that only writes down what it is asked.
 pub(crate) async fn recording() -> (Recorder, SocketAddr) {
@@ -177,11 +179,21 @@ async fn v41_finds_a_webhook_that_never_answers() {
     finds(&check, &["slow"]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn v41_finds_a_webhook_that_is_slow_at_first() {
+    let clock = StoppedClock::new();
     let once = "first: {calls: 1, of: {timeout: {hang: 800ms, then: allow}}, then: allow}";
-    let slow = Suspect::validating(once).with("timeoutSeconds", json!(1));
-    let check = verify("V41", vec![slow]).await;
+    let behaviour = serde_saphyr::from_str(once).expect("a behaviour");
+    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    let mut entry = entry("w", &fake.url(), fake.ca_bundle());
+    entry["timeoutSeconds"] = json!(1);
+    let configurations = [configuration("ValidatingWebhookConfiguration", "c", &[entry])];
+    let hanging = async {
+        fake.wait_for_calls(1, Duration::from_secs(1)).await.expect("time stands still");
+        clock.advance(Duration::from_millis(800)).await;
+    };
+    let (report, ()) = tokio::join!(run("V41", &configurations, pods(), Settings::default()), hanging);
+    let check = only(report);
     finds(&check, &["slow at first"]);
     let message = &check.results[0].findings[0].message;
     assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
