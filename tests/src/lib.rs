@@ -6,6 +6,7 @@
 pub mod case;
 pub mod cases;
 pub mod catalogue;
+pub mod cel;
 pub mod coverage;
 pub mod difference;
 pub mod differential;
@@ -25,4 +26,5 @@ pub mod webhooks;
 mod annotations;
 mod meanwhile;
 mod metrics;
+mod random;
 mod yaml;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tests::cases;
 use tests::catalogue::{self, Page};
+use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
@@ -27,6 +28,8 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
+    /// Ask Kubernetes' own packages what they make of random CEL expressions
+    Cel(Cel),
     /// Write a case for every fault of the catalogue, or the page that tells of their recordings
     Faults(Faults),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
@@ -75,12 +78,29 @@ struct Differential {
     out: Option<PathBuf>,
 }
 
+#[derive(Debug, clap::Args)]
+struct Cel {
+    /// From which all expressions follow; a fresh one, which is printed, if there is none
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many expressions
+    #[arg(long, default_value_t = 50_000)]
+    count: u64,
+    /// The number of the first expression
+    #[arg(long, default_value_t = 0)]
+    first: u64,
+    /// Write each expression to standard output, with the answer, as JSON lines
+    #[arg(long)]
+    print: bool,
+}
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let tool = async {
         match Tools::parse().tool {
             Tool::Record(arguments) => recorded(arguments).await,
             Tool::Differential(arguments) => searched(arguments).await,
+            Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Coverage => coverage(),
         }
@@ -201,12 +221,27 @@ fn changes(old: &str, new: &str) -> String {
     similar::TextDiff::from_lines(old, new).unified_diff().context_radius(1).to_string()
 }
 
+/// A seed that is short enough to be typed again.
+fn fresh_seed() -> u64 {
+    let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
+    (high ^ low) >> 32
+}
+
+fn expressions(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seed = arguments.seed.unwrap_or_else(fresh_seed);
+    let search = cel::Search { seed, first: arguments.first, count: arguments.count };
+    let print = |answer: &cel::Answer| {
+        if arguments.print {
+            anstream::println!("{}", serde_json::json!(answer));
+        }
+    };
+    let found = search.run(cel::CANDIDATE, &print, &|line| anstream::eprintln!("{line}"))?;
+    anstream::eprintln!("{found} (seed {seed})");
+    Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let seed = arguments.seed.unwrap_or_else(|| {
-        let (high, low) = uuid::Uuid::new_v4().as_u64_pair();
-        // Short enough to be typed again.
-        (high ^ low) >> 32
-    });
+    let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
     let search = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);

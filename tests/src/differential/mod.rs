@@ -6,7 +6,6 @@
 mod behaviour;
 mod judgement;
 mod kinds;
-mod random;
 mod requests;
 mod shrink;
 mod situation;

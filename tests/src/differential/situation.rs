@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::random::Random;
+use crate::random::Random;
 use super::{requests, webhooks};
 use crate::names::CASE_LABEL;
 

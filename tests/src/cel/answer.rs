@@ -1,0 +1,123 @@
+//! What an implementation makes of an expression, in the words of the Go program `tests/cel/oracle`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// An expression, and on what it is evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Question {
+    /// The expression.
+    pub expr: String,
+    /// A context of `tests/cel/contexts.json`; none for `update`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// The expression.
+    pub expr: String,
+    /// The context, as in the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// The static type, unless the expression does not compile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#type: Option<String>,
+    /// The value: an object whose one member names its type, as `Render` in `tests/cel/kubecel/value.go` describes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The type of the value at run time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_type: Option<String>,
+    /// What the evaluation was charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<u64>,
+    /// What it costs at least and at most, as far as the text says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+    /// Why it is no condition. With a type: it compiles, but is not boolean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_error: Option<String>,
+    /// Why the evaluation failed, without the prefix `expression '...' resulted in error: `.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_error: Option<String>,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A static cost estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// At least.
+    pub min: u64,
+    /// At most.
+    pub max: u64,
+}
+
+impl Answer {
+    /// The first member in which two answers differ, and both values of it.
+    pub fn difference(&self, other: &Self) -> Option<Difference> {
+        let members = [
+            ("failure", text(self.failure.as_ref()), text(other.failure.as_ref())),
+            ("compile_error", text(self.compile_error.as_ref()), text(other.compile_error.as_ref())),
+            ("type", text(self.r#type.as_ref()), text(other.r#type.as_ref())),
+            ("run_error", text(self.run_error.as_ref()), text(other.run_error.as_ref())),
+            ("value", text(self.value.as_ref()), text(other.value.as_ref())),
+            ("value_type", text(self.value_type.as_ref()), text(other.value_type.as_ref())),
+            ("cost", text(self.cost.as_ref()), text(other.cost.as_ref())),
+            ("estimate", text(self.estimate.as_ref()), text(other.estimate.as_ref())),
+        ];
+        members
+            .into_iter()
+            .find(|(_, one, other)| one != other)
+            .map(|(member, expected, actual)| Difference { member, expected, actual })
+    }
+
+    /// What became of the expression, in a word.
+    pub fn outcome(&self) -> &'static str {
+        match (&self.failure, &self.r#type, &self.run_error) {
+            (Some(_), _, _) => "no answer",
+            (_, None, _) => "does not compile",
+            (_, _, Some(_)) => "fails",
+            _ => "has a value",
+        }
+    }
+}
+
+fn text<T: Serialize>(member: Option<&T>) -> String {
+    member.map_or_else(|| "none".to_owned(), |value| serde_json::json!(value).to_string())
+}
+
+/// One member of two answers that is not equal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its name.
+    pub member: &'static str,
+    /// What Kubernetes says, as JSON.
+    pub expected: String,
+    /// What the other implementation says, as JSON.
+    pub actual: String,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { member, expected, actual } = self;
+        write!(f, "  {member}\n    expected {expected}\n    actual   {actual}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_the_first_member_that_is_not_equal() {
+        let one = Answer { cost: Some(1), run_error: Some("a".to_owned()), ..Answer::default() };
+        let other = Answer { cost: Some(2), run_error: Some("b".to_owned()), ..Answer::default() };
+        assert_eq!(one.difference(&one), None);
+        assert_eq!(one.difference(&other).map(|it| it.member), Some("run_error"));
+    }
+}
