@@ -150,7 +150,8 @@ fn fakes(arguments: &[&str]) -> Output {
     command.arg("fakes").args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ended = runtime.block_on(async { tokio::time::timeout(A_MINUTE, command.output()).await });
-    ended.expect("it was not refused").unwrap()
+    let Ok(output) = ended else { panic!("it was not refused: {arguments:?}") };
+    output.unwrap()
 }
 
 #[track_caller]

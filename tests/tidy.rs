@@ -19,6 +19,7 @@ const HARNESS_LAYERS: [&str; 32] = [
     "quantity",
     "selector",
     "attributes",
+    "authorizer",
     "schema",
     "config",
     "cluster_state",

@@ -15,6 +15,7 @@
 pub mod admission_run;
 pub mod attributes;
 pub mod audit;
+pub mod authorizer;
 pub mod caller;
 pub mod chain;
 pub mod client;

@@ -198,12 +198,15 @@ impl Status {
         Self::failure(409, "Conflict", message).about(group, resource, name)
     }
 
-    /// 403: an admission plugin says no. The name is left out of the message when it is empty.
+    /// 403: the user may not do it, or an admission plugin says no. The name is left out of the message when it is empty,
+    /// and so is the resource, which a path may not have.
     ///
     /// Source: `NewForbidden`.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let resource_text = group_resource(group, resource);
-        let message = if name.is_empty() {
+        let message = if resource.is_empty() {
+            format!("forbidden: {why}")
+        } else if name.is_empty() {
             format!("{resource_text} is forbidden: {why}")
         } else {
             format!("{resource_text} \"{name}\" is forbidden: {why}")

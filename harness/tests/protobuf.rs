@@ -32,7 +32,11 @@ async fn send(
     let request = Request::builder().method(method).uri(path).header("content-type", content_type);
     let accept = "application/vnd.kubernetes.protobuf,application/json";
     let request = request.header("accept", accept).body(Body::from(body)).unwrap();
-    let user = UserInfo { username: "admin".to_owned(), ..UserInfo::default() };
+    let user = UserInfo {
+        username: "admin".to_owned(),
+        groups: vec!["system:masters".to_owned()],
+        ..UserInfo::default()
+    };
     let response = server.router(Authentication::Always(user)).oneshot(request).await.unwrap();
     assert_eq!(response.headers()["content-type"], "application/json");
     let code = response.status().as_u16();

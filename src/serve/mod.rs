@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{ApiServer, Authentication, Options};
+use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
 
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
@@ -39,6 +39,28 @@ pub(crate) struct Serve {
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
+    /// Authorize requests by the roles and bindings in the server, or allow all. Users in the group system:masters,
+    /// such as the one in the kubeconfig, may do everything
+    #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
+    authorization_mode: Mode,
+}
+
+/// `--authorization-mode`, as kube-apiserver spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Mode {
+    #[value(name = "RBAC")]
+    Rbac,
+    #[value(name = "AlwaysAllow")]
+    AlwaysAllow,
+}
+
+impl From<Mode> for AuthorizationMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Rbac => Self::Rbac,
+            Mode::AlwaysAllow => Self::AlwaysAllow,
+        }
+    }
 }
 
 impl Serve {
@@ -64,6 +86,7 @@ impl Serve {
         let options = Options {
             services: service_map::by_service(self.service),
             audit: audit.map(AuditFile::into_sink),
+            authorization_mode: self.authorization_mode.into(),
         };
         let authentication =
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };

@@ -19,7 +19,7 @@ use crate::target::RUN_LABEL;
 impl World {
     /// Stores an object before any webhook of the scenario is installed; a webhook configuration waits for the first
     /// request like the scenario's own.
-    async fn store(&mut self, mut object: Value) -> Outcome {
+    pub(super) async fn store(&mut self, mut object: Value) -> Outcome {
         let is_configuration = object.get("webhooks").is_some();
         if is_configuration {
             self.installation.own.push(object);

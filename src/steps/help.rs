@@ -224,6 +224,11 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "Given requests are dry runs",
     ),
     given(
+        "the user {string} may {verbs} {word}",
+        "Binds the user to a Role, or to a ClusterRole for a resource without namespaces",
+        r#"Given the user "jane" may get and list pods"#,
+    ),
+    given(
         "requests are made by the user {string}",
         "From here on requests impersonate this user",
         r#"Given requests are made by the user "jane""#,

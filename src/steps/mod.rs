@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "cucumber hands over what it captured in a sentence")]
 
+mod access;
 mod api;
 mod audit;
 mod calls;

@@ -30,6 +30,11 @@ pub(crate) struct Ordinal(pub(crate) usize);
 #[param(name = "operations", regex = r"[A-Z]+(?:(?:, | and )[A-Z]+)*")]
 pub(crate) struct Operations(pub(crate) Vec<String>);
 
+/// Verbs as a role names them: `get`, `get and list`, `get, list and watch`.
+#[derive(Clone, Debug, Parameter, PartialEq, Eq)]
+#[param(name = "verbs", regex = r"[a-z]+(?:(?:, | and )[a-z]+)*")]
+pub(crate) struct Verbs(pub(crate) Vec<String>);
+
 /// A word that is not one of those that the sentence allows. The expressions let no such word through.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not expected here")]
@@ -97,6 +102,14 @@ impl fmt::Display for Ordinal {
 }
 
 impl FromStr for Operations {
+    type Err = UnknownWord;
+
+    fn from_str(words: &str) -> Result<Self, UnknownWord> {
+        Ok(Self(words.split(", ").flat_map(|part| part.split(" and ")).map(str::to_owned).collect()))
+    }
+}
+
+impl FromStr for Verbs {
     type Err = UnknownWord;
 
     fn from_str(words: &str) -> Result<Self, UnknownWord> {

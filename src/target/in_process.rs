@@ -16,6 +16,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
     let server = ApiServer::new(Options {
         services: services.clone(),
         audit: Some(Arc::new(move |event| recorded.record(event))),
+        ..Options::default()
     });
     // The user of the other targets that we start, down to the uid: reviews show it to webhooks.
     let user = UserInfo {

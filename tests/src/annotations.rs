@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 /// What other parts of the server say, and how long things took.
-const OTHERS: [&str; 3] =
-    ["authorization.k8s.io/", "apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"];
+const OTHERS: [&str; 2] = ["apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"];
+
+/// What the authorizer says. Of the administrator, who may do everything, it says nothing but that.
+const AUTHORIZER: &str = "authorization.k8s.io/";
 
 /// The annotations of one request; `order` is the case's mutating webhooks as they are dispatched.
 pub(crate) fn judged(
@@ -18,7 +20,12 @@ pub(crate) fn judged(
     order: &[(String, String)],
     is_shared: bool,
 ) -> Map<String, Value> {
-    let own = annotations.iter().filter(|(key, _)| !OTHERS.iter().any(|prefix| key.starts_with(prefix)));
+    let authorized = |what: &str| annotations.get(&format!("{AUTHORIZER}{what}")).map(String::as_str);
+    let is_administrator = authorized("decision") == Some("allow") && authorized("reason") == Some("");
+    let own = annotations.iter().filter(|(key, _)| {
+        let is_needless = is_administrator && key.starts_with(AUTHORIZER);
+        !is_needless && !OTHERS.iter().any(|prefix| key.starts_with(prefix))
+    });
     let places = places(annotations, order);
     let judged = own.map(|(key, value)| {
         let key = if is_shared { relative(key, &places) } else { key.clone() };

@@ -105,6 +105,9 @@ pub enum Reach {
 pub struct Request {
     /// What is asked.
     pub verb: Verb,
+    /// A path that is no resource, such as `/version`, in place of all that names one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
     /// `configmaps`, or with group and version: `apps/v1/deployments`.
     #[serde(default = "config_maps")]
     pub resource: String,

@@ -101,6 +101,9 @@ pub fn message(request: &Request, names: &Names) -> Message {
         uri.push('?');
         uri.push_str(&query.join("&"));
     }
+    if !request.path.is_empty() {
+        uri.clone_from(&request.path);
+    }
     Message {
         method: match request.verb {
             Verb::Create | Verb::Connect => Method::POST,
@@ -117,7 +120,7 @@ pub fn message(request: &Request, names: &Names) -> Message {
             Some(PatchFormat::Strategic) => "application/strategic-merge-patch+json",
             Some(PatchFormat::Apply) => "application/apply-patch+yaml",
         },
-        body: body(request, resource),
+        body: if request.path.is_empty() { body(request, resource) } else { None },
         headers: impersonation(request),
     }
 }

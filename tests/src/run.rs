@@ -99,6 +99,9 @@ async fn run_case(
         made.push(format!("{collection}/{name}"));
         server.make(&collection, object).await?;
     }
+    if case.cluster.iter().any(is_of_rbac) {
+        made.extend(server.settle_roles(names).await?);
+    }
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds).await?);
     webhooks.start_anew();
@@ -138,6 +141,10 @@ async fn run_case(
         requests.push(seen);
         if server.is_shared() {
             catch_up(server, names, request, &answer).await?;
+            let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
+            if writes_roles && request.verb != Verb::Get && answer.is_success() && !request.dry_run {
+                made.extend(server.settle_roles(names).await?);
+            }
         }
     }
     let prefixes = case.requests.iter().filter_map(|request| {
@@ -201,6 +208,11 @@ fn events(body: &Value) -> Value {
     let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     lines.lines().map(event).collect()
+}
+
+/// Whether an object is a role or a binding.
+fn is_of_rbac(object: &Value) -> bool {
+    object["apiVersion"] == "rbac.authorization.k8s.io/v1"
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -307,7 +319,8 @@ pub(crate) fn title(request: &Request) -> String {
         Verb::Connect => "connect",
         Verb::Watch => "watch",
     };
-    let mut title = format!("{verb} {}", request.resource);
+    let what = if request.path.is_empty() { &request.resource } else { &request.path };
+    let mut title = format!("{verb} {what}");
     for part in [&request.subresource, &request.name] {
         if !part.is_empty() {
             title.push(' ');

@@ -199,6 +199,57 @@ impl Server {
         }
     }
 
+    /// Waits until the server decides by every role and binding that was made so far. It learns of them by four watches:
+    /// each has what was made before once it has an object that was made last.
+    ///
+    /// # Errors
+    /// What was made last does not come to count.
+    pub(crate) async fn settle_roles(&self, names: &Names) -> Result<Vec<String>, ServerError> {
+        if self.marker.is_none() {
+            return Ok(Vec::new());
+        }
+        let (root, namespace) = ("/apis/rbac.authorization.k8s.io/v1", names.namespace());
+        let name = format!("{MARKER}-{}", uuid::Uuid::new_v4().simple());
+        let mut made = Vec::new();
+        for (prefix, place) in [("Cluster", String::new()), ("", format!("/namespaces/{namespace}"))] {
+            let rules =
+                json!([{"verbs": ["get"], "apiGroups": [name], "resources": [prefix.len().to_string()]}]);
+            let user = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name});
+            let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": format!("{prefix}Role"), "name": name});
+            for (kind, mut object) in [
+                (format!("{prefix}Role"), json!({"rules": rules})),
+                (format!("{prefix}RoleBinding"), json!({"roleRef": role, "subjects": [user]})),
+            ] {
+                let collection = format!("{root}{place}/{}s", kind.to_lowercase());
+                object["apiVersion"] = json!("rbac.authorization.k8s.io/v1");
+                object["kind"] = json!(kind);
+                object["metadata"] = json!({"name": name});
+                self.make(&collection, object).await?;
+                made.push(format!("{collection}/{name}"));
+            }
+            let review = json!({
+                "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+                "spec": {"user": name, "resourceAttributes": {
+                    "verb": "get", "group": name, "resource": prefix.len().to_string(), "namespace": namespace,
+                }},
+            });
+            let started = tokio::time::Instant::now();
+            while self.review(review.clone()).await?["status"]["allowed"] != true {
+                if started.elapsed() > PATIENCE {
+                    let what = "waiting until the server decides by the roles".to_owned();
+                    return Err(ServerError::Refused { what, answer: "it does not".to_owned() });
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Ok(made)
+    }
+
+    async fn review(&self, review: Value) -> Result<Value, ServerError> {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        Ok(self.ask(Message::new(Method::POST, path, Some(review))).await?.body)
+    }
+
     async fn poke(&self, names: &Names) -> Result<(), ServerError> {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": format!("marker-{}", names.id()), "labels": {MARKER_LABEL: names.id()},

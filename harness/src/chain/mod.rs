@@ -123,7 +123,7 @@ impl Chain {
     /// A server with the namespaces of a new cluster and without webhooks. `services` says where a service listens that
     /// a `clientConfig` names: host and port.
     pub fn new(services: BTreeMap<ServiceName, (String, u16)>) -> Self {
-        Self { server: ApiServer::new(Options { services, audit: None }) }
+        Self { server: ApiServer::new(Options { services, audit: None, ..Options::default() }) }
     }
 
     /// The server.

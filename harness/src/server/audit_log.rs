@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::AuditSink;
 use super::authentication::Identity;
+use crate::authorizer::AccessDecision;
 use crate::status::Status;
 
 /// When the event was made.
@@ -52,8 +53,10 @@ pub(crate) struct Answered<'a> {
     pub(crate) received: Timestamp,
     /// When it was answered.
     pub(crate) completed: Timestamp,
-    /// The annotations of admission; none if the request was not even authorized.
-    pub(crate) annotations: Option<BTreeMap<String, String>>,
+    /// Whether the user was allowed to make it; none if nobody came to ask that.
+    pub(crate) decision: Option<&'a AccessDecision>,
+    /// The annotations of admission.
+    pub(crate) annotations: BTreeMap<String, String>,
 }
 
 /// Sends the event of an answer once more when that has come to its end, or nobody reads on.
@@ -123,8 +126,11 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     if let Some(identity) = answered.identity {
         event["user"] = json!(identity.user);
     }
-    if let Some(user) = answered.identity.and_then(|identity| identity.impersonated.as_ref()) {
-        event["impersonatedUser"] = json!(user);
+    if let Some(impersonated) = answered.identity.and_then(|identity| identity.impersonated.as_ref()) {
+        event["impersonatedUser"] = json!(impersonated.user);
+        if !impersonated.constraint.is_empty() {
+            event["authenticationMetadata"] = json!({"impersonationConstraint": impersonated.constraint});
+        }
     }
     if !answered.source_ips.is_empty() {
         event["sourceIPs"] = json!(answered.source_ips);
@@ -138,10 +144,13 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     if let Some(object) = answered.request_object {
         event["requestObject"] = object.clone();
     }
-    if let Some(mut annotations) = answered.annotations.clone() {
-        // Everything is allowed here.
-        annotations.insert("authorization.k8s.io/decision".to_owned(), "allow".to_owned());
-        annotations.insert("authorization.k8s.io/reason".to_owned(), String::new());
+    let mut annotations = answered.annotations.clone();
+    if let Some(decision) = answered.decision {
+        let word = if decision.is_allowed() { "allow" } else { "forbid" };
+        annotations.insert("authorization.k8s.io/decision".to_owned(), word.to_owned());
+        annotations.insert("authorization.k8s.io/reason".to_owned(), decision.reason.clone());
+    }
+    if !annotations.is_empty() {
         event["annotations"] = json!(annotations);
     }
     event
@@ -220,8 +229,10 @@ fn truncated(user_agent: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::authorization::impersonation::Impersonated;
     use super::*;
     use crate::attributes::UserInfo;
+    use crate::authorizer::Decision;
 
     fn user(name: &str, uid: &str) -> UserInfo {
         UserInfo {
@@ -232,8 +243,11 @@ mod tests {
         }
     }
 
+    static ALLOWED: AccessDecision =
+        AccessDecision { decision: Decision::Allow, reason: String::new(), error: None };
+
     fn identity() -> Identity {
-        Identity { user: user("admin", "admin-uid"), impersonated: None }
+        Identity::of(user("admin", "admin-uid"))
     }
 
     fn answered(identity: &Identity) -> Answered<'_> {
@@ -251,13 +265,15 @@ mod tests {
             request_object: None,
             received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
             completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
-            annotations: Some(BTreeMap::new()),
+            decision: Some(&ALLOWED),
+            annotations: BTreeMap::new(),
         }
     }
 
     #[test]
     fn a_creation_by_an_impersonated_user_is_told_as_the_server_tells_it() {
-        let identity = Identity { impersonated: Some(user("bob", "")), ..identity() };
+        let impersonated = Impersonated { user: user("bob", ""), constraint: String::new() };
+        let identity = Identity { impersonated: Some(impersonated), ..identity() };
         let object =
             json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": {"a": "b"}});
         let told = event(&Answered {
@@ -330,13 +346,29 @@ mod tests {
         let told = event(&Answered {
             stage: Stage::ResponseStarted,
             identity: None,
-            annotations: None,
+            decision: None,
             code: 401,
             ..answered(&identity)
         });
         assert_eq!(told["stage"], "ResponseStarted");
         assert_eq!(told["user"], json!({}));
         assert_eq!(told.get("annotations"), None);
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_reason_and_an_impersonation_with_its_constraint() {
+        let impersonated =
+            Impersonated { user: user("bob", ""), constraint: "impersonate:user-info".to_owned() };
+        let identity = Identity { impersonated: Some(impersonated), ..identity() };
+        let decision =
+            AccessDecision { decision: Decision::NoOpinion, reason: "why".to_owned(), error: None };
+        let told = event(&Answered { decision: Some(&decision), code: 403, ..answered(&identity) });
+        let server = r#"{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":"why"}"#;
+        assert_eq!(told["annotations"], serde_json::from_str::<Value>(server).unwrap());
+        assert_eq!(
+            told["authenticationMetadata"],
+            json!({"impersonationConstraint": "impersonate:user-info"})
+        );
     }
 
     #[test]

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::deletion::{self, Marked};
 use super::request::ObjectRequest;
+use super::storage::ObjectReader as _;
 use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
 use crate::ownership::Times;
+use crate::selector::{Labels, Selector};
 use crate::status::{Status, Unsupported};
 
 fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
@@ -80,6 +82,26 @@ fn propagate_dry_run(eviction: &mut Value, dry_run: bool) {
 /// Whether `dryRun` of some options leaves the request a real one.
 fn is_wet(dry_run: Option<&Value>) -> bool {
     dry_run.and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
+
+/// A Pod that runs and has a budget may be evicted only if the budget allows it, which a controller says.
+///
+/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `canIgnorePDB` and `getPodDisruptionBudgets`.
+fn check_budgets(request: &ObjectRequest<'_>, pod: &Value) -> Result<(), Box<Status>> {
+    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    if ["Succeeded", "Failed", "Pending"].contains(&phase) || metadata::is_deleting(pod) {
+        return Ok(());
+    }
+    let namespace = &request.target.namespace;
+    let budgets = request.server.state.storage.list("policy", "poddisruptionbudgets", namespace);
+    let selects = |budget: &&Arc<Value>| {
+        let selector = budget.pointer("/spec/selector").and_then(|selector| Selector::parse(selector).ok());
+        selector.is_some_and(|selector| selector.matches(Labels::of(pod).unwrap_or_default()))
+    };
+    let Some(budget) = budgets.iter().find(selects) else { return Ok(()) };
+    let what =
+        format!("the eviction of a pod with a PodDisruptionBudget ({})", metadata::text(budget, "name"));
+    Err(Box::new(Status::unsupported(&Unsupported { what })))
 }
 
 /// CONNECT: admission sees the options from the query; the connection itself is not imitated.
@@ -169,12 +191,13 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
         Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
     };
     match request.target.subresource.as_str() {
-        "eviction" | "binding" if options.dry_run => success(),
+        "binding" if options.dry_run => success(),
         // The deletion that an eviction causes is not admitted again.
         "eviction" => {
             let wanted = object.and_then(|eviction| eviction.get("deleteOptions"));
             let wanted = wanted.cloned().unwrap_or_else(|| json!({}));
-            if !is_wet(wanted.get("dryRun")) {
+            check_budgets(request, &stored)?;
+            if options.dry_run || !is_wet(wanted.get("dryRun")) {
                 return success();
             }
             if let Marked::Changed { object, gone } = deletion::mark(&stored, &wanted, "pods") {

@@ -4,6 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
+use super::authorization::{access_review, escalation};
 use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{body, connect, custom_resources, metadata, options, strategy};
@@ -71,6 +72,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     if !resource.verbs.iter().any(|verb| verb == "get") {
         return answer_review(request, run, mutated).await;
     }
+    escalation::check(request, &mutated, None)?;
 
     let generate = metadata::text(&mutated, "generateName").to_owned();
     let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
@@ -110,7 +112,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
-/// What is created to be answered and not to be stored: access reviews, all of which are allowed, and the user.
+/// What is created to be answered and not to be stored: access reviews, and the user.
 ///
 /// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
 async fn answer_review<'a>(
@@ -118,27 +120,28 @@ async fn answer_review<'a>(
     mut run: AdmissionRun<'a>,
     review: Value,
 ) -> Result<Answer, Box<Status>> {
+    let resource = run.attributes().resource.resource.clone();
+    let is_of_access = run.attributes().resource.group == "authorization.k8s.io";
+    if is_of_access {
+        access_review::check(&resource, &review)?;
+    }
     run.attributes_mut().object = Some(review);
     request.admitting.validate(&mut run).await?;
-    let mut review = run.take_object().unwrap_or_default();
-    let attributes = run.attributes();
-    let status = match attributes.resource.resource.as_str() {
-        "selfsubjectaccessreviews" | "localsubjectaccessreviews" | "subjectaccessreviews" => {
-            json!({"allowed": true})
-        }
-        "selfsubjectreviews" => json!({"userInfo": request.user}),
-        other => {
-            let what = format!("creating {other}");
-            return Err(Box::new(Status::unsupported(&Unsupported { what })));
-        }
+    let review = run.take_object().unwrap_or_default();
+    let answer = if is_of_access {
+        access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
+    } else if resource == "selfsubjectreviews" {
+        json!({
+            "kind": review.get("kind"),
+            "apiVersion": review.get("apiVersion"),
+            "metadata": {"creationTimestamp": metadata::now()},
+            "status": {"userInfo": request.user},
+        })
+    } else {
+        let what = format!("creating {resource}");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
     };
-    if let Some(members) = review.as_object_mut() {
-        members.insert("status".to_owned(), status);
-    }
-    if attributes.resource.resource == "selfsubjectreviews" {
-        metadata::set(&mut review, "creationTimestamp", metadata::now().into());
-    }
-    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(review)))
+    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(answer)))
 }
 
 fn store(

@@ -6,12 +6,13 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::authentication::Identity;
+use super::authentication::Claim;
 use super::discovery::{Resource, Resources};
 use super::request::{self, Keep};
 use super::storage::{Key, Raced};
 use super::{ApiServer, Server, body, create, custom_resources, metadata, strategy};
 use crate::attributes::{GroupVersionKind, GroupVersionResource, UserInfo};
+use crate::authorizer::AlwaysAllow;
 use crate::cluster_state::ClusterState as _;
 use crate::event::Record;
 use crate::ownership::Owners;
@@ -81,12 +82,12 @@ impl ServedResource {
 }
 
 impl ApiServer {
-    /// Answers one request of `user`.
+    /// Answers one request of `user`, who may do everything by it: whoever holds the server decides who asks.
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, Happened) {
         let (mut parts, body) = request.into_parts();
-        parts.extensions.insert(Identity { user, impersonated: None });
+        parts.extensions.insert(Claim { user, wanted: None });
         let body = (body.len() <= body::LIMIT).then_some(body);
-        request::respond(&self.server, parts, body, Keep::Body).await
+        request::respond(&self.server, parts, body, Keep::Body, &AlwaysAllow).await
     }
 
     /// Puts an object where the request that made it would have put it, in place of the one that is there: without

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
 use crate::attributes::GroupVersionKind;
+use crate::authorizer::RBAC_GROUP;
 use crate::json_text::json_type;
 use crate::names;
 use crate::status::{FieldError, Status};
@@ -218,15 +219,22 @@ fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
         ("", "namespaces") if name.contains('.') => vec!["must not contain dots".to_owned()],
         ("", "namespaces" | "services") => names::dns1123_label(name),
         // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`.
-        ("rbac.authorization.k8s.io", _) => match name {
-            "." | ".." => vec![format!("may not be '{name}'")],
-            _ => ["/", "%"]
-                .iter()
-                .filter(|part| name.contains(**part))
-                .map(|part| format!("may not contain '{part}'"))
-                .collect(),
-        },
+        (RBAC_GROUP, _) => path_segment_errors(name),
         _ => names::dns1123_subdomain(name),
+    }
+}
+
+/// Why a name cannot be a part of a path.
+///
+/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
+pub(super) fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
     }
 }
 

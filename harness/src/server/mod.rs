@@ -3,10 +3,12 @@
 //! No admission rule lives here: the server decodes, stores and answers, and asks the
 //! [dispatcher](crate::dispatcher) in between.
 
+mod accept;
 mod admission;
 mod answer;
 mod audit_log;
 mod authentication;
+mod authorization;
 mod body;
 mod connect;
 mod conversion;
@@ -43,13 +45,18 @@ use axum::Router;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
-pub use self::authentication::{Authentication, impersonated_user};
+pub use self::authentication::Authentication;
+pub use self::authorization::AuthorizationMode;
+use self::authorization::aggregation;
+use self::authorization::impersonation::Impersonation;
+pub use self::authorization::impersonation::impersonated_user;
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 pub(crate) use self::plugins::DefaultTolerationSeconds;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
+use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::ownership::Owners;
 use crate::status::Status;
 
@@ -76,6 +83,8 @@ pub struct Options {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Gets the audit events.
     pub audit: Option<AuditSink>,
+    /// Who may do what.
+    pub authorization_mode: AuthorizationMode,
 }
 
 impl fmt::Debug for Options {
@@ -94,13 +103,14 @@ pub struct ApiServer {
 struct Server {
     state: Arc<State>,
     admission: Admission,
+    impersonation: Impersonation,
     options: Options,
 }
 
 impl ApiServer {
-    /// A server with the namespaces that a cluster has from the start.
+    /// A server with the namespaces, roles and bindings that a cluster has from the start.
     pub fn new(options: Options) -> Self {
-        let storage = Arc::new(Storage::default());
+        let storage = Arc::new(Storage::with_roles());
         for name in FIRST_NAMESPACES {
             let mut namespace = json!({
                 "apiVersion": "v1",
@@ -121,9 +131,11 @@ impl ApiServer {
             }
         }
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
-        let state = Arc::new(State::new(storage));
+        let state = Arc::new(State::new(storage, options.authorization_mode));
         let admission = Admission::new(&state, Arc::new(services));
-        Self { server: Arc::new(Server { state, admission, options }) }
+        Self {
+            server: Arc::new(Server { state, admission, impersonation: Impersonation::default(), options }),
+        }
     }
 
     /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.
@@ -131,6 +143,11 @@ impl ApiServer {
         let authenticate =
             axum::middleware::from_fn_with_state(Arc::new(authentication), authentication::authenticate);
         Router::new().fallback(request::answer).with_state(Arc::clone(&self.server)).layer(authenticate)
+    }
+
+    /// Says who may do what by the server's mode and the roles that are stored.
+    pub fn authorizer(&self) -> Arc<dyn Authorizer> {
+        Arc::clone(&self.server.state.authorizer)
     }
 
     /// Ends all watches, those to come too: whoever stops to serve need not wait for them.
@@ -148,6 +165,10 @@ impl Server {
             }
             (custom_resources::GROUP, custom_resources::RESOURCE) => {
                 self.state.reload_resources();
+                Ok(())
+            }
+            (RBAC_GROUP, "clusterroles") => {
+                aggregation::reconcile(&self.state.storage);
                 Ok(())
             }
             _ => Ok(()),

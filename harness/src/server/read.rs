@@ -223,7 +223,7 @@ fn field_selector(text: &str, resource: &str) -> Result<Vec<FieldRequirement>, B
 /// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 ///
 /// Source: apimachinery pkg/labels/selector.go, `Parse`.
-fn label_selector(text: &str) -> Result<Selector, Box<Status>> {
+pub(super) fn label_selector(text: &str) -> Result<Selector, Box<Status>> {
     if terms(text).iter().any(|term| term.contains(['<', '>'])) {
         let what = "label selectors with < or >".to_owned();
         return Err(Box::new(Status::unsupported(&Unsupported { what })));

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
@@ -14,18 +15,21 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::accept::check_accept;
 use super::admission::Admitting;
 use super::answer::{Answer, refusal};
 use super::audit_log::{self, Answered, ObjectReference, Stage};
-use super::authentication::{Identity, Refused};
+use super::authentication::{Claim, Identity, Refused};
+use super::authorization;
 use super::discovery::Resources;
 use super::in_process::Happened;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
-use super::time_limit::time_limit;
+use super::time_limit::{TIME_LIMIT, time_limit};
 use super::{Server, body, connect, create, delete, metadata, read, update, watch};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
+use crate::authorizer::{AccessDecision, Authorizer};
 use crate::event::Record;
 use crate::ownership::Manager;
 use crate::status::{Status, Unsupported};
@@ -69,6 +73,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
     pub(super) user: UserInfo,
+    /// Says what the user may do.
+    pub(super) authorizer: &'a dyn Authorizer,
     pub(super) keep: Keep,
     /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
@@ -132,10 +138,10 @@ pub(super) enum Keep {
 struct Outcome {
     answered: Result<Answer, Box<Status>>,
     stage: Stage,
-    /// Whether it is known who asks.
-    identified: bool,
-    /// Whether it got as far as being allowed.
-    authorized: bool,
+    /// Who asks; none if that is not known.
+    identity: Option<Identity>,
+    /// Whether the user may do it; none if it did not get as far as that.
+    decision: Option<AccessDecision>,
     decoded: Option<Value>,
     /// What the server itself warns of before webhooks do.
     early_warnings: Vec<String>,
@@ -153,8 +159,8 @@ impl Outcome {
                 Ok(Answer::Watch(_)) => Stage::ResponseStarted,
                 Ok(_) | Err(_) => Stage::ResponseComplete,
             },
-            identified: true,
-            authorized: true,
+            identity: None,
+            decision: None,
             decoded: None,
             early_warnings: Vec::new(),
             warnings: Vec::new(),
@@ -164,9 +170,9 @@ impl Outcome {
     }
 
     /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
-    fn before_admission(status: Box<Status>, user: Option<&UserInfo>) -> Self {
+    fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
         let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
-        Self { stage, identified: user.is_some(), authorized: false, ..Self::of(Err(status)) }
+        Self { stage, identity: user.map(Identity::of), ..Self::of(Err(status)) }
     }
 }
 
@@ -176,7 +182,7 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     // A connection on which a body is left unread cannot be used again, and few clients expect that.
     let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
     let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
-    respond(&server, parts, body, keep).await.0
+    respond(&server, parts, body, keep, &*server.state.authorizer).await.0
 }
 
 /// Answers one request, and tells the audit log of it. `body` is none if it is too large.
@@ -185,15 +191,14 @@ pub(super) async fn respond(
     parts: Parts,
     body: Option<Bytes>,
     keep: Keep,
+    authorizer: &dyn Authorizer,
 ) -> (Response, Happened) {
     let received = Timestamp::now();
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-    let outcome = match parts.extensions.get::<Refused>() {
-        Some(refused) => Outcome::before_admission(refused.status.clone(), refused.user.as_ref()),
-        None => outcome(server, &parts, query, body, keep).await,
-    };
+    let incoming = Incoming { parts: &parts, info: &info, query, body, keep, authorizer };
+    let outcome = admitted(server, incoming).await;
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
@@ -238,7 +243,7 @@ pub(super) async fn respond(
             request_uri: parts.uri.path_and_query().map_or("", PathAndQuery::as_str),
             verb: &info.verb,
             stage: outcome.stage,
-            identity: parts.extensions.get::<Identity>().filter(|_| outcome.identified),
+            identity: outcome.identity.as_ref(),
             source_ips: &audit_log::source_ips(&parts.headers, peer),
             user_agent: user_agent.unwrap_or_default(),
             object,
@@ -247,7 +252,8 @@ pub(super) async fn respond(
             request_object: outcome.decoded.as_ref(),
             received,
             completed: Timestamp::now(),
-            annotations: outcome.authorized.then(|| audit::annotations(&outcome.record)),
+            decision: outcome.decision.as_ref(),
+            annotations: audit::annotations(&outcome.record),
         });
         sink(&event);
         if is_watch {
@@ -257,8 +263,49 @@ pub(super) async fn respond(
     (response, Happened { record: outcome.record, body: outcome.decoded })
 }
 
-/// `body` is none if it is too large.
-async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Bytes>, keep: Keep) -> Outcome {
+/// A request, and what its path and its query say.
+struct Incoming<'a> {
+    parts: &'a Parts,
+    info: &'a RequestInfo,
+    query: Query,
+    /// None if it is too large.
+    body: Option<Bytes>,
+    keep: Keep,
+    authorizer: &'a dyn Authorizer,
+}
+
+/// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
+///
+/// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
+async fn admitted(server: &Server, incoming: Incoming<'_>) -> Outcome {
+    let Incoming { parts, info, authorizer, .. } = incoming;
+    let time_limit = match time_limit(&incoming.query) {
+        Err(status) if !info.is_long_running() => return Outcome::refused(status, None),
+        limit => limit.unwrap_or(TIME_LIMIT),
+    };
+    if let Some(refused) = parts.extensions.get::<Refused>() {
+        return Outcome::refused(refused.status.clone(), refused.user.clone());
+    }
+    let Some(Claim { user, wanted }) = parts.extensions.get::<Claim>().cloned() else {
+        return Outcome::refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")), None);
+    };
+    let mut identity = Identity::of(user);
+    if let Some(wanted) = wanted {
+        match server.impersonation.resolve(authorizer, &identity.user, &wanted, info) {
+            Ok(impersonated) => identity.impersonated = Some(impersonated),
+            Err(status) => return Outcome::refused(status, Some(identity.user)),
+        }
+    }
+    let (decision, allowed) = authorization::authorize(authorizer, identity.effective(), info);
+    let outcome = match allowed {
+        Ok(()) => outcome(server, incoming, identity.effective(), time_limit).await,
+        Err(status) => Outcome::of(Err(status)),
+    };
+    Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
+}
+
+async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_limit: Duration) -> Outcome {
+    let Incoming { parts, query, body, keep, authorizer, .. } = incoming;
     let started = Instant::now();
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
@@ -277,7 +324,6 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
             return Outcome::of(document(server, &resources, route, &parts.headers));
         }
     };
-    let user = parts.extensions.get::<Identity>().map(|identity| identity.effective().clone());
     let verb = match verb(&parts.method, &target) {
         Ok(verb) => verb,
         Err(status) => return Outcome::of(Err(status)),
@@ -285,10 +331,6 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
     if let Err(status) = check_accept(&parts.headers) {
         return Outcome::of(Err(status));
     }
-    let time_limit = match time_limit(&query) {
-        Ok(limit) => limit,
-        Err(status) => return Outcome::before_admission(status, None),
-    };
     let Some(body) = body else {
         let message = format!("Request entity too large: limit is {}", body::LIMIT);
         return Outcome::of(Err(Box::new(Status::failure(413, "RequestEntityTooLarge", message))));
@@ -299,7 +341,8 @@ async fn outcome(server: &Server, parts: &Parts, query: Query, body: Option<Byte
         query,
         headers: parts.headers.clone(),
         body,
-        user: user.unwrap_or_default(),
+        user: user.clone(),
+        authorizer,
         keep,
         decoded: None,
         early_warnings: Vec::new(),
@@ -341,37 +384,6 @@ fn operation(verb: Verb) -> Option<Operation> {
         Verb::Delete | Verb::DeleteCollection => Some(Operation::Delete),
         Verb::Connect => Some(Operation::Connect),
     }
-}
-
-/// Whether the client takes what the server answers: JSON of the objects themselves.
-///
-/// Source: apiserver pkg/endpoints/handlers/negotiation/negotiate.go, `NegotiateOutputMediaType`; go-restful for 406.
-///
-/// # Errors
-/// 406 for what no server has, 501 for what this one has not.
-fn check_accept(headers: &HeaderMap) -> Result<(), Box<Status>> {
-    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    let plain = ["*/*", "application/*", "application/json"];
-    let other = ["application/yaml", "application/vnd.kubernetes.protobuf"];
-    let mut known = false;
-    for accepted in accept.split(',').map(str::trim) {
-        let (media_type, parameters) = accepted.split_once(';').unwrap_or((accepted, ""));
-        let media_type = media_type.trim();
-        let whole = !parameters.split(';').any(|parameter| parameter.trim().starts_with("as="));
-        if media_type.is_empty() || (plain.contains(&media_type) && whole) {
-            return Ok(());
-        }
-        known |= plain.contains(&media_type) || other.contains(&media_type);
-    }
-    if known {
-        let what = format!("answers as {accept} (application/json it does)");
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    }
-    let message = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
-                   application/vnd.kubernetes.protobuf";
-    let mut status = Status::failure(406, "NotAcceptable", message);
-    status.details = Some(crate::status::StatusDetails::default());
-    Err(Box::new(status))
 }
 
 /// What is not an object: discovery, health, metrics.
@@ -429,33 +441,4 @@ fn no_resource() -> Box<Status> {
     let mut status = Status::failure(404, "NotFound", "the server could not find the requested resource");
     status.details = Some(crate::status::StatusDetails::default());
     Box::new(status)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check_accepted(accept: &str, code: Option<i32>) {
-        let headers = HeaderMap::from_iter([(ACCEPT, accept.parse().unwrap())]);
-        let found = check_accept(&headers).err().map(|status| i64::from(status.code));
-        assert_eq!(found, code.map(i64::from), "{accept}");
-    }
-
-    #[test]
-    fn a_client_that_takes_no_json_is_told_so() {
-        for accept in [
-            "",
-            "*/*",
-            "application/json",
-            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-            "application/vnd.kubernetes.protobuf,application/json",
-            "text/html, application/xhtml+xml, */*;q=0.8",
-        ] {
-            check_accepted(accept, None);
-        }
-        check_accepted("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", Some(501));
-        check_accepted("application/yaml", Some(501));
-        check_accepted("text/html", Some(406));
-    }
 }

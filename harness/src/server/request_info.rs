@@ -1,7 +1,8 @@
-//! What the audit log says of a path and a method, whether or not there is such a resource.
+//! What authorization and the audit log see of a path and a method, whether or not there is such a resource.
 
 use http::Method;
 
+use super::authorization::impersonation::unescaped;
 use super::request::Query;
 
 /// A request as its path and method tell it.
@@ -12,8 +13,14 @@ pub(super) struct RequestInfo {
     /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for another method;
     /// for a path that is no resource, the method in lower case.
     pub(super) verb: String,
+    /// The path, decoded.
+    pub(super) path: String,
     /// Which object it is about; none for a path that is no resource.
     pub(super) object: Option<RequestObject>,
+    /// The query's field selector, where the verb heeds one.
+    pub(super) field_selector: String,
+    /// The query's label selector, where the verb heeds one.
+    pub(super) label_selector: String,
 }
 
 /// The resource of a path. What the path does not say is empty.
@@ -30,11 +37,12 @@ pub(super) struct RequestObject {
 
 impl RequestInfo {
     pub(super) fn new(method: &Method, path: &str, query: &Query) -> Self {
+        let path = unescaped(path);
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         let (group, rest) = match parts.as_slice() {
             ["api", rest @ ..] if rest.len() >= 2 => ("", rest),
             ["apis", group, rest @ ..] if rest.len() >= 2 => (*group, rest),
-            _ => return Self { verb: method.as_str().to_ascii_lowercase(), object: None },
+            _ => return Self { verb: method.as_str().to_ascii_lowercase(), path, ..Self::default() },
         };
         let Some((version, rest)) = rest.split_first() else { return Self::default() };
         let by_path = matches!(rest, ["proxy" | "watch", _, ..]);
@@ -53,22 +61,42 @@ impl RequestInfo {
         let mut name = part(1).to_owned();
         if name.is_empty() && verb == "get" {
             verb = if super::read::is_watch(query) { "watch" } else { "list" };
-            only_name(query.first("fieldSelector").unwrap_or_default()).clone_into(&mut name);
+            let only = only_name(query.first("fieldSelector").unwrap_or_default());
+            // What is no name in a path is none here.
+            if ![".", ".."].contains(&only) && !only.contains(['/', '%']) {
+                only.clone_into(&mut name);
+            }
         }
         if name.is_empty() && verb == "delete" {
             verb = "deletecollection";
         }
+        let object = RequestObject {
+            group: group.to_owned(),
+            version: (*version).to_owned(),
+            resource: part(0).to_owned(),
+            namespace: namespace.to_owned(),
+            name,
+            subresource: if verb == "proxy" { String::new() } else { part(2).to_owned() },
+        };
+        let has_selectors = !by_path && ["list", "watch", "deletecollection"].contains(&verb);
+        let selector =
+            |name: &str| query.first(name).filter(|_| has_selectors).unwrap_or_default().to_owned();
         Self {
             verb: verb.to_owned(),
-            object: Some(RequestObject {
-                group: group.to_owned(),
-                version: (*version).to_owned(),
-                resource: part(0).to_owned(),
-                namespace: namespace.to_owned(),
-                name,
-                subresource: if verb == "proxy" { String::new() } else { part(2).to_owned() },
-            }),
+            object: Some(object),
+            field_selector: selector("fieldSelector"),
+            label_selector: selector("labelSelector"),
+            path,
         }
+    }
+
+    /// Whether the request may take as long as it likes.
+    ///
+    /// Source: kubernetes pkg/controlplane/apiserver/config.go, `BasicLongRunningRequestCheck`.
+    pub(super) fn is_long_running(&self) -> bool {
+        let Some(object) = &self.object else { return self.path.starts_with("/debug/pprof/") };
+        let connections = ["attach", "exec", "proxy", "log", "portforward"];
+        ["watch", "proxy"].contains(&self.verb.as_str()) || connections.contains(&object.subresource.as_str())
     }
 }
 
@@ -104,7 +132,7 @@ mod tests {
             let [group, version, resource, namespace, name, subresource] = parts.map(str::to_owned);
             RequestObject { group, version, resource, namespace, name, subresource }
         });
-        assert_eq!(info, RequestInfo { verb: verb.to_owned(), object }, "{method} {path_and_query}");
+        assert_eq!((info.verb.as_str(), info.object), (verb, object), "{method} {path_and_query}");
     }
 
     #[test]

@@ -6,12 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::ServiceName;
+use super::authorization::{AuthorizationMode, StoredPolicies};
 use super::conversion::{self, Converter};
 use super::custom_resources;
 use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::storage::{ObjectReader, Storage};
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::authorizer::{AlwaysAllow, Authorizer, RBAC_GROUP};
 use crate::client::ServiceResolver;
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::ServiceReference;
@@ -20,12 +22,21 @@ use crate::config::ServiceReference;
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) storage: Arc<Storage>,
+    /// Says who may do what.
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    /// The stored roles and bindings, whether or not they say who may do what.
+    pub(super) policies: Arc<StoredPolicies>,
     resources: RwLock<Arc<Resources>>,
 }
 
 impl State {
-    pub(super) fn new(storage: Arc<Storage>) -> Self {
-        Self { storage, resources: RwLock::new(Arc::new(Resources::with([]))) }
+    pub(super) fn new(storage: Arc<Storage>, mode: AuthorizationMode) -> Self {
+        let policies = Arc::new(StoredPolicies::new(Arc::clone(&storage)));
+        let authorizer: Arc<dyn Authorizer> = match mode {
+            AuthorizationMode::Rbac => Arc::clone(&policies) as Arc<dyn Authorizer>,
+            AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
+        };
+        Self { storage, authorizer, policies, resources: RwLock::new(Arc::new(Resources::with([]))) }
     }
 
     /// The resources as they are served now.
@@ -45,7 +56,14 @@ impl State {
     ///
     /// # Errors
     /// [`ConversionError`] when the versions differ and cannot be converted.
-    pub(super) fn to_storage(&self, object: Value, resource: &Resource) -> Result<Value, ConversionError> {
+    pub(super) fn to_storage(
+        &self,
+        mut object: Value,
+        resource: &Resource,
+    ) -> Result<Value, ConversionError> {
+        if resource.gvr.group == RBAC_GROUP {
+            without_empty_rules(&mut object);
+        }
         let kind = self.resources().storage_kind(resource);
         if GroupVersionKind::of(&object) == kind {
             return Ok(object);
@@ -66,6 +84,17 @@ impl State {
             return Ok(Arc::clone(stored));
         }
         self.convert(stored, &resource.kind).map(Arc::new)
+    }
+}
+
+/// Where a role has no rules, it says so when it has been stored, as the list has no other form there.
+///
+/// Source: api rbac/v1/types.go, whose `rules` are written even if there are none.
+fn without_empty_rules(role: &mut Value) {
+    if let Some(rules) = role.get_mut("rules")
+        && rules.as_array().is_some_and(Vec::is_empty)
+    {
+        *rules = Value::Null;
     }
 }
 

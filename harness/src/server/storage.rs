@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::authorization::bootstrap;
+use crate::authorizer::{RBAC_GROUP, RbacObjects};
 use crate::ownership::Owners;
 
 /// How many changes a watch may lag behind: the oldest of more are forgotten, as upstream's watch cache does.
@@ -57,6 +59,8 @@ struct Contents {
     resource_version: u64,
     /// The latest writes, one for each `resourceVersion`.
     changes: VecDeque<Change>,
+    /// The number of the last write to a role or a binding.
+    rbac_version: u64,
 }
 
 impl Contents {
@@ -71,6 +75,9 @@ impl Contents {
 
     fn note(&mut self, change: Change) {
         self.resource_version += 1;
+        if change.key.group == RBAC_GROUP {
+            self.rbac_version = self.resource_version;
+        }
         if self.changes.len() == REMEMBERED {
             self.changes.pop_front();
         }
@@ -93,6 +100,16 @@ pub(super) enum News {
 pub(super) struct Storage {
     contents: RwLock<Contents>,
     news: watch::Sender<News>,
+    bootstrap: Option<Bootstrap>,
+}
+
+/// The roles and bindings that a server has from the start. Few requests need them, and a start should not wait for
+/// them: they are read when somebody looks for one.
+#[derive(Debug)]
+struct Bootstrap {
+    read: Once,
+    /// When the server started.
+    time: String,
 }
 
 /// Why nothing was written: somebody else wrote in between.
@@ -107,6 +124,55 @@ pub(super) struct Forgotten {
 }
 
 impl Storage {
+    /// A storage with the roles and bindings that a server has from the start.
+    pub(super) fn with_roles() -> Self {
+        let contents = Contents { resource_version: bootstrap::COUNT, ..Contents::default() };
+        Self {
+            contents: RwLock::new(contents),
+            news: watch::Sender::default(),
+            bootstrap: Some(Bootstrap { read: Once::new(), time: super::metadata::now() }),
+        }
+    }
+
+    /// Reads the roles and bindings that were there from the start, if `group` is theirs.
+    fn read_bootstrap(&self, group: &str) {
+        if let Some(bootstrap) = self.bootstrap.as_ref().filter(|_| group == RBAC_GROUP) {
+            bootstrap.read.call_once(|| {
+                let mut contents = self.write();
+                let resources = contents.collections.entry(RBAC_GROUP.to_owned()).or_default();
+                for (version, mut object) in (1..).zip(bootstrap::objects(&bootstrap.time)) {
+                    set_resource_version(&mut object, version);
+                    let text = |field| super::metadata::text(&object, field).to_owned();
+                    let place = (text("namespace"), text("name"));
+                    let owners = Owners::of(&object, true);
+                    let collection = resources.entry(bootstrap::resource(&object).to_owned()).or_default();
+                    collection.insert(place, Stored { object: Arc::new(object), owners });
+                }
+            });
+        }
+    }
+
+    /// The number of the last write to a role or a binding.
+    pub(super) fn rbac_version(&self) -> u64 {
+        self.read().rbac_version
+    }
+
+    /// All roles and bindings, with the number of the last write to one of them.
+    pub(super) fn rbac_objects(&self) -> (RbacObjects, u64) {
+        self.read_bootstrap(RBAC_GROUP);
+        let contents = self.read();
+        let all = |resource: &str| {
+            contents.collection(RBAC_GROUP, resource).map_or_else(Vec::new, |all| listed(all, ""))
+        };
+        let objects = RbacObjects {
+            cluster_roles: all("clusterroles"),
+            roles: all("roles"),
+            cluster_role_bindings: all("clusterrolebindings"),
+            role_bindings: all("rolebindings"),
+        };
+        (objects, contents.rbac_version)
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Contents> {
         self.contents.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -156,6 +222,7 @@ impl Storage {
         resource: &str,
         namespace: &str,
     ) -> (Vec<Arc<Value>>, u64) {
+        self.read_bootstrap(group);
         let contents = self.read();
         let objects =
             contents.collection(group, resource).map_or_else(Vec::new, |all| listed(all, namespace));
@@ -164,6 +231,7 @@ impl Storage {
 
     /// Who owns the fields of an object; nobody if there is none.
     pub(super) fn owners(&self, key: &Key) -> Owners {
+        self.read_bootstrap(&key.group);
         let contents = self.read();
         let place = (key.namespace.clone(), key.name.clone());
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
@@ -183,6 +251,7 @@ impl Storage {
         mut object: Value,
         owners: Owners,
     ) -> Result<Arc<Value>, Raced> {
+        self.read_bootstrap(&key.group);
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
@@ -208,6 +277,7 @@ impl Storage {
 
     /// Removes an object if what is stored is still `expected`; the `resourceVersion` of that write.
     pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, Raced> {
+        self.read_bootstrap(&key.group);
         let mut contents = self.write();
         let place = (key.namespace.clone(), key.name.clone());
         let collection = contents
@@ -242,6 +312,7 @@ impl Storage {
 
     /// Removes the objects of a namespace that no finalizer keeps; whether none is left.
     pub(super) fn empty_namespace(&self, namespace: &str) -> bool {
+        self.read_bootstrap(RBAC_GROUP);
         let mut contents = self.write();
         let mut empty = true;
         let mut gone = Vec::new();
@@ -294,6 +365,7 @@ fn listed(collection: &Collection, namespace: &str) -> Vec<Arc<Value>> {
 
 impl ObjectReader for Storage {
     fn get(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.read_bootstrap(group);
         let contents = self.read();
         let collection = contents.collection(group, resource)?;
         collection.get(&(namespace.to_owned(), name.to_owned())).map(|stored| Arc::clone(&stored.object))

@@ -3,11 +3,13 @@
 use serde_json::{Value, json};
 
 use super::admission;
+use super::authorization;
 use super::custom_resources;
 use super::custom_validation;
 use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
+use crate::authorizer::RBAC_GROUP;
 use crate::config::{self, ConfigError};
 use crate::status::{FieldError, Status, Unsupported};
 
@@ -370,6 +372,9 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     };
     if resource.gvr.group_resource() == "namespaces" {
         errors.extend(wrong_phase(object));
+    }
+    if group == RBAC_GROUP {
+        errors.extend(authorization::validation::errors(object, old, resource));
     }
     if !errors.is_empty() {
         let name = metadata::text(object, "name");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::authorization::AuthorizationMode;
 use super::state::State;
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
@@ -22,7 +23,7 @@ impl Surroundings {
     /// The namespaces that every cluster has, and of `objects` the Namespaces and the `CustomResourceDefinition`s. A later
     /// object replaces an earlier one of the same name.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
-        let state = State::new(Arc::new(Storage::default()));
+        let state = State::new(Arc::new(Storage::default()), AuthorizationMode::default());
         for name in FIRST_NAMESPACES {
             add_namespace(&state, &json!({"metadata": {"name": name}}));
         }

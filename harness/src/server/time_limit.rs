@@ -10,7 +10,7 @@ use crate::status::Status;
 /// How long a request may take that says nothing of it.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
-const TIME_LIMIT: Duration = Duration::from_secs(34);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(34);
 
 /// `?timeout=`, as far as it is shorter than the server's own limit.
 ///

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::answer::Answer;
+use super::authorization::escalation;
 use super::body::FieldValidation;
 use super::discovery::Resource;
 use super::options::RequestOptions;
@@ -17,7 +18,7 @@ use crate::json_text::json_type;
 use crate::ownership::{Owners, Write};
 use crate::patch::{ApplyError, Patch};
 use crate::schema;
-use crate::status::{FieldError, Status, StatusDetails};
+use crate::status::{FieldError, Status, StatusDetails, Unsupported};
 
 /// What an update makes of the stored object.
 enum Change {
@@ -137,6 +138,12 @@ async fn write(
     change: &Change,
     options: &RequestOptions,
 ) -> Result<Answer, Box<Status>> {
+    let gvr = &request.target.resource.gvr;
+    if gvr.resource == "certificatesigningrequests" && request.target.subresource == "approval" {
+        // Its strategy takes conditions, and nothing else, from the status.
+        let what = "the approval of a CertificateSigningRequest".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
     let key = create::key(request, &request.target.name);
     let mut which = Attempt::First;
     loop {
@@ -232,6 +239,7 @@ async fn attempt(
 
     let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATES_OF_WEBHOOKS);
     request.warnings.extend(told);
+    escalation::check(request, &new, Some(&old))?;
     check_resource_version(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;

@@ -17,7 +17,11 @@ pub(crate) fn server() -> ApiServer {
 }
 
 pub(crate) fn administrator() -> UserInfo {
-    UserInfo { username: "admin".to_owned(), ..UserInfo::default() }
+    UserInfo {
+        username: "admin".to_owned(),
+        groups: vec!["system:masters".to_owned()],
+        ..UserInfo::default()
+    }
 }
 
 pub(crate) async fn respond(

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
+mod authorization;
 mod client;
 mod objects;
 mod surroundings;

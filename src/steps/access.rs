@@ -1,0 +1,73 @@
+//! What users may do.
+
+use std::time::Duration;
+
+use cucumber::given;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::api;
+use super::failure::{Outcome, StepFailure};
+use super::parameter::Verbs;
+use super::resource::{self, Resource, Scope};
+use super::world::World;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// A Role, or a ClusterRole where the resource has no namespace, and its binding.
+#[given(expr = "the user {string} may {verbs} {word}")]
+async fn may(world: &mut World, user: String, verbs: Verbs, word: String) -> Outcome {
+    let Verbs(verbs) = verbs;
+    let resource = resource::called(world.client()?, &word).await?;
+    let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
+    let prefix = match resource.scope {
+        Scope::Namespaced => "",
+        Scope::Cluster => "Cluster",
+    };
+    let name = format!("{}-{}", world.namespace().await?, uuid::Uuid::new_v4().simple());
+    let role = format!("{prefix}Role");
+    let rules = json!([{"verbs": verbs, "apiGroups": [group], "resources": [resource.plural]}]);
+    let object = |kind: &str, rest: Value| {
+        let mut object = rest;
+        object["apiVersion"] = json!(format!("{GROUP}/v1"));
+        object["kind"] = json!(kind);
+        object["metadata"] = json!({"name": name});
+        object
+    };
+    world.store(object(&role, json!({"rules": rules}))).await?;
+    let binding = json!({
+        "roleRef": {"apiGroup": GROUP, "kind": role, "name": name},
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}],
+    });
+    world.store(object(&format!("{role}Binding"), binding)).await?;
+    wait(world, &user, verbs.first().map_or("", String::as_str), group, &resource).await
+}
+
+/// A server decides by roles a moment after it has stored them.
+async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: &Resource) -> Outcome {
+    let mut attributes = json!({"verb": verb, "group": group, "resource": resource.plural});
+    if resource.scope == Scope::Namespaced {
+        attributes["namespace"] = world.namespace().await?.into();
+    }
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
+        "spec": {"user": user, "resourceAttributes": attributes},
+    });
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let started = tokio::time::Instant::now();
+    loop {
+        let answer = api::send(world.client()?, Method::POST, path, Some(&review)).await?.successful()?;
+        if answer.body.pointer("/status/allowed") == Some(&Value::Bool(true)) {
+            return Ok(());
+        }
+        if started.elapsed() > LONGEST_WAIT {
+            let seconds = LONGEST_WAIT.as_secs();
+            return Err(StepFailure::new(format!(
+                "{user} still may not {verb} {} after {seconds} s",
+                resource.plural
+            )));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
