@@ -30,6 +30,8 @@ type Answer struct {
 	Estimate *Estimate `json:"estimate,omitempty"`
 	// Why it is no condition. Beside a type: it compiles, but is not boolean.
 	CompileError string `json:"compile_error,omitempty"`
+	// Why an expression that is not boolean cannot be evaluated at all; of a boolean one, that is the compile error.
+	ProgramError string `json:"program_error,omitempty"`
 	// Why the evaluation failed, without what Kubernetes says before each such error: `expression '...' resulted in error: `.
 	RunError string `json:"run_error,omitempty"`
 	// Why there is no answer.
@@ -63,15 +65,21 @@ func (e *Environment) Evaluate(expression string, bound *Context) Answer {
 
 func (e *Environment) evaluate(expression string, bound *Context) Answer {
 	answer := Answer{Expr: expression}
-	compiled := e.compile(expression, cel.AnyType)
+	compiled := e.compile(expression, cel.BoolType)
 	if compiled.Error != nil {
 		answer.CompileError = compiled.Error.Error()
-		return answer
+		// What is not boolean has a type nevertheless, and may have a value.
+		other, found := strings.CutPrefix(answer.CompileError, "must evaluate to bool but got ")
+		if !found {
+			return answer
+		}
+		if compiled = e.compile(expression, cel.AnyType); compiled.Error != nil {
+			answer.Type = other
+			answer.ProgramError = strings.TrimPrefix(compiled.Error.Error(), "program instantiation failed: ")
+			return answer
+		}
 	}
 	answer.Type = compiled.OutputType.String()
-	if !compiled.OutputType.IsExactType(cel.BoolType) {
-		answer.CompileError = e.compile(expression, cel.BoolType).Error.Error()
-	}
 	estimate, err := e.estimate(expression)
 	if err != nil {
 		answer.Failure = fmt.Sprintf("estimate: %v", err)

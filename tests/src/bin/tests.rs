@@ -28,7 +28,7 @@ enum Tool {
     Record(Record),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
-    /// Ask Kubernetes' own packages what they make of random CEL expressions
+    /// Compare random CEL expressions with what Kubernetes' own packages make of them
     Cel(Cel),
     /// Write a case for every fault of the catalogue, or the page that tells of their recordings
     Faults(Faults),
@@ -89,6 +89,12 @@ struct Cel {
     /// The number of the first expression
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Ask a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl instead
+    #[arg(long)]
+    confirm: bool,
+    /// How many expressions of that sample
+    #[arg(long, default_value_t = 200, requires = "confirm")]
+    sample: usize,
     /// Write each expression to standard output, with the answer, as JSON lines
     #[arg(long)]
     print: bool,
@@ -100,6 +106,7 @@ async fn main() -> ExitCode {
         match Tools::parse().tool {
             Tool::Record(arguments) => recorded(arguments).await,
             Tool::Differential(arguments) => searched(arguments).await,
+            Tool::Cel(arguments) if arguments.confirm => confirmed(&arguments).await,
             Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Coverage => coverage(),
@@ -238,6 +245,13 @@ fn expressions(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> 
     let found = search.run(cel::CANDIDATE, &print, &|line| anstream::eprintln!("{line}"))?;
     anstream::eprintln!("{found} (seed {seed})");
     Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn confirmed(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let seed = arguments.seed.unwrap_or_else(fresh_seed);
+    let confirmed = cel::confirm::confirm(seed, arguments.sample).await?;
+    anstream::println!("{confirmed} (seed {seed})");
+    Ok(if confirmed.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {

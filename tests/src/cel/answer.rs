@@ -40,6 +40,9 @@ pub struct Answer {
     /// Why it is no condition. With a type: it compiles, but is not boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compile_error: Option<String>,
+    /// Why an expression that is not boolean cannot be evaluated at all; of a boolean one, that is the compile error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_error: Option<String>,
     /// Why the evaluation failed, without the prefix `expression '...' resulted in error: `.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_error: Option<String>,
@@ -64,6 +67,7 @@ impl Answer {
             ("failure", text(self.failure.as_ref()), text(other.failure.as_ref())),
             ("compile_error", text(self.compile_error.as_ref()), text(other.compile_error.as_ref())),
             ("type", text(self.r#type.as_ref()), text(other.r#type.as_ref())),
+            ("program_error", text(self.program_error.as_ref()), text(other.program_error.as_ref())),
             ("run_error", text(self.run_error.as_ref()), text(other.run_error.as_ref())),
             ("value", text(self.value.as_ref()), text(other.value.as_ref())),
             ("value_type", text(self.value_type.as_ref()), text(other.value_type.as_ref())),

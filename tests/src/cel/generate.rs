@@ -136,8 +136,8 @@ impl Maker<'_> {
 
 /// What is written by mistake.
 const SLIPS: [&str; 24] = [
-    "(", ")", "[", "]", "{", "}", ",", ".", "'", "\"", "?", ":", "=", "&", "|", " x ", " in ", " as ", "1u", "\\", "`",
-    "#", "\n", "é",
+    "(", ")", "[", "]", "{", "}", ",", ".", "'", "\"", "?", ":", "=", "&", "|", " x ", " in ", " as ", "1u",
+    "\\", "`", "#", "\n", "é",
 ];
 
 /// A text with one character less, twice, or with something in between.

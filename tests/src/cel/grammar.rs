@@ -57,7 +57,8 @@ impl Pattern {
                 rest = after;
             } else if let Some((hole, after)) = hole {
                 let (kind, variables) = hole.split_once('/').unwrap_or((hole, ""));
-                let variables = variables.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+                let variables =
+                    variables.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
                 elements.push(Element::Hole { kind: kind.to_owned(), variables });
                 rest = after;
             } else {

@@ -6,9 +6,11 @@
 
 mod answer;
 mod candidate;
+pub mod confirm;
 mod expression;
 mod generate;
 mod grammar;
+mod literal;
 mod oracle;
 mod rows;
 
@@ -44,6 +46,9 @@ pub struct Found {
     pub places: BTreeMap<String, u64>,
 }
 
+/// The version whose expressions are compiled.
+pub const KUBERNETES: &str = "1.37";
+
 /// So many expressions are asked at once, and so often progress is told.
 const BATCH: u64 = 2000;
 /// Of the differences in one member, so many are shrunk and shown.
@@ -66,7 +71,7 @@ impl Search {
         tell: &dyn Fn(&str),
     ) -> Result<Found, OracleError> {
         let generator = Generator::default();
-        let mut oracle = Oracle::start()?;
+        let mut oracle = Oracle::start(KUBERNETES)?;
         let mut found = Found::default();
         let end = self.first + self.count;
         let mut start = self.first;

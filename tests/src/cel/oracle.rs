@@ -45,11 +45,11 @@ pub fn folder() -> PathBuf {
 }
 
 impl Oracle {
-    /// Builds the program, which takes some minutes once, and starts it. Needs Go.
+    /// Builds the program, which takes some minutes once, and starts it for a version such as `1.37`. Needs Go.
     ///
     /// # Errors
     /// It cannot be built or started.
-    pub fn start() -> Result<Self, OracleError> {
+    pub fn start(kubernetes: &str) -> Result<Self, OracleError> {
         let folder = folder();
         let program = folder.join("../../target/cel-oracle");
         let failed = |why: String| OracleError::Build { folder: folder.display().to_string(), why };
@@ -64,6 +64,7 @@ impl Oracle {
             return Err(failed(String::from_utf8_lossy(&built.stderr).into_owned()));
         }
         let mut child = Command::new(program)
+            .args(["-kubernetes", kubernetes])
             .arg(folder.join("contexts.json"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::random::Random;
 use super::{requests, webhooks};
 use crate::names::CASE_LABEL;
+use crate::random::Random;
 
 /// A random situation.
 #[derive(Clone, Debug)]

@@ -1,0 +1,170 @@
+//! The tree of an expression, as the checker and the planner walk it.
+
+/// An index into [`Ast::nodes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NodeId(pub(crate) u32);
+
+/// The tree of an expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Ast {
+    /// The text.
+    pub(crate) source: String,
+    /// All nodes. Macros share nodes nowhere: each appears once in the tree.
+    pub(crate) nodes: Vec<Node>,
+    /// The whole expression.
+    pub(crate) root: NodeId,
+    /// How many nodes lie on the longest way from the root to a leaf, both included.
+    pub(crate) depth: u32,
+}
+
+/// A node with its place in the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The identifier that the parser gave it. Several nodes of a macro's expansion may share one.
+    pub(crate) id: u64,
+    /// Where it begins, in code points from the start of the text: what an error points at. Nodes that a macro makes
+    /// have the place of the macro's parenthesis.
+    pub(crate) offset: Option<u32>,
+    /// What it is.
+    pub(crate) expression: Expression,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub(crate) enum Expression {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    String(String),
+    Bytes(Vec<u8>),
+    Ident(String),
+    /// `operand.field`, or `has(operand.field)` where it is a test.
+    Select {
+        operand: NodeId,
+        field: String,
+        test: bool,
+    },
+    /// A call; operators are functions such as `_+_`.
+    Call {
+        function: String,
+        target: Option<NodeId>,
+        arguments: Vec<NodeId>,
+    },
+    /// A list; the indices of the elements written `?element`.
+    List {
+        elements: Vec<NodeId>,
+        optional: Vec<usize>,
+    },
+    /// A map.
+    Map(Vec<Entry<NodeId>>),
+    /// `Name{field: value}`.
+    Struct {
+        name: String,
+        fields: Vec<Entry<String>>,
+    },
+    /// What macros such as `all` expand to.
+    Comprehension(Box<Comprehension>),
+}
+
+/// An entry of a map or a field of a struct literal.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry<K> {
+    /// The identifier that the parser gave the entry, and its place.
+    pub(crate) id: u64,
+    pub(crate) offset: Option<u32>,
+    pub(crate) key: K,
+    pub(crate) value: NodeId,
+    /// Whether it is written `?key: value`.
+    pub(crate) optional: bool,
+}
+
+/// A loop over a range that folds into an accumulator.
+#[derive(Clone, Debug)]
+pub(crate) struct Comprehension {
+    pub(crate) range: NodeId,
+    pub(crate) variable: String,
+    pub(crate) second_variable: Option<String>,
+    pub(crate) accumulator: String,
+    pub(crate) initial: NodeId,
+    pub(crate) condition: NodeId,
+    pub(crate) step: NodeId,
+    pub(crate) result: NodeId,
+}
+
+impl Ast {
+    /// A node of the tree.
+    pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.0 as usize)
+    }
+
+    /// What a node is.
+    pub(crate) fn expression(&self, id: NodeId) -> &Expression {
+        self.node(id).map_or(&Expression::Null, |node| &node.expression)
+    }
+
+    /// Where a node stands.
+    pub(crate) fn offset(&self, id: NodeId) -> Option<u32> {
+        self.node(id)?.offset
+    }
+}
+
+impl Expression {
+    /// Passes on each operand, element, key and value, in the order of the text.
+    pub(crate) fn children(&self, mut visit: impl FnMut(NodeId)) {
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Ident(_) => {}
+            Self::Select { operand, .. } => visit(*operand),
+            Self::Call { target, arguments, .. } => target.iter().chain(arguments).copied().for_each(visit),
+            Self::List { elements, .. } => elements.iter().copied().for_each(visit),
+            Self::Map(entries) => {
+                for entry in entries {
+                    visit(entry.key);
+                    visit(entry.value);
+                }
+            }
+            Self::Struct { fields, .. } => fields.iter().map(|field| field.value).for_each(visit),
+            Self::Comprehension(it) => {
+                [it.range, it.initial, it.condition, it.step, it.result].into_iter().for_each(visit);
+            }
+        }
+    }
+
+    /// Replaces each operand, element, key and value.
+    pub(crate) fn replace_children(&mut self, mut replace: impl FnMut(NodeId) -> NodeId) {
+        let mut put = |place: &mut NodeId| *place = replace(*place);
+        match self {
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::String(_)
+            | Self::Bytes(_)
+            | Self::Ident(_) => {}
+            Self::Select { operand, .. } => put(operand),
+            Self::Call { target, arguments, .. } => target.iter_mut().chain(arguments).for_each(put),
+            Self::List { elements, .. } => elements.iter_mut().for_each(put),
+            Self::Map(entries) => {
+                for entry in entries {
+                    put(&mut entry.key);
+                    put(&mut entry.value);
+                }
+            }
+            Self::Struct { fields, .. } => fields.iter_mut().map(|field| &mut field.value).for_each(put),
+            Self::Comprehension(it) => {
+                [&mut it.range, &mut it.initial, &mut it.condition, &mut it.step, &mut it.result]
+                    .into_iter()
+                    .for_each(put);
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Which types fit each other, and what the types that are yet to be inferred stand for.
+//!
+//! Source: cel-go checker/types.go and checker/mapping.go.
+
+use std::sync::Arc;
+
+use crate::types::{OPTIONAL, Type};
+
+/// What type variables and parameters stand for.
+#[derive(Debug, Default)]
+pub(super) struct Substitutions {
+    variables: Vec<Option<Type>>,
+    /// Parameters of declared types, such as the `A` in the type of the name `list`.
+    parameters: Vec<(&'static str, Type)>,
+    /// What was replaced, so that a failed attempt leaves no trace.
+    replaced: Vec<(Type, Option<Type>)>,
+}
+
+impl Substitutions {
+    /// A type that is yet to be inferred.
+    pub(super) fn fresh(&mut self) -> Type {
+        self.variables.push(None);
+        Type::Variable(crate::source::narrow(self.variables.len() - 1))
+    }
+
+    fn find(&self, of: &Type) -> Option<&Type> {
+        match of {
+            Type::Variable(number) => self.variables.get(*number as usize)?.as_ref(),
+            Type::Parameter(name) => {
+                self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+            }
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, of: &Type, value: Option<Type>) -> Option<Type> {
+        match of {
+            Type::Variable(number) => {
+                let place = self.variables.get_mut(*number as usize)?;
+                std::mem::replace(place, value)
+            }
+            Type::Parameter(name) => {
+                let known = self.parameters.iter().position(|(known, _)| known == name);
+                let before = known.map(|index| self.parameters.swap_remove(index).1);
+                self.parameters.extend(value.map(|value| (*name, value)));
+                before
+            }
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, of: &Type, value: Type) {
+        let before = self.put(of, Some(value));
+        self.replaced.push((of.clone(), before));
+    }
+
+    /// Whether every type fits the expected one; if not, nothing is inferred.
+    pub(super) fn all_fit<'t>(
+        &mut self,
+        types: impl ExactSizeIterator<Item = &'t Type>,
+        expected: &[Type],
+    ) -> bool {
+        let fit = types.len() == expected.len()
+            && types.zip(expected).all(|(one, expected)| self.is_assignable(one, expected));
+        while let Some((of, before)) = self.replaced.pop() {
+            if !fit {
+                self.put(&of, before);
+            }
+        }
+        fit
+    }
+
+    /// Whether one type fits another; if not, nothing is inferred.
+    pub(super) fn fits(&mut self, one: &Type, other: &Type) -> bool {
+        self.all_fit(std::iter::once(one), std::slice::from_ref(other))
+    }
+
+    fn is_assignable(&mut self, one: &Type, other: &Type) -> bool {
+        if is_parameter(other) {
+            let (valid, known) = self.substitutes(one, other);
+            if valid || known {
+                return valid;
+            }
+        }
+        if is_parameter(one) {
+            return self.substitutes(other, one).0;
+        }
+        if is_dynamic(one) || is_dynamic(other) || *one == Type::Error || *other == Type::Error {
+            return true;
+        }
+        match (one, other) {
+            (Type::Null, nullable) | (nullable, Type::Null) => matches!(
+                nullable,
+                Type::Null
+                    | Type::Opaque(..)
+                    | Type::Object(_)
+                    | Type::Duration
+                    | Type::Timestamp
+                    | Type::Wrapper(_)
+            ),
+            (Type::Type(_) | Type::AnyType, Type::Type(_) | Type::AnyType) => true,
+            (Type::List(one), Type::List(other)) => self.is_assignable(one, other),
+            (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+                self.is_assignable(key, other_key) && self.is_assignable(value, other_value)
+            }
+            (Type::Opaque(name, parameters), Type::Opaque(other_name, others)) => {
+                name == other_name
+                    && parameters.len() == others.len()
+                    && parameters.iter().zip(others.iter()).all(|(one, other)| self.is_assignable(one, other))
+            }
+            (Type::Wrapper(one), Type::Wrapper(other)) => one == other,
+            (Type::Wrapper(one), other) | (other, Type::Wrapper(one)) => **one == *other,
+            _ => one == other,
+        }
+    }
+
+    /// Whether what a variable stands for, or can be made to stand for, fits a type; and whether it stands for
+    /// something already.
+    fn substitutes(&mut self, one: &Type, variable: &Type) -> (bool, bool) {
+        if one == variable {
+            return (true, true);
+        }
+        if let Some(known) = self.find(variable).cloned() {
+            if is_exact(one, &known) {
+                return (true, true);
+            }
+            if !self.is_assignable(one, &known) {
+                return (false, true);
+            }
+            let general = most_general(one, &known).clone();
+            if self.not_in(variable, &general) {
+                self.add(variable, general);
+            }
+            return (true, true);
+        }
+        let free = self.not_in(variable, one);
+        if free {
+            self.add(variable, one.clone());
+        }
+        (free, false)
+    }
+
+    /// Whether a variable does not occur in a type.
+    fn not_in(&self, variable: &Type, within: &Type) -> bool {
+        if variable == within {
+            return false;
+        }
+        match within {
+            Type::Variable(_) | Type::Parameter(_) => {
+                self.find(within).is_none_or(|known| self.not_in(variable, known))
+            }
+            Type::List(inner) | Type::Type(inner) => self.not_in(variable, inner),
+            Type::Map(key, value) => self.not_in(variable, key) && self.not_in(variable, value),
+            Type::Opaque(_, parameters) => parameters.iter().all(|inner| self.not_in(variable, inner)),
+            _ => true,
+        }
+    }
+
+    /// The type with everything that was inferred; what was not stays as it is, or becomes dynamic.
+    pub(super) fn substitute(&self, of: &Type, to_dynamic: bool) -> Type {
+        if let Some(known) = self.find(of) {
+            return self.substitute(known, to_dynamic);
+        }
+        match of {
+            Type::Variable(_) | Type::Parameter(_) if to_dynamic => Type::Dyn,
+            Type::List(inner) => Type::List(self.inner(inner, to_dynamic)),
+            Type::Type(inner) => Type::Type(self.inner(inner, to_dynamic)),
+            Type::Map(key, value) => Type::Map(self.inner(key, to_dynamic), self.inner(value, to_dynamic)),
+            Type::Opaque(name, parameters) if !parameters.is_empty() => Type::Opaque(
+                Arc::clone(name),
+                parameters.iter().map(|inner| self.substitute(inner, to_dynamic)).collect(),
+            ),
+            _ => of.clone(),
+        }
+    }
+
+    fn inner(&self, of: &Arc<Type>, to_dynamic: bool) -> Arc<Type> {
+        match **of {
+            Type::List(_)
+            | Type::Type(_)
+            | Type::Map(..)
+            | Type::Opaque(..)
+            | Type::Variable(_)
+            | Type::Parameter(_) => Arc::new(self.substitute(of, to_dynamic)),
+            _ => Arc::clone(of),
+        }
+    }
+}
+
+/// An overload's type with parameters replaced by types that are yet to be inferred.
+#[derive(Debug, Default)]
+pub(super) struct Instance {
+    parameters: Vec<(&'static str, Type)>,
+}
+
+impl Instance {
+    /// Replaces the parameters in a type.
+    pub(super) fn of(&mut self, substitutions: &mut Substitutions, of: &Type) -> Type {
+        match of {
+            Type::Parameter(name) => {
+                if let Some((_, known)) = self.parameters.iter().find(|(known, _)| known == name) {
+                    return known.clone();
+                }
+                let fresh = substitutions.fresh();
+                self.parameters.push((name, fresh.clone()));
+                fresh
+            }
+            Type::List(inner) => Type::list(self.of(substitutions, inner)),
+            Type::Type(inner) => Type::Type(Arc::new(self.of(substitutions, inner))),
+            Type::Map(key, value) => Type::map(self.of(substitutions, key), self.of(substitutions, value)),
+            Type::Opaque(name, parameters) if !parameters.is_empty() => Type::Opaque(
+                Arc::clone(name),
+                parameters.iter().map(|inner| self.of(substitutions, inner)).collect(),
+            ),
+            _ => of.clone(),
+        }
+    }
+}
+
+fn is_parameter(of: &Type) -> bool {
+    matches!(of, Type::Variable(_) | Type::Parameter(_))
+}
+
+/// Whether nothing is known of a type.
+pub(super) fn is_dynamic(of: &Type) -> bool {
+    matches!(of, Type::Dyn | Type::Any)
+}
+
+/// The value type of an optional type.
+pub(super) fn unwrap_optional(of: &Type) -> Option<&Type> {
+    match of {
+        Type::Opaque(name, parameters) if **name == *OPTIONAL => parameters.first(),
+        _ => None,
+    }
+}
+
+/// Whether two types are the same; a wrapper is the same as what it wraps.
+///
+/// Source: cel-go common/types/types.go, `IsExactType`.
+pub(super) fn is_exact(one: &Type, other: &Type) -> bool {
+    same(one, other, true)
+}
+
+/// The same where the names of parameters do not count.
+pub(super) fn is_equivalent(one: &Type, other: &Type) -> bool {
+    same(one, other, false)
+}
+
+fn same(one: &Type, other: &Type, names: bool) -> bool {
+    match (one, other) {
+        (Type::Wrapper(one), other) => same(one, other, names),
+        (one, Type::Wrapper(other)) => same(one, other, names),
+        (Type::List(one), Type::List(other)) | (Type::Type(one), Type::Type(other)) => {
+            same(one, other, names)
+        }
+        (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+            same(key, other_key, names) && same(value, other_value, names)
+        }
+        (Type::Opaque(name, parameters), Type::Opaque(other_name, others)) => {
+            name == other_name
+                && parameters.len() == others.len()
+                && parameters.iter().zip(others.iter()).all(|(one, other)| same(one, other, names))
+        }
+        _ if !names && is_parameter(one) => is_parameter(other),
+        _ => one == other,
+    }
+}
+
+fn most_general<'t>(one: &'t Type, other: &'t Type) -> &'t Type {
+    if is_equal_or_less_specific(one, other) { one } else { other }
+}
+
+/// The more general of two types that fit each other.
+pub(super) fn joined(one: Type, other: Type) -> Type {
+    if is_equal_or_less_specific(&one, &other) { one } else { other }
+}
+
+fn is_equal_or_less_specific(one: &Type, other: &Type) -> bool {
+    if is_dynamic(one) || is_parameter(one) {
+        return true;
+    }
+    if is_dynamic(other) || is_parameter(other) {
+        return false;
+    }
+    match (one, other) {
+        (Type::List(one), Type::List(other)) => is_equal_or_less_specific(one, other),
+        (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+            is_equal_or_less_specific(key, other_key) && is_equal_or_less_specific(value, other_value)
+        }
+        (Type::Opaque(name, parameters), Type::Opaque(other_name, others)) => {
+            name == other_name
+                && parameters.len() == others.len()
+                && parameters
+                    .iter()
+                    .zip(others.iter())
+                    .all(|(one, other)| is_equal_or_less_specific(one, other))
+        }
+        (Type::Type(_) | Type::AnyType, Type::Type(_) | Type::AnyType) => true,
+        _ => is_exact(one, other),
+    }
+}

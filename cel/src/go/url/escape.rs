@@ -1,0 +1,113 @@
+//! Percent encoding.
+
+use crate::go::quote::quote;
+
+/// Which part of a URL a text is: each allows other characters to stand as they are.
+///
+/// Source: Go `net/url/gen_encoding_table.go`, `encoding`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Path,
+    Host,
+    Zone,
+    UserPassword,
+    QueryComponent,
+    Fragment,
+}
+
+impl Mode {
+    /// Whether `byte` must be escaped in this part.
+    ///
+    /// Source: Go `net/url/gen_encoding_table.go`, `shouldEscape`.
+    fn must_escape(self, byte: u8) -> bool {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => false,
+            b'$' | b'&' | b'+' | b',' | b';' | b'=' => self == Self::QueryComponent,
+            b':' => matches!(self, Self::QueryComponent | Self::UserPassword),
+            b'?' => self != Self::Fragment,
+            b'/' | b'@' => !matches!(self, Self::Path | Self::Fragment),
+            b'!' | b'(' | b')' | b'*' => !matches!(self, Self::Host | Self::Zone | Self::Fragment),
+            b'\'' | b'[' | b']' | b'<' | b'>' | b'"' => !self.is_host(),
+            _ => true,
+        }
+    }
+
+    fn is_host(self) -> bool {
+        matches!(self, Self::Host | Self::Zone)
+    }
+}
+
+/// The bytes that `text` stands for.
+///
+/// # Errors
+/// Go's text, such as `invalid URL escape "%z"`.
+///
+/// Source: Go net/url/url.go, `unescape`.
+pub(super) fn unescape(text: &[u8], mode: Mode) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        match first {
+            b'%' => {
+                let Some(byte) = escaped_byte(tail).filter(|byte| mode.may_be_escaped(*byte, tail)) else {
+                    let escape = [b"%", tail.get(..2).unwrap_or(tail)].concat();
+                    return Err(format!("invalid URL escape {}", quote(escape)));
+                };
+                bytes.push(byte);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            b'+' if mode == Mode::QueryComponent => bytes.push(b' '),
+            _ if mode.is_host() && first.is_ascii() && mode.must_escape(*first) => {
+                return Err(format!("invalid character {} in host name", quote([*first])));
+            }
+            _ => bytes.push(*first),
+        }
+    }
+    Ok(bytes)
+}
+
+impl Mode {
+    /// Whether a valid escape is allowed: in a host only bytes beyond ASCII and the percent sign are, in a zone what a
+    /// host may contain, too, and the blank.
+    fn may_be_escaped(self, byte: u8, digits: &[u8]) -> bool {
+        match self {
+            Self::Host => !byte.is_ascii() || digits.starts_with(b"25"),
+            Self::Zone => byte == b'%' || byte == b' ' || !Self::Host.must_escape(byte),
+            Self::Path | Self::UserPassword | Self::QueryComponent | Self::Fragment => true,
+        }
+    }
+}
+
+/// The byte that the first two hexadecimal digits stand for.
+fn escaped_byte(digits: &[u8]) -> Option<u8> {
+    let [high, low, ..] = digits else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some(digit(*high)? << 4 | digit(*low)?)
+}
+
+/// `bytes` with what may not stand as it is escaped.
+///
+/// Source: Go net/url/url.go, `escape`.
+pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        if mode.must_escape(*byte) {
+            text.push('%');
+            text.push(DIGITS[usize::from(byte >> 4)]);
+            text.push(DIGITS[usize::from(byte & 15)]);
+        } else {
+            text.push(char::from(*byte));
+        }
+    }
+    text
+}
+
+/// Whether nothing in `text` has to be escaped; more than [`escape`] leaves alone is allowed.
+///
+/// Source: Go net/url/url.go, `validEncoded`.
+pub(super) fn is_valid_encoding(text: &str, mode: Mode) -> bool {
+    text.bytes().all(|byte| b"!$&'()*+,;=:@[]%".contains(&byte) || !mode.must_escape(byte))
+}

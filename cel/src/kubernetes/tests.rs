@@ -1,0 +1,90 @@
+use super::*;
+use crate::types::Type;
+
+#[track_caller]
+fn check(version: &str, expression: &str, compiles: bool) {
+    let environment = environment_at(version.parse().unwrap())
+        .with_variable("authorizer", crate::library::authorizer::authorizer())
+        .with_variable("object", Type::Dyn);
+    assert_eq!(environment.check(expression).is_ok(), compiles, "{expression} at {version}");
+}
+
+#[test]
+fn libraries_come_with_a_version() {
+    for (first, expression) in [
+        ("1.25", "isURL('a') && 'a'.find('b') == '' && [1].sum() == 1"),
+        ("1.27", "authorizer.path('/a').check('get').allowed()"),
+        ("1.28", "1 < 2.0 && object.?a.hasValue() && isQuantity('1')"),
+        ("1.29", "'%s'.format(['a']) == 'a' && sets.contains([1], [1])"),
+        ("1.30", "isIP('a') && isCIDR('a') && type(ip('::1')) == net.IP"),
+        ("1.31", "format.dns1123Label().validate('a') == optional.none()"),
+        ("1.31", "authorizer.group('').resource('a').fieldSelector('a=b').check('get').allowed()"),
+        ("1.32", "{'a': 1}.all(k, v, v == 1)"),
+        ("1.33", "isSemver('1.2.3', true)"),
+        ("1.34", "[1, 2].sortBy(x, -x) == [2, 1]"),
+        ("1.37", "[1, 2].includes(1)"),
+    ] {
+        let first: Version = first.parse().unwrap();
+        check(&first.to_string(), expression, true);
+        check("1.37", expression, true);
+        if first > Version::new(1, 25) {
+            check(&first.previous().to_string(), expression, false);
+        }
+    }
+}
+
+#[test]
+fn what_is_replaced_stays() {
+    for version in ["1.28", "1.29", "1.36", "1.37"] {
+        check(version, "'a'.lowerAscii() == 'a' && [1].indexOf(1) == 0", true);
+    }
+}
+
+#[test]
+fn new_expressions_can_mention_what_the_release_before_knew() {
+    let release = Version::new(1, 37);
+    let expression = "[1, 2].includes(1)";
+    assert!(environment(release, Expressions::New).check(expression).is_err());
+    assert!(environment(release, Expressions::Stored).check(expression).is_ok());
+}
+
+#[test]
+fn constants_are_validated_since_1_29() {
+    for expression in
+        ["duration('x') == duration('1s')", "timestamp('x') == timestamp('y')", "'a'.matches('(')"]
+    {
+        check("1.28", expression, true);
+        check("1.29", expression, false);
+    }
+    check("1.25", "[1, 'a'] == []", false);
+}
+
+#[test]
+fn variables_of_admission_have_types() {
+    let base = || environment_at(Version::new(1, 37));
+    let all = with_admission_variables(base(), Variables { params: true, authorizer: true });
+    let some = with_admission_variables(base(), Variables::default());
+    for expression in [
+        "request.userInfo.groups.exists(g, g == 'a') && request.kind.kind == 'Pod' && request.dryRun",
+        "namespaceObject.metadata.labels['a'] == 'b' && namespaceObject.status.conditions[0].reason == ''",
+        "object.a.b == oldObject.a.b && request.options.kind == 'x'",
+    ] {
+        assert!(all.check(expression).is_ok(), "{expression}");
+        assert!(some.check(expression).is_ok(), "{expression}");
+    }
+    for expression in ["params.a == 1", "authorizer.requestResource.check('get').allowed()"] {
+        assert!(all.check(expression).is_ok(), "{expression}");
+        assert!(some.check(expression).is_err(), "{expression}");
+    }
+    for expression in ["request.uid == 'a'", "namespaceObject.metadata.managedFields == []"] {
+        assert!(all.check(expression).is_err(), "{expression}");
+    }
+}
+
+#[test]
+fn a_version_has_two_numbers() {
+    assert_eq!("v1.37.1".parse(), Ok(Version::new(1, 37)));
+    assert_eq!("1.9".parse(), Ok(Version::new(1, 9)));
+    assert!(Version::new(1, 9) < Version::new(1, 10));
+    assert_eq!("1".parse::<Version>(), Err(VersionError("1".to_owned())));
+}

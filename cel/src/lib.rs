@@ -1,0 +1,54 @@
+//! The Common Expression Language as kube-apiserver 1.37 compiles, evaluates and charges it.
+//!
+//! An [`Environment`] declares variables, types and functions. [`Environment::compile`] parses and checks an
+//! expression and returns a [`Program`], or the errors that kube-apiserver returns; [`Program::evaluate`] returns a
+//! value or an error, and what the run costs.
+//!
+//! The crate knows nothing of webhooks: [`kubernetes`] has the libraries of Kubernetes and which version brought them;
+//! the variables come from the caller.
+//!
+//! The pipeline, one module a step; each imports only from those above it:
+//!
+//! - [`types`] and [`value`]: what an expression can be, statically and at run time;
+//! - [`regexp`]: regular expressions in Go's syntax;
+//! - [`function`]: an overload: its signature, what it does, what it costs;
+//! - `ast` and `parser`: the text as a tree (the grammar is the `cel` crate's), syntax errors with their position;
+//! - `checker`: a type for every node, an overload for every call;
+//! - `program`: the checked tree, prepared for evaluation, and the evaluation with its cost;
+//! - `library`: the functions, one library a module.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "an operation names the types of values that it knows; all others are one case"
+)]
+
+pub mod authorization;
+pub mod environment;
+pub mod function;
+pub mod kubernetes;
+pub mod names;
+pub mod quantity;
+pub mod regexp;
+pub mod selectors;
+pub mod types;
+pub mod value;
+
+mod ast;
+mod checked;
+mod checker;
+mod declarations;
+mod formats;
+mod go;
+mod library;
+mod parser;
+mod program;
+mod semver;
+mod source;
+mod stack;
+mod well_known;
+
+#[cfg(test)]
+mod compile_tests;
+
+pub use program::{COST_LIMIT, Evaluation, Limits, Observation, Program, Variables};
+pub use source::{Issue, IssueReport};

@@ -1,0 +1,130 @@
+//! Formats and arguments that are known at compile time.
+//!
+//! Source: cel-go ext/formatting.go, `stringFormatValidator`.
+
+use crate::ast::{Expression, NodeId};
+use crate::checked::Checked;
+use crate::types::Type;
+
+use super::{Clause, Failure, interpolate};
+
+/// Checks a constant format against the literal list of its arguments.
+///
+/// # Errors
+///
+/// The message, and the argument, or part of one, at which it points; none where it points at the call.
+pub(crate) fn check(
+    checked: &Checked,
+    format: &str,
+    arguments: &[NodeId],
+) -> Result<(), (Option<NodeId>, String)> {
+    let mut used = 0;
+    let result = interpolate(format, arguments.len(), &mut String::new(), |index, clause, _| {
+        used = index + 1;
+        let Some(&argument) = arguments.get(index) else { return Ok(()) };
+        refused(checked, clause, argument).map_or(Ok(()), |node| Err((node, clause)))
+    });
+    match result {
+        Err(Failure::Format(message)) => Err((None, end_of_string(format, used).unwrap_or(message))),
+        Err(Failure::Argument((node, clause))) => {
+            let message = clause.refusal(&type_name(checked.type_of(node)));
+            Err((Some(node), format!("error during formatting: {message}")))
+        }
+        Ok(()) if used < arguments.len() => Err((
+            None,
+            format!(
+                "too many arguments supplied to string.format (expected {used}, got {})",
+                arguments.len()
+            ),
+        )),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// What is wrong with a percent sign at the end, where all before it is right: unlike the run, the check looks for its
+/// clause before it looks for its argument.
+fn end_of_string(format: &str, arguments: usize) -> Option<String> {
+    let before = format.strip_suffix('%')?;
+    let right = interpolate(before, arguments, &mut String::new(), |_, _, _| Ok::<_, ()>(())).is_ok();
+    right.then(|| "unexpected end of string".to_owned())
+}
+
+/// The argument, or the part of it, that a clause does not take.
+fn refused(checked: &Checked, clause: Clause, argument: NodeId) -> Option<NodeId> {
+    if clause == Clause::Text {
+        return refused_as_text(checked, argument);
+    }
+    let accepted = match (clause, unwrapped(checked.type_of(argument))) {
+        (_, Type::Dyn)
+        | (
+            Clause::Decimal | Clause::Binary | Clause::Octal | Clause::Hex { .. },
+            Type::Int | Type::Uint,
+        )
+        // The texts `NaN`, `Infinity` and `-Infinity` are numbers.
+        | (Clause::Fixed(_) | Clause::Scientific(_), Type::Double | Type::String)
+        | (Clause::Binary, Type::Bool)
+        | (Clause::Hex { .. }, Type::String | Type::Bytes) => true,
+        _ => false,
+    };
+    (!accepted).then_some(argument)
+}
+
+fn refused_as_text(checked: &Checked, argument: NodeId) -> Option<NodeId> {
+    let accepted = match unwrapped(checked.type_of(argument)) {
+        Type::Dyn
+        | Type::List(_)
+        | Type::Map(..)
+        | Type::Int
+        | Type::Uint
+        | Type::Double
+        | Type::Bool
+        | Type::String
+        | Type::Timestamp
+        | Type::Bytes
+        | Type::Duration
+        | Type::Type(_)
+        | Type::AnyType
+        | Type::Null => true,
+        Type::Error
+        | Type::Any
+        | Type::Wrapper(_)
+        | Type::Object(_)
+        | Type::Opaque(..)
+        | Type::Parameter(_)
+        | Type::Variable(_) => false,
+    };
+    if !accepted {
+        return Some(argument);
+    }
+    match checked.ast.nodes.get(argument.0 as usize).map(|node| &node.expression) {
+        Some(Expression::List { elements, .. }) => {
+            elements.iter().find_map(|&element| refused_as_text(checked, element))
+        }
+        Some(Expression::Map(entries)) => entries.iter().find_map(|entry| {
+            refused_as_text(checked, entry.key).or_else(|| refused_as_text(checked, entry.value))
+        }),
+        _ => None,
+    }
+}
+
+/// What a wrapper such as `google.protobuf.Int64Value` wraps; any other type itself.
+fn unwrapped(of: &Type) -> &Type {
+    match of {
+        Type::Wrapper(inner) => inner,
+        _ => of,
+    }
+}
+
+/// The name of a type without its parameters.
+fn type_name(of: &Type) -> String {
+    match unwrapped(of) {
+        Type::List(_) => "list".to_owned(),
+        Type::Map(..) => "map".to_owned(),
+        Type::Type(_) => "type".to_owned(),
+        Type::Null => "null_type".to_owned(),
+        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
+        Type::Duration => "google.protobuf.Duration".to_owned(),
+        Type::Opaque(name, _) => name.to_string(),
+        other => other.to_string(),
+    }
+}

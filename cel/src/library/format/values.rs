@@ -1,0 +1,180 @@
+//! What each clause makes of a value.
+
+use std::fmt::Write as _;
+
+use crate::function::Error;
+use crate::go::quote::quote;
+use crate::types::Type;
+use crate::value::{Value, convert};
+
+use super::{Clause, number};
+use crate::library::strings::is_too_long;
+
+/// Why a value cannot be written.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// It does not fit its clause.
+    Message(String),
+    /// There is too much of it.
+    TooLong,
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Self {
+        Self::Message(message)
+    }
+}
+
+/// Adds what a clause makes of a value.
+pub(super) fn write(output: &mut String, clause: Clause, value: &Value<'_>) -> Result<(), Refusal> {
+    // Writing into a String cannot fail.
+    let _ = match (clause, value) {
+        (Clause::Text, value) => return write_text(output, value),
+        (Clause::Decimal, Value::Int(number)) => write!(output, "{number}"),
+        (Clause::Decimal, Value::Uint(number)) => write!(output, "{number}"),
+        (Clause::Fixed(precision), value) => {
+            output.push_str(&number::fixed(double(clause, value)?, precision));
+            Ok(())
+        }
+        (Clause::Scientific(width), value) => {
+            output.push_str(&number::scientific(double(clause, value)?, width));
+            Ok(())
+        }
+        (Clause::Binary, Value::Bool(value)) => write!(output, "{}", u8::from(*value)),
+        (Clause::Binary, Value::Int(number)) => {
+            write!(output, "{}{:b}", sign(*number), number.unsigned_abs())
+        }
+        (Clause::Binary, Value::Uint(number)) => write!(output, "{number:b}"),
+        (Clause::Octal, Value::Int(number)) => write!(output, "{}{:o}", sign(*number), number.unsigned_abs()),
+        (Clause::Octal, Value::Uint(number)) => write!(output, "{number:o}"),
+        (Clause::Hex { upper }, Value::Int(number)) => {
+            output.push_str(sign(*number));
+            write_hex(output, number.unsigned_abs(), upper)
+        }
+        (Clause::Hex { upper }, Value::Uint(number)) => write_hex(output, *number, upper),
+        (Clause::Hex { upper }, Value::String(text)) => write_bytes(output, text.as_str().as_bytes(), upper),
+        (Clause::Hex { upper }, Value::Bytes(bytes)) => write_bytes(output, bytes, upper),
+        (clause, value) => return Err(clause.refusal(value.type_name()).into()),
+    };
+    Ok(())
+}
+
+fn sign(number: i64) -> &'static str {
+    if number < 0 { "-" } else { "" }
+}
+
+fn write_hex(output: &mut String, number: u64, upper: bool) -> std::fmt::Result {
+    if upper { write!(output, "{number:X}") } else { write!(output, "{number:x}") }
+}
+
+fn write_bytes(output: &mut String, bytes: &[u8], upper: bool) -> std::fmt::Result {
+    bytes
+        .iter()
+        .try_for_each(|byte| if upper { write!(output, "{byte:02X}") } else { write!(output, "{byte:02x}") })
+}
+
+fn double(clause: Clause, value: &Value<'_>) -> Result<f64, String> {
+    match value {
+        Value::Double(value) => Ok(*value),
+        Value::String(text) => match text.as_str() {
+            "NaN" => Ok(f64::NAN),
+            "Infinity" => Ok(f64::INFINITY),
+            "-Infinity" => Ok(f64::NEG_INFINITY),
+            _ => Err(clause.refusal("string")),
+        },
+        other => Err(clause.refusal(other.type_name())),
+    }
+}
+
+/// `%s`, also of what a list or map holds.
+fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
+    match value {
+        Value::List(_) | Value::Map(_) => write_nested(output, value),
+        Value::Null => {
+            output.push_str("null");
+            Ok(())
+        }
+        Value::Optional(_) | Value::Opaque(_) => Err(Clause::Text.refusal(value.type_name()).into()),
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Duration(_)
+        | Value::Timestamp(_)
+        | Value::Type(_) => {
+            output.push_str(&plain(value)?);
+            Ok(())
+        }
+    }
+}
+
+/// The text that `string(value)` is.
+fn plain(value: &Value<'_>) -> Result<String, Refusal> {
+    match convert(value, &Type::String) {
+        Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
+        Err(Error(message)) => Err(format!("could not convert argument {} to string", quote(message)).into()),
+    }
+}
+
+/// A value within a list or a map, or one of these, as a literal of CEL.
+fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
+    if is_too_long(output.len()) {
+        return Err(Refusal::TooLong);
+    }
+    match value {
+        Value::Double(value) if value.is_nan() => output.push_str("\"NaN\""),
+        Value::Double(value) if value.is_infinite() => {
+            output.push_str(if *value > 0.0 { "\"+Inf\"" } else { "\"-Inf\"" });
+        }
+        // Writing into a String cannot fail.
+        Value::Double(value) => drop(write!(output, "{value:.6}")),
+        Value::String(_) => output.push_str(&quote(plain(value)?)),
+        Value::Bytes(_) => drop(write!(output, "b{}", quote(plain(value)?))),
+        Value::Timestamp(_) => drop(write!(output, "timestamp({})", quote(plain(value)?))),
+        Value::Duration(_) => drop(write!(output, "duration({})", quote(plain(value)?))),
+        Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Type(_) => output.push_str(&plain(value)?),
+        Value::Null => output.push_str("null"),
+        Value::List(list) => {
+            output.push('[');
+            for (index, element) in list.iter().enumerate() {
+                output.push_str(if index == 0 { "" } else { ", " });
+                write_nested(output, &element)?;
+            }
+            output.push(']');
+        }
+        Value::Map(map) => {
+            let mut entries = Vec::with_capacity(map.len());
+            for (key, value) in map {
+                let mut text = String::new();
+                match key {
+                    Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) => {
+                        write_nested(&mut text, &key)?;
+                    }
+                    other => {
+                        let name = other.type_name();
+                        return Err(format!("no formatting function for map key of type {name}").into());
+                    }
+                }
+                let length = text.len();
+                text.push(':');
+                write_nested(&mut text, &value)?;
+                entries.push((text, length));
+            }
+            entries.sort_by(|(left, left_key), (right, right_key)| {
+                left.get(..*left_key).cmp(&right.get(..*right_key))
+            });
+            output.push('{');
+            for (index, (entry, _)) in entries.iter().enumerate() {
+                output.push_str(if index == 0 { "" } else { ", " });
+                output.push_str(entry);
+            }
+            output.push('}');
+        }
+        Value::Optional(_) | Value::Opaque(_) => {
+            return Err(format!("no formatting function for {}", value.type_name()).into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Functions that find what matches a regular expression.
+//!
+//! Source: apiserver pkg/cel/library/regex.go; costs: pkg/cel/library/cost.go.
+
+use crate::function::{Call, CallCost, Error, Function, Overload};
+use crate::regexp::Regexp;
+use crate::types::Type;
+use crate::value::Value;
+
+use super::costs;
+use super::strings::part_of;
+
+/// The library.
+pub(crate) fn library() -> Vec<Function> {
+    let texts = Type::list(Type::String);
+    let find = Overload::member("string_find_string", vec![Type::String, Type::String], Type::String, find);
+    let find_all = [
+        ("string_find_all_string", vec![Type::String, Type::String]),
+        ("string_find_all_string_int", vec![Type::String, Type::String, Type::Int]),
+    ]
+    .map(|(id, parameters)| Overload::member(id, parameters, texts.clone(), find_all_matches).with_regex(1));
+    vec![
+        Function::new("find", vec![find.with_regex(1)]).with_cost(COST),
+        Function::new("findAll", find_all.into()).with_cost(COST),
+    ]
+}
+
+const COST: CallCost = |_, arguments, _| {
+    let [text, expression, ..] = arguments else { return None };
+    let text = costs::share(text.cost_size().saturating_add(1), costs::TRAVERSED);
+    Some(text.saturating_mul(costs::share(expression.cost_size(), 0.25)))
+};
+
+/// Calls `search` with the constant expression, or with the one that the second argument is.
+fn with_expression<T>(
+    call: &Call<'_, '_>,
+    search: impl FnOnce(&Regexp) -> Result<T, Error>,
+) -> Result<T, Error> {
+    match call.regex {
+        Some(expression) => search(expression),
+        None => {
+            let expression = Regexp::new(call.text(1)?.as_str());
+            search(&expression.map_err(|error| Error(format!("Illegal regex: {error}")))?)
+        }
+    }
+}
+
+fn find<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    let text = call.text(0)?;
+    with_expression(call, |expression| {
+        let found = expression.find(text.as_str());
+        Ok(found.map_or_else(|| Value::text(""), |found| part_of(text, found)))
+    })
+}
+
+fn find_all_matches<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    let text = call.text(0)?;
+    let limit = if call.arguments.len() > 2 { call.int(2)? } else { -1 };
+    // A negative limit is none.
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    with_expression(call, |expression| {
+        let found: Vec<Value<'a>> =
+            expression.find_all(text.as_str()).take(limit).map(|found| part_of(text, found)).collect();
+        Ok(Value::list(found))
+    })
+}

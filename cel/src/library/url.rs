@@ -1,0 +1,105 @@
+//! URLs.
+//!
+//! Source: apiserver pkg/cel/library/urls.go and pkg/cel/url.go.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::costs::{NOMINAL, ONE_PASS};
+use crate::function::{Call, Error, Function, Implementation, Overload};
+use crate::go::url::Url;
+use crate::types::Type;
+use crate::value::{Map, Opaque, Value};
+
+const TYPE: &str = "kubernetes.URL";
+
+/// The library.
+pub(crate) fn functions() -> Vec<Function> {
+    vec![
+        Function::new("url", vec![Overload::global("string_to_url", vec![Type::String], url(), parse)])
+            .with_cost(ONE_PASS),
+        accessor("getScheme", "url_get_scheme", Type::String, |call| {
+            Ok(Value::text(receiver(call)?.scheme.as_str()))
+        }),
+        accessor("getHost", "url_get_host", Type::String, |call| unescaped(&receiver(call)?.host)),
+        accessor("getHostname", "url_get_hostname", Type::String, |call| {
+            unescaped(receiver(call)?.hostname())
+        }),
+        accessor("getPort", "url_get_port", Type::String, |call| unescaped(receiver(call)?.port())),
+        accessor("getEscapedPath", "url_get_escaped_path", Type::String, |call| {
+            Ok(Value::text(receiver(call)?.escaped_path()))
+        }),
+        accessor("getQuery", "url_get_query", Type::map(Type::String, Type::list(Type::String)), query),
+        // Its cost is the default one.
+        Function::new(
+            "isURL",
+            vec![Overload::global("is_url_string", vec![Type::String], Type::Bool, is_url)],
+        ),
+    ]
+}
+
+#[derive(Debug)]
+struct UrlValue(Url);
+
+impl Opaque for UrlValue {
+    fn type_name(&self) -> &'static str {
+        TYPE
+    }
+
+    fn equals(&self, other: &dyn Opaque) -> Option<bool> {
+        let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
+        Some(self.0.to_string() == other.0.to_string())
+    }
+}
+
+impl fmt::Display for UrlValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+fn url() -> Type {
+    Type::Object(TYPE.into())
+}
+
+fn accessor(name: &'static str, id: &'static str, result: Type, implementation: Implementation) -> Function {
+    Function::new(name, vec![Overload::member(id, vec![url()], result, implementation)]).with_cost(NOMINAL)
+}
+
+fn receiver<'c>(call: &Call<'c, '_>) -> Result<&'c Url, Error> {
+    call.opaque::<UrlValue>(0).map(|url| &url.0)
+}
+
+/// kube-apiserver reads a URL twice, because the way that demands an absolute one takes fragments for a part of path or
+/// query.
+fn parse<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    let text = call.text(0)?.as_str();
+    let url = Url::parse_request_uri(text)
+        .and_then(|_| Url::parse(text))
+        .map_err(|message| Error(format!("URL parse error during conversion from string: {message}")))?;
+    Ok(Value::Opaque(Arc::new(UrlValue(url))))
+}
+
+fn is_url<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    Ok(Value::Bool(Url::parse_request_uri(call.text(0)?.as_str()).is_ok()))
+}
+
+fn query<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
+    let parameters = receiver(call)?.parameters();
+    let entries = parameters.iter().map(|(key, values)| {
+        let values = values.iter().map(|value| unescaped(value)).collect::<Result<Vec<_>, _>>()?;
+        Ok((unescaped(key)?, Value::list(values)))
+    });
+    Ok(Value::Map(entries.collect::<Result<Map<'a>, Error>>()?))
+}
+
+/// The text that bytes are.
+///
+/// # Errors
+/// They are not UTF-8: texts of Go may be anything, ours may not.
+fn unescaped<'a>(bytes: &[u8]) -> Result<Value<'a>, Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Value::text(text)),
+        Err(_) => Err(Error("URLs with escaped bytes that are not UTF-8 are not supported".to_owned())),
+    }
+}

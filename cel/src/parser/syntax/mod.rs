@@ -1,0 +1,32 @@
+//! What is wrong with a text that is not of the grammar: the messages of cel-go's generated parser, which recovers from
+//! errors and goes on.
+
+mod expected;
+mod network;
+mod predict;
+mod tokens;
+mod tree;
+mod visit;
+mod walk;
+
+use super::Syntax;
+use crate::source::{Issues, Source};
+use crate::stack;
+use tokens::Tokens;
+
+/// How deep the calls are: rules are nested at most 250 deep, and selections and operators as deep as the text is long.
+const DEPTH: u32 = 8_000;
+
+/// Adds the errors of a text that is not of the grammar.
+pub(super) fn explain(source: &Source<'_>, syntax: Syntax<'_>, issues: &mut Issues) {
+    let explained = stack::with_room(DEPTH, || {
+        let mut tokens = Tokens::new(source, issues);
+        let tree = walk::Walker::new(&mut tokens).walk();
+        if let Some(tree) = tree {
+            visit::visit(&tree, &mut tokens, source, syntax);
+        }
+    });
+    if explained.is_none() || issues.is_empty() {
+        issues.add_at(None, "Syntax error");
+    }
+}

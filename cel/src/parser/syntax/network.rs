@@ -1,0 +1,615 @@
+//! The grammar as a network of states, which the generated parser of cel-go walks.
+//!
+//! Source: cel-go parser/gen/CEL.g4; ANTLR builds the network from it, and turns left recursion into loops.
+
+use std::sync::LazyLock;
+
+use crate::parser::lexer::Kind::{self, *};
+
+/// The rules of the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Rule {
+    Start,
+    Expr,
+    ConditionalOr,
+    ConditionalAnd,
+    Relation,
+    Calc,
+    Unary,
+    Member,
+    Primary,
+    ExprList,
+    ListInit,
+    FieldInitializerList,
+    OptField,
+    MapInitializerList,
+    EscapeIdent,
+    OptExpr,
+    Literal,
+}
+
+pub(super) const RULES: usize = 17;
+
+/// What a token or rule is within the rule around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    /// Nothing that is asked for.
+    None,
+    Operator,
+    Optional,
+    Name,
+    Open,
+    Leading,
+    Sign,
+    Value,
+    /// The first operand, the second and the third.
+    First,
+    Second,
+    Third,
+    Arguments,
+    Keys,
+    Colons,
+    Values,
+}
+
+/// The alternatives of rules that have some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Label {
+    None,
+    Not,
+    Negate,
+    Select,
+    MemberCall,
+    Index,
+    Ident,
+    GlobalCall,
+    Nested,
+    CreateList,
+    CreateMap,
+    CreateMessage,
+    SimpleIdent,
+    EscapedIdent,
+    Int,
+    Uint,
+    Double,
+    String,
+    Bytes,
+    /// Alternatives of which nothing can be wrong, or that are but another rule.
+    Other,
+}
+
+/// A part of a rule, with its states.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// One of some tokens.
+    Tokens { state: usize, kinds: Vec<Kind>, slot: Slot },
+    /// A rule, with the lowest precedence of its operators.
+    Rule { state: usize, rule: Rule, precedence: u8, slot: Slot },
+    /// Perhaps something, where one of these tokens follows.
+    Optional { state: usize, first: Vec<Kind>, parts: Vec<Part> },
+    /// Something any number of times, or at least once.
+    Loop { entry: usize, back: usize, at_least_once: bool, decide: Decide, parts: Vec<Part> },
+    /// One of some alternatives.
+    Choice { state: usize, decide: Decide, alternatives: Vec<(Label, Vec<Part>)> },
+    /// What a left-recursive rule begins with, and the operators behind it with their precedences.
+    Recursion { first: Vec<Part>, entry: usize, back: usize, choice: usize, operators: Vec<(Label, Vec<Part>)> },
+}
+
+/// How an alternative is chosen.
+#[derive(Clone, Debug)]
+pub(super) enum Decide {
+    /// By the next token: those that each alternative begins with.
+    Token(Vec<Vec<Kind>>),
+    /// By prediction.
+    Predict,
+}
+
+/// How to get from a state to another.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Free(usize),
+    /// The end of a rule that was called at this state; whether it leaves the outermost call of a left-recursive rule.
+    Return { to: usize, outermost: Option<Rule> },
+    /// One of some tokens.
+    Tokens(Vec<Kind>, usize),
+    /// A call of a rule.
+    Call { rule: Rule, back: usize },
+    /// Only for operators of at least this precedence.
+    Precedence(u8, usize),
+}
+
+/// What a state is, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Plain,
+    /// The start of a choice, an optional part or a loop.
+    Decision,
+    /// The end of a choice or an optional part.
+    BlockEnd,
+    /// The end of a turn of a loop.
+    LoopBack,
+    /// The end of a rule.
+    Stop,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) role: Role,
+    pub(super) rule: Rule,
+    pub(super) steps: Vec<Step>,
+    /// Whether it is the loop over the operators of a left-recursive rule.
+    pub(super) precedence: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) states: Vec<State>,
+    /// The first state of each rule, and the last.
+    pub(super) starts: Vec<usize>,
+    pub(super) stops: Vec<usize>,
+    pub(super) rules: Vec<Vec<Part>>,
+}
+
+pub(super) static NETWORK: LazyLock<Network> = LazyLock::new(build);
+
+/// A part of a rule before it has states.
+enum Draft {
+    Tokens(&'static [Kind], Slot),
+    Rule(Rule, u8, Slot),
+    Optional(&'static [Kind], Vec<Draft>),
+    Loop { at_least_once: bool, first: Option<Kind>, parts: Vec<Draft> },
+    Choice(Option<Vec<Vec<Kind>>>, Vec<(Label, Vec<Draft>)>),
+    Recursion(Rule, Vec<(Label, u8, Vec<Draft>)>),
+}
+
+const FIRST_OF_EXPR: &[Kind] = &[
+    LeftBracket, LeftBrace, LeftParenthesis, Dot, Minus, Exclamation, True, False, Null, Double, Int, Uint, String,
+    Bytes, Ident,
+];
+const FIRST_OF_OPTIONAL_EXPR: &[Kind] = &[
+    LeftBracket, LeftBrace, LeftParenthesis, Dot, Minus, Exclamation, Question, True, False, Null, Double, Int, Uint,
+    String, Bytes, Ident,
+];
+const COMPARISONS: &[Kind] = &[Equals, NotEquals, In, Less, LessEquals, GreaterEquals, Greater];
+
+fn token(kind: &'static [Kind]) -> Draft {
+    Draft::Tokens(kind, Slot::None)
+}
+
+fn leading_dot() -> Draft {
+    Draft::Optional(&[Dot], vec![Draft::Tokens(&[Dot], Slot::Leading)])
+}
+
+fn question() -> Draft {
+    Draft::Optional(&[Question], vec![Draft::Tokens(&[Question], Slot::Optional)])
+}
+
+fn trailing_comma() -> Draft {
+    Draft::Optional(&[Comma], vec![token(&[Comma])])
+}
+
+fn arguments() -> Draft {
+    Draft::Optional(FIRST_OF_EXPR, vec![Draft::Rule(Rule::ExprList, 0, Slot::Arguments)])
+}
+
+/// Elements with commas between them. Where a comma may follow the last, a prediction decides.
+fn separated(decided_by_token: bool, parts: fn() -> Vec<Draft>) -> Vec<Draft> {
+    let mut all = parts();
+    let mut more = vec![token(&[Comma])];
+    more.extend(parts());
+    all.push(Draft::Loop { at_least_once: false, first: decided_by_token.then_some(Comma), parts: more });
+    all
+}
+
+fn logic(rule: Rule, operator: &'static [Kind], first: Kind) -> Vec<Draft> {
+    let more = vec![Draft::Tokens(operator, Slot::Operator), Draft::Rule(rule, 0, Slot::Second)];
+    vec![
+        Draft::Rule(rule, 0, Slot::First),
+        Draft::Loop { at_least_once: false, first: Some(first), parts: more },
+    ]
+}
+
+fn literal(label: Label, kind: &'static [Kind]) -> (Label, Vec<Draft>) {
+    (label, vec![Draft::Tokens(kind, Slot::Value)])
+}
+
+fn signed(label: Label, kind: &'static [Kind]) -> (Label, Vec<Draft>) {
+    let sign = Draft::Optional(&[Minus], vec![Draft::Tokens(&[Minus], Slot::Sign)]);
+    (label, vec![sign, Draft::Tokens(kind, Slot::Value)])
+}
+
+fn draft(rule: Rule) -> Vec<Draft> {
+    let one = |rule, slot| Draft::Rule(rule, 0, slot);
+    match rule {
+        Rule::Start => vec![one(Rule::Expr, Slot::First), token(&[End])],
+        Rule::Expr => vec![
+            one(Rule::ConditionalOr, Slot::First),
+            Draft::Optional(
+                &[Question],
+                vec![
+                    Draft::Tokens(&[Question], Slot::Operator),
+                    one(Rule::ConditionalOr, Slot::Second),
+                    token(&[Colon]),
+                    one(Rule::Expr, Slot::Third),
+                ],
+            ),
+        ],
+        Rule::ConditionalOr => logic(Rule::ConditionalAnd, &[Or], Or),
+        Rule::ConditionalAnd => logic(Rule::Relation, &[And], And),
+        Rule::Relation => {
+            let right = Draft::Rule(Rule::Relation, 2, Slot::Second);
+            let operator = vec![Draft::Tokens(COMPARISONS, Slot::Operator), right];
+            vec![Draft::Recursion(Rule::Calc, vec![(Label::None, 1, operator)])]
+        }
+        Rule::Calc => {
+            let operator = |kinds, precedence: u8| {
+                vec![
+                    Draft::Tokens(kinds, Slot::Operator),
+                    Draft::Rule(Rule::Calc, precedence + 1, Slot::Second),
+                ]
+            };
+            vec![Draft::Recursion(
+                Rule::Unary,
+                vec![
+                    (Label::None, 2, operator(&[Star, Slash, Percent], 2)),
+                    (Label::None, 1, operator(&[Plus, Minus], 1)),
+                ],
+            )]
+        }
+        Rule::Unary => {
+            let operators = |kind, first| {
+                let parts = vec![Draft::Tokens(kind, Slot::Operator)];
+                vec![Draft::Loop { at_least_once: true, first, parts }, one(Rule::Member, Slot::First)]
+            };
+            let alternatives = vec![
+                (Label::Other, vec![one(Rule::Member, Slot::First)]),
+                (Label::Not, operators(&[Exclamation], Some(Exclamation))),
+                (Label::Negate, operators(&[Minus], None)),
+            ];
+            vec![Draft::Choice(None, alternatives)]
+        }
+        Rule::Member => {
+            let operators = vec![
+                (
+                    Label::Select,
+                    3,
+                    vec![
+                        Draft::Tokens(&[Dot], Slot::Operator),
+                        question(),
+                        one(Rule::EscapeIdent, Slot::Name),
+                    ],
+                ),
+                (
+                    Label::MemberCall,
+                    2,
+                    vec![
+                        Draft::Tokens(&[Dot], Slot::Operator),
+                        Draft::Tokens(&[Ident], Slot::Name),
+                        Draft::Tokens(&[LeftParenthesis], Slot::Open),
+                        arguments(),
+                        token(&[RightParenthesis]),
+                    ],
+                ),
+                (
+                    Label::Index,
+                    1,
+                    vec![
+                        Draft::Tokens(&[LeftBracket], Slot::Operator),
+                        question(),
+                        one(Rule::Expr, Slot::Second),
+                        token(&[RightBracket]),
+                    ],
+                ),
+            ];
+            vec![Draft::Recursion(Rule::Primary, operators)]
+        }
+        Rule::Primary => vec![Draft::Choice(None, primary())],
+        Rule::ExprList => separated(true, || vec![Draft::Rule(Rule::Expr, 0, Slot::Arguments)]),
+        Rule::ListInit => separated(false, || vec![Draft::Rule(Rule::OptExpr, 0, Slot::Values)]),
+        Rule::FieldInitializerList => separated(false, || {
+            vec![
+                Draft::Rule(Rule::OptField, 0, Slot::Keys),
+                Draft::Tokens(&[Colon], Slot::Colons),
+                Draft::Rule(Rule::Expr, 0, Slot::Values),
+            ]
+        }),
+        Rule::OptField => vec![question(), one(Rule::EscapeIdent, Slot::Name)],
+        Rule::MapInitializerList => separated(false, || {
+            vec![
+                Draft::Rule(Rule::OptExpr, 0, Slot::Keys),
+                Draft::Tokens(&[Colon], Slot::Colons),
+                Draft::Rule(Rule::Expr, 0, Slot::Values),
+            ]
+        }),
+        Rule::EscapeIdent => vec![Draft::Choice(
+            Some(vec![vec![Ident], vec![EscapedIdent]]),
+            vec![
+                (Label::SimpleIdent, vec![Draft::Tokens(&[Ident], Slot::Name)]),
+                (Label::EscapedIdent, vec![Draft::Tokens(&[EscapedIdent], Slot::Name)]),
+            ],
+        )],
+        Rule::OptExpr => vec![question(), one(Rule::Expr, Slot::First)],
+        Rule::Literal => vec![Draft::Choice(
+            None,
+            vec![
+                signed(Label::Int, &[Int]),
+                literal(Label::Uint, &[Uint]),
+                signed(Label::Double, &[Double]),
+                literal(Label::String, &[String]),
+                literal(Label::Bytes, &[Bytes]),
+                literal(Label::Other, &[True]),
+                literal(Label::Other, &[False]),
+                literal(Label::Other, &[Null]),
+            ],
+        )],
+    }
+}
+
+fn primary() -> Vec<(Label, Vec<Draft>)> {
+    let name = || Draft::Tokens(&[Ident], Slot::Name);
+    let bracketed = |open, first, rule, close: &'static [Kind]| {
+        vec![
+            Draft::Tokens(open, Slot::Operator),
+            Draft::Optional(first, vec![Draft::Rule(rule, 0, Slot::Arguments)]),
+            trailing_comma(),
+            token(close),
+        ]
+    };
+    let more_names = vec![token(&[Dot]), name()];
+    let mut message = vec![
+        leading_dot(),
+        name(),
+        Draft::Loop { at_least_once: false, first: Some(Dot), parts: more_names },
+    ];
+    let first_of_fields = &[Question, Ident, EscapedIdent];
+    message.extend(bracketed(&[LeftBrace], first_of_fields, Rule::FieldInitializerList, &[RightBrace]));
+    vec![
+        (Label::Ident, vec![leading_dot(), name()]),
+        (
+            Label::GlobalCall,
+            vec![
+                leading_dot(),
+                name(),
+                Draft::Tokens(&[LeftParenthesis], Slot::Operator),
+                arguments(),
+                token(&[RightParenthesis]),
+            ],
+        ),
+        (
+            Label::Nested,
+            vec![
+                token(&[LeftParenthesis]),
+                Draft::Rule(Rule::Expr, 0, Slot::First),
+                token(&[RightParenthesis]),
+            ],
+        ),
+        (
+            Label::CreateList,
+            bracketed(&[LeftBracket], FIRST_OF_OPTIONAL_EXPR, Rule::ListInit, &[RightBracket]),
+        ),
+        (
+            Label::CreateMap,
+            bracketed(&[LeftBrace], FIRST_OF_OPTIONAL_EXPR, Rule::MapInitializerList, &[RightBrace]),
+        ),
+        (Label::CreateMessage, message),
+        (Label::Other, vec![Draft::Rule(Rule::Literal, 0, Slot::First)]),
+    ]
+}
+
+const ALL: [Rule; RULES] = [
+    Rule::Start,
+    Rule::Expr,
+    Rule::ConditionalOr,
+    Rule::ConditionalAnd,
+    Rule::Relation,
+    Rule::Calc,
+    Rule::Unary,
+    Rule::Member,
+    Rule::Primary,
+    Rule::ExprList,
+    Rule::ListInit,
+    Rule::FieldInitializerList,
+    Rule::OptField,
+    Rule::MapInitializerList,
+    Rule::EscapeIdent,
+    Rule::OptExpr,
+    Rule::Literal,
+];
+
+struct Builder {
+    states: Vec<State>,
+    rule: Rule,
+}
+
+impl Builder {
+    fn state(&mut self, role: Role) -> usize {
+        self.states.push(State { role, rule: self.rule, steps: Vec::new(), precedence: false });
+        self.states.len() - 1
+    }
+
+    fn step(&mut self, from: usize, step: Step) {
+        if let Some(state) = self.states.get_mut(from) {
+            state.steps.push(step);
+        }
+    }
+
+    fn free(&mut self, from: usize, to: usize) {
+        self.step(from, Step::Free(to));
+    }
+
+    /// Parts one after another: the parts, the first state and the last.
+    fn sequence(&mut self, drafts: Vec<Draft>) -> (Vec<Part>, usize, usize) {
+        let first = self.state(Role::Plain);
+        let mut last = first;
+        let mut parts = Vec::new();
+        for draft in drafts {
+            let (part, start, end) = self.part(draft);
+            self.free(last, start);
+            last = end;
+            parts.push(part);
+        }
+        (parts, first, last)
+    }
+
+    fn part(&mut self, draft: Draft) -> (Part, usize, usize) {
+        match draft {
+            Draft::Tokens(kinds, slot) => {
+                let (state, end) = (self.state(Role::Plain), self.state(Role::Plain));
+                let kinds = kinds.to_vec();
+                self.step(state, Step::Tokens(kinds.clone(), end));
+                (Part::Tokens { state, kinds, slot }, state, end)
+            }
+            Draft::Rule(rule, precedence, slot) => {
+                let (state, back) = (self.state(Role::Plain), self.state(Role::Plain));
+                self.step(state, Step::Call { rule, back });
+                (Part::Rule { state, rule, precedence, slot }, state, back)
+            }
+            Draft::Optional(first, drafts) => {
+                let (state, end) = (self.state(Role::Decision), self.state(Role::BlockEnd));
+                let (parts, inner, last) = self.sequence(drafts);
+                self.free(state, inner);
+                self.free(state, end);
+                self.free(last, end);
+                (Part::Optional { state, first: first.to_vec(), parts }, state, end)
+            }
+            Draft::Loop { at_least_once, first, parts } => self.repeated(at_least_once, first, parts),
+            Draft::Choice(tokens, drafts) => {
+                let (state, end) = (self.state(Role::Decision), self.state(Role::BlockEnd));
+                let mut alternatives = Vec::new();
+                for (label, drafts) in drafts {
+                    let (parts, inner, last) = self.sequence(drafts);
+                    self.free(state, inner);
+                    self.free(last, end);
+                    alternatives.push((label, parts));
+                }
+                let decide = tokens.map_or(Decide::Predict, Decide::Token);
+                (Part::Choice { state, decide, alternatives }, state, end)
+            }
+            Draft::Recursion(first, operators) => self.recursion(first, operators),
+        }
+    }
+
+    fn repeated(
+        &mut self,
+        at_least_once: bool,
+        first: Option<Kind>,
+        drafts: Vec<Draft>,
+    ) -> (Part, usize, usize) {
+        let entry = self.state(Role::Decision);
+        let back = self.state(Role::LoopBack);
+        let end = self.state(Role::Plain);
+        let (parts, inner, last) = self.sequence(drafts);
+        self.free(last, back);
+        if at_least_once {
+            self.free(entry, inner);
+            self.free(back, entry);
+            self.free(back, end);
+        } else {
+            let block = self.state(Role::Decision);
+            self.free(block, inner);
+            self.free(entry, block);
+            self.free(entry, end);
+            self.free(back, entry);
+        }
+        let decide = first.map_or(Decide::Predict, |kind| Decide::Token(vec![vec![kind]]));
+        (Part::Loop { entry, back, at_least_once, decide, parts }, entry, end)
+    }
+
+    fn recursion(
+        &mut self,
+        first: Rule,
+        operators: Vec<(Label, u8, Vec<Draft>)>,
+    ) -> (Part, usize, usize) {
+        let (first, start, behind) = self.sequence(vec![Draft::Rule(first, 0, Slot::First)]);
+        let entry = self.state(Role::Decision);
+        let choice = self.state(Role::Decision);
+        let back = self.state(Role::LoopBack);
+        let end = self.state(Role::Plain);
+        if let Some(state) = self.states.get_mut(entry) {
+            state.precedence = true;
+        }
+        self.free(behind, entry);
+        self.free(entry, choice);
+        self.free(entry, end);
+        self.free(back, entry);
+        let mut parts_of = Vec::new();
+        for (label, precedence, drafts) in operators {
+            let gate = self.state(Role::Plain);
+            let (parts, inner, last) = self.sequence(drafts);
+            self.step(gate, Step::Precedence(precedence, inner));
+            self.free(choice, gate);
+            self.free(last, back);
+            parts_of.push((label, parts));
+        }
+        (Part::Recursion { first, entry, back, choice, operators: parts_of }, start, end)
+    }
+}
+
+fn build() -> Network {
+    let mut builder = Builder { states: Vec::new(), rule: Rule::Start };
+    let (mut starts, mut stops, mut rules) = (Vec::new(), Vec::new(), Vec::new());
+    for rule in ALL {
+        builder.rule = rule;
+        let (parts, first, last) = builder.sequence(draft(rule));
+        let stop = builder.state(Role::Stop);
+        builder.free(last, stop);
+        starts.push(first);
+        stops.push(stop);
+        rules.push(parts);
+    }
+    shorten(&mut builder.states);
+    let mut returns = Vec::new();
+    for part in rules.iter().flatten() {
+        calls(part, &mut returns);
+    }
+    for (state, rule, precedence) in returns {
+        let Some(Step::Call { back, .. }) = builder.states.get(state).and_then(|state| state.steps.first()) else {
+            continue;
+        };
+        let recursive = matches!(rule, Rule::Relation | Rule::Calc | Rule::Member);
+        let outermost = (recursive && precedence == 0).then_some(rule);
+        let step = Step::Return { to: *back, outermost };
+        if let Some(stop) = stops.get(rule as usize) {
+            builder.step(*stop, step);
+        }
+    }
+    Network { states: builder.states, starts, stops, rules }
+}
+
+/// Leaves out states that only lead to another: then calls in several alternatives return to the same state, and
+/// predictions take them for the same.
+///
+/// Source: ANTLR's ParserATNFactory.java, `elemList`, and TailEpsilonRemover.java.
+fn shorten(states: &mut [State]) {
+    let only: Vec<Option<usize>> = states
+        .iter()
+        .map(|state| match (state.role, state.steps.as_slice()) {
+            (Role::Plain, [Step::Free(to)]) => Some(*to),
+            _ => None,
+        })
+        .collect();
+    let is_stop: Vec<bool> = states.iter().map(|state| state.role == Role::Stop).collect();
+    for step in states.iter_mut().flat_map(|state| &mut state.steps) {
+        let (Step::Tokens(_, to) | Step::Call { back: to, .. }) = step else { continue };
+        while let Some(next) = only.get(*to).copied().flatten()
+            && is_stop.get(next) == Some(&false)
+        {
+            *to = next;
+        }
+    }
+}
+
+/// The calls of rules in a part: state, rule and precedence.
+fn calls(part: &Part, found: &mut Vec<(usize, Rule, u8)>) {
+    let mut all = |parts: &[Part]| parts.iter().for_each(|part| calls(part, found));
+    match part {
+        Part::Tokens { .. } => {}
+        Part::Rule { state, rule, precedence, .. } => found.push((*state, *rule, *precedence)),
+        Part::Optional { parts, .. } | Part::Loop { parts, .. } => all(parts),
+        Part::Choice { alternatives, .. } => alternatives.iter().for_each(|(_, parts)| all(parts)),
+        Part::Recursion { first, operators, .. } => {
+            all(first);
+            operators.iter().for_each(|(_, parts)| all(parts));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Variables and values with their selections and indices.
+//!
+//! Source: cel-go interpreter/attributes.go; the costs of selections: interpreter/interpretable.go, `evalWatchConstQual` and
+//! `evalWatchAttrQual`.
+
+use crate::function::Error;
+use crate::value::{List, Origin, Value};
+
+use super::constant::check_index;
+use super::cost;
+use super::evaluate::{Machine, Outcome, Stop, broken};
+use super::plan::{AttributeId, Key, Local, Qualifier, Root};
+
+/// What a selection finds.
+enum Found<'a> {
+    Value(Value<'a>),
+    Nothing,
+    /// An error that counts as a value until something is selected from it.
+    Poison(Error),
+}
+
+impl<'a> Machine<'a, '_> {
+    /// The value of an attribute.
+    pub(super) fn resolve(&mut self, id: AttributeId) -> Outcome<'a> {
+        let plan = self.plan;
+        let Some(attribute) = plan.attribute(id) else { return Ok(Err(broken())) };
+        let object = match &attribute.root {
+            Root::Global(name) => match self.variables.get(name) {
+                Some(value) => value,
+                None => return Ok(Err(Error(format!("no such attribute(s): {name}")))),
+            },
+            Root::Local { slot, variable } => match self.local(*slot, *variable)? {
+                Ok(value) => value,
+                Err(error) => return Ok(Err(error)),
+            },
+            Root::Operand(step) => match self.evaluate(*step)? {
+                Ok(value) => value,
+                Err(error) => return Ok(Err(error)),
+            },
+            Root::Conditional { condition, truthy, falsy } => {
+                return match self.evaluate(*condition)? {
+                    Ok(Value::Bool(true)) => self.resolve(*truthy),
+                    Ok(Value::Bool(false)) => self.resolve(*falsy),
+                    Ok(_) => Ok(Err(Error::no_such_overload())),
+                    Err(error) => Ok(Err(error)),
+                };
+            }
+        };
+        self.qualify(object, &attribute.qualifiers)
+    }
+
+    /// The value of a variable of a comprehension. The accumulator begins when it is first read.
+    fn local(&mut self, slot: usize, variable: Local) -> Outcome<'a> {
+        let Some(frame) = self.frames.get_mut(slot) else { return Ok(Err(broken())) };
+        match variable {
+            Local::First => Ok(frame.first.clone().ok_or_else(broken)),
+            Local::Second => Ok(frame.second.clone().ok_or_else(broken)),
+            Local::Accumulator => {
+                if let Some(accumulator) = &frame.accumulator {
+                    return Ok(accumulator.clone());
+                }
+                let Some(initial) = frame.initial else { return Ok(Err(broken())) };
+                let value = self.evaluate(initial)?;
+                if let Some(frame) = self.frames.get_mut(slot) {
+                    frame.accumulator = Some(value.clone());
+                }
+                Ok(value)
+            }
+            Local::TakenAccumulator => match frame.accumulator.take() {
+                Some(accumulator) => Ok(accumulator),
+                None => match frame.initial {
+                    Some(initial) => self.evaluate(initial),
+                    None => Ok(Err(broken())),
+                },
+            },
+        }
+    }
+
+    fn qualify(&mut self, object: Value<'a>, qualifiers: &'a [Qualifier]) -> Outcome<'a> {
+        let (mut object, mut optional) = match object {
+            Value::Optional(None) => return Ok(Ok(Value::Optional(None))),
+            Value::Optional(Some(value)) => (Value::clone(&value), true),
+            other => (other, false),
+        };
+        let mut poison = None;
+        for qualifier in qualifiers {
+            optional |= qualifier.optional;
+            let found = match self.select(&object, qualifier, optional || qualifier.test, poison.take())? {
+                // Nothing is charged for what an optional selection does not find.
+                Ok(Found::Nothing) if optional => return Ok(Ok(Value::Optional(None))),
+                Err(error) if optional => return Ok(Err(error)),
+                Ok(Found::Value(_)) if qualifier.test && !optional => Ok(Found::Value(Value::Bool(true))),
+                Ok(Found::Nothing) => Ok(Found::Value(Value::Bool(false))),
+                found => found,
+            };
+            self.charge_selection(qualifier)?;
+            match found {
+                Ok(Found::Value(value)) => object = value,
+                Ok(Found::Poison(error)) => poison = Some(error),
+                Ok(Found::Nothing) => {}
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(match poison {
+            Some(error) => Err(error),
+            None if optional => Ok(Value::some(object)),
+            None => Ok(object),
+        })
+    }
+
+    fn charge_selection(&mut self, qualifier: &Qualifier) -> Result<(), Stop> {
+        if matches!(qualifier.key, Key::Step(_)) {
+            self.tracker.drop([qualifier.id]);
+        }
+        self.tracker.charge(cost::SELECT);
+        self.tracker.push(qualifier.id, || Value::Null);
+        if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
+    }
+
+    /// One selection. `presence`: that nothing is found is no error.
+    fn select(
+        &mut self,
+        object: &Value<'a>,
+        qualifier: &'a Qualifier,
+        presence: bool,
+        poison: Option<Error>,
+    ) -> Result<Result<Found<'a>, Error>, Stop> {
+        let dynamic = match &qualifier.key {
+            Key::Constant(key) => return Ok(poison.map_or_else(|| find(object, key, presence), Err)),
+            Key::Attribute(attribute) => self.resolve(*attribute)?,
+            Key::Step(step) => self.evaluate(*step)?,
+        };
+        let key = match dynamic {
+            Ok(key) => key,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Err(error) = check_index(&key) {
+            return Ok(Err(error));
+        }
+        Ok(poison.map_or_else(|| find(object, &key, presence), Err))
+    }
+}
+
+/// What is at a key or index.
+fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found<'a>, Error> {
+    let missing = |error: String| if presence { Ok(Found::Nothing) } else { Err(Error(error)) };
+    match object {
+        Value::Map(map) => match map.find(key)? {
+            Some(value) => Ok(Found::Value(value)),
+            None => missing(format!("no such key: {key}")),
+        },
+        Value::List(list) => match element(list, key)? {
+            Some(value) => Ok(value),
+            None => missing(format!("index out of bounds: {key}")),
+        },
+        _ => missing(format!("no such key: {key}")),
+    }
+}
+
+fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Found<'a>>, Error> {
+    let index = key.as_index()?;
+    let Some(value) = usize::try_from(index).ok().and_then(|index| list.get(index)) else { return Ok(None) };
+    // Typed lists find out that the index is no int only after its value was accepted.
+    Ok(Some(if list.origin() == Origin::Typed && !matches!(key, Value::Int(_)) {
+        Found::Poison(Error(format!("unsupported index type: {}", key.go_type())))
+    } else {
+        Found::Value(value)
+    }))
+}

@@ -1,0 +1,420 @@
+//! The evaluation of steps.
+//!
+//! Source: cel-go interpreter/interpretable.go for the values, interpreter/runtimecost.go, `Observe`, for the costs.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::function::Error;
+use crate::value::{self, Value};
+
+use super::call;
+use super::cost::{self, Tracker};
+use super::plan::{AttributeId, Call, Kind, Plan, Root, Step, StepId};
+use super::{Evaluation, Limits, Observation, Variables};
+
+/// What a step evaluates to. An error is a value that most operations pass on.
+pub(super) type Outcome<'a> = Result<Result<Value<'a>, Error>, Stop>;
+
+/// Why an evaluation ends at once.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// The cost is above its limit.
+    Cost,
+    /// What is a panic in Go.
+    Panic(String),
+}
+
+impl Stop {
+    /// What an implementation reports as Go's panic: an error that begins with `internal error: `.
+    fn of(error: &Error) -> Option<Self> {
+        error.0.strip_prefix("internal error: ").map(|reason| Self::Panic(reason.to_owned()))
+    }
+}
+
+impl From<Stop> for Error {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Cost => Self("operation cancelled: actual cost limit exceeded".to_owned()),
+            Stop::Panic(reason) => Self(format!("internal error: {reason}")),
+        }
+    }
+}
+
+/// An evaluation.
+pub(super) struct Machine<'a, 'e> {
+    pub(super) plan: &'a Plan,
+    pub(super) variables: &'e dyn Variables<'a>,
+    /// The variables of comprehensions, by slot.
+    pub(super) frames: Vec<Frame<'a>>,
+    pub(super) tracker: Tracker<'a>,
+    pub(super) interrupted: Option<&'e AtomicBool>,
+    pub(super) turns: u64,
+    observations: Option<Vec<Observation<'a>>>,
+}
+
+/// The variables of a comprehension.
+#[derive(Debug, Default)]
+pub(super) struct Frame<'a> {
+    /// None until something reads it, or a turn sets it.
+    pub(super) accumulator: Option<Result<Value<'a>, Error>>,
+    pub(super) initial: Option<StepId>,
+    pub(super) first: Option<Value<'a>>,
+    pub(super) second: Option<Value<'a>>,
+}
+
+/// Evaluates a plan.
+pub(super) fn run<'a>(
+    plan: &'a Plan,
+    variables: &dyn Variables<'a>,
+    limits: &Limits<'_>,
+    observed: bool,
+) -> (Evaluation<'a>, Vec<Observation<'a>>) {
+    let mut frames = Vec::new();
+    frames.resize_with(plan.folds, Frame::default);
+    let mut machine = Machine {
+        plan,
+        variables,
+        frames,
+        tracker: Tracker::new(limits.cost, plan.folds > 0, plan.nodes),
+        interrupted: limits.interrupted,
+        turns: 0,
+        observations: observed.then(Vec::new),
+    };
+    let value = match plan.root.map_or_else(|| Ok(Err(broken())), |root| machine.evaluate(root)) {
+        Ok(value) => value.map(flattened),
+        Err(stop) => Err(stop.into()),
+    };
+    (Evaluation { value, cost: machine.tracker.cost }, machine.observations.unwrap_or_default())
+}
+
+/// The error of a plan whose parts are missing, which the planner does not make.
+pub(super) fn broken() -> Error {
+    Error("internal error: incomplete program".to_owned())
+}
+
+fn flattened(value: Value<'_>) -> Value<'_> {
+    if let Value::List(list) = value { Value::List(list.flattened()) } else { value }
+}
+
+/// A constant of the plan as a value of the evaluation.
+pub(super) fn constant<'a>(value: &'a Value<'static>) -> Value<'a> {
+    if let Value::String(text) = value { Value::from(text.as_str()) } else { value.clone() }
+}
+
+/// The values of results, and the first error.
+fn split<const N: usize>(results: [Result<Value<'_>, Error>; N]) -> ([Value<'_>; N], Option<Error>) {
+    let mut first = None;
+    let values = results.map(|result| {
+        result.unwrap_or_else(|error| {
+            first.get_or_insert(error);
+            cost::failure()
+        })
+    });
+    (values, first)
+}
+
+impl<'a> Machine<'a, '_> {
+    /// The value of a step.
+    pub(super) fn evaluate(&mut self, id: StepId) -> Outcome<'a> {
+        let plan = self.plan;
+        let Some(step) = plan.step(id) else { return Ok(Err(broken())) };
+        let result = match &step.kind {
+            Kind::Constant(value) => Ok(constant(value)),
+            Kind::Attribute { attribute, test } => self.attribute(*attribute, *test)?,
+            Kind::And(left, right) => self.logical(*left, *right, false)?,
+            Kind::Or(left, right) => self.logical(*left, *right, true)?,
+            Kind::Equal(left, right) => self.equality(*left, *right, true)?,
+            Kind::NotEqual(left, right) => self.equality(*left, *right, false)?,
+            Kind::NotStrictlyFalse(operand) => {
+                let result = self.evaluate(*operand)?;
+                self.charge_call(&[*operand], 1);
+                Ok(Value::Bool(!matches!(result, Ok(Value::Bool(false)))))
+            }
+            Kind::Call(call) => self.call(call)?,
+            Kind::Append { accumulator, list } => {
+                let results = [self.evaluate(*accumulator)?, self.evaluate(*list)?];
+                self.charge_call(&[*accumulator, *list], 1);
+                let ([accumulator, list], error) = split(results);
+                error.map_or_else(|| append(accumulator, &list), Err)
+            }
+            Kind::Insert { accumulator, key, value } => self.insert(*accumulator, *key, *value)?,
+            Kind::InsertAll { accumulator, map } => {
+                let results = [self.evaluate(*accumulator)?, self.evaluate(*map)?];
+                self.charge_call(&[*accumulator, *map], 1);
+                let ([accumulator, map], error) = split(results);
+                error.map_or_else(|| insert_all(accumulator, &map), Err)
+            }
+            Kind::Member { element, set } => match self.evaluate(*element)? {
+                Ok(Value::Bytes(_)) => return Err(unhashable()),
+                Ok(value) => Ok(Value::Bool(set.has_key(&value))),
+                Err(error) => Err(error),
+            },
+            Kind::OptionalOr { optional, other, plain } => self.optional_or(*optional, *other, *plain)?,
+            Kind::List(elements) => self.list(elements)?,
+            Kind::Map(entries) => self.map(entries)?,
+            Kind::Object { name, fields } => self.object(name, fields)?,
+            Kind::Fold(fold) => self.fold(fold)?,
+        };
+        self.observe(step, &result)?;
+        Ok(result)
+    }
+
+    /// Remembers the result of a step, and ends the evaluation where it cost too much.
+    fn observe(&mut self, step: &Step, result: &Result<Value<'a>, Error>) -> Result<(), Stop> {
+        // Only arguments are looked at again. All others are not held, so that accumulators can change in place.
+        self.tracker.push(step.id, || match result {
+            Ok(value) if step.argument => value.clone(),
+            Ok(_) => Value::Null,
+            Err(_) => cost::failure(),
+        });
+        if let Some(observations) = &mut self.observations {
+            observations.push(Observation {
+                node: step.node,
+                value: result.clone(),
+                cost: self.tracker.cost,
+            });
+        }
+        if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
+    }
+
+    pub(super) fn id(&self, step: StepId) -> u32 {
+        self.plan.step(step).map_or(u32::MAX, |step| step.id)
+    }
+
+    pub(super) fn attribute_id(&self, attribute: AttributeId) -> u32 {
+        self.plan.attribute(attribute).map_or(u32::MAX, |attribute| attribute.id)
+    }
+
+    /// Charges a call whose arguments were all evaluated by what does not depend on them.
+    fn charge_call(&mut self, arguments: &[StepId], price: u64) {
+        if self.tracker.remembers() {
+            let plan = self.plan;
+            let ids = arguments.iter().map(|step| plan.step(*step).map_or(u32::MAX, |step| step.id));
+            if self.tracker.take_arguments(ids).is_none() {
+                return;
+            }
+        }
+        self.tracker.charge(price);
+    }
+
+    /// An attribute as a step of its own.
+    fn attribute(&mut self, id: AttributeId, test: bool) -> Outcome<'a> {
+        let result = self.resolve(id)?;
+        match self.plan.attribute(id).map(|attribute| &attribute.root) {
+            Some(Root::Conditional { condition, truthy, falsy }) => {
+                let ids = [self.attribute_id(*falsy), self.attribute_id(*truthy), self.id(*condition)];
+                self.tracker.drop(ids);
+            }
+            Some(Root::Global(_) | Root::Local { .. } | Root::Operand(_)) | None => {
+                self.tracker.drop([self.attribute_id(id)]);
+                self.tracker.charge(cost::SELECT);
+            }
+        }
+        if !test {
+            return Ok(result);
+        }
+        // A test costs what its selections cost. Without any, as after an error, this wraps around in cel-go, too.
+        self.tracker.cost = self.tracker.cost.wrapping_sub(cost::SELECT);
+        Ok(match result {
+            Ok(Value::Optional(value)) => Ok(Value::Bool(value.is_some())),
+            other => other,
+        })
+    }
+
+    /// `&&` and `||`: `decisive` is the operand that decides.
+    fn logical(&mut self, left: StepId, right: StepId, decisive: bool) -> Outcome<'a> {
+        let mut failure = None;
+        let mut result = None;
+        for term in [left, right] {
+            match self.evaluate(term)? {
+                Ok(Value::Bool(value)) if value == decisive => {
+                    result = Some(decisive);
+                    break;
+                }
+                Ok(Value::Bool(_)) => {}
+                Ok(_) => {
+                    failure.get_or_insert_with(Error::no_such_overload);
+                }
+                Err(error) => {
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let ids = [self.id(left), self.id(right)];
+        self.tracker.drop(ids);
+        Ok(match (result, failure) {
+            (Some(result), _) => Ok(Value::Bool(result)),
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(Value::Bool(!decisive)),
+        })
+    }
+
+    /// `==` and `!=`.
+    fn equality(&mut self, left: StepId, right: StepId, equal: bool) -> Outcome<'a> {
+        let ids = [self.id(left), self.id(right)];
+        let (values, error) = split([self.evaluate(left)?, self.evaluate(right)?]);
+        let price = |values: &[Value<'_>]| match values {
+            [left, right] if equal => cost::equality(left, right),
+            [left, right] => cost::inequality(left, right),
+            _ => 0,
+        };
+        if self.tracker.remembers() {
+            if let Some(remembered) = self.tracker.take_arguments(ids.into_iter()) {
+                self.tracker.charge(price(&remembered));
+            }
+        } else {
+            self.tracker.charge(price(&values));
+        }
+        if let Some(error) = error {
+            return Ok(Err(error));
+        }
+        let [left, right] = values;
+        let result = value::equal(&left, &right);
+        Ok(if equal { result.map(Value::Bool) } else { Ok(Value::Bool(result != Ok(true))) })
+    }
+
+    fn call(&mut self, call: &'a Call) -> Outcome<'a> {
+        match call.arguments.as_slice() {
+            [operand] => {
+                let (values, error) = split([self.evaluate(*operand)?]);
+                self.invoke(call, &values, error, true)
+            }
+            [left, right] if call.eager => {
+                let (values, error) = split([self.evaluate(*left)?, self.evaluate(*right)?]);
+                self.invoke(call, &values, error, true)
+            }
+            arguments => {
+                let mut values = Vec::with_capacity(arguments.len());
+                let mut error = None;
+                for argument in arguments {
+                    match self.evaluate(*argument)? {
+                        Ok(value) => values.push(value),
+                        Err(found) => {
+                            values.push(cost::failure());
+                            error = Some(found);
+                            break;
+                        }
+                    }
+                }
+                let complete = values.len() == arguments.len();
+                self.invoke(call, &values, error, complete)
+            }
+        }
+    }
+
+    /// Calls a function unless an argument is an error, and charges it if all arguments were evaluated.
+    fn invoke(
+        &mut self,
+        call: &'a Call,
+        values: &[Value<'a>],
+        error: Option<Error>,
+        complete: bool,
+    ) -> Outcome<'a> {
+        let result = error.map_or_else(|| call::invoke(call, values), Err);
+        if let Some(stop) = result.as_ref().err().and_then(Stop::of) {
+            return Err(stop);
+        }
+        if self.tracker.remembers() {
+            let plan = self.plan;
+            let ids = call.arguments.iter().map(|step| plan.step(*step).map_or(u32::MAX, |step| step.id));
+            if let Some(remembered) = self.tracker.take_arguments(ids) {
+                self.charge_price(call, &remembered, &result)?;
+            }
+        } else if complete {
+            self.charge_price(call, values, &result)?;
+        }
+        Ok(result)
+    }
+
+    fn charge_price(
+        &mut self,
+        call: &Call,
+        arguments: &[Value<'a>],
+        result: &Result<Value<'a>, Error>,
+    ) -> Result<(), Stop> {
+        if let Some(reason) = call.price.panic(arguments) {
+            return Err(Stop::Panic(reason));
+        }
+        self.tracker.charge(call.price.cost(arguments, result.as_ref().ok()));
+        Ok(())
+    }
+
+    fn insert(&mut self, accumulator: StepId, key: StepId, value: StepId) -> Outcome<'a> {
+        let mut evaluated = Vec::with_capacity(3);
+        for step in [accumulator, key, value] {
+            match self.evaluate(step)? {
+                Ok(value) => evaluated.push(value),
+                Err(error) => {
+                    self.charge_call_of(&[accumulator, key, value], step == value);
+                    return Ok(Err(error));
+                }
+            }
+        }
+        self.charge_call_of(&[accumulator, key, value], true);
+        let (Some(value), Some(key), Some(map)) = (evaluated.pop(), evaluated.pop(), evaluated.pop()) else {
+            return Ok(Err(broken()));
+        };
+        if matches!(key, Value::Bytes(_)) {
+            return Err(unhashable());
+        }
+        Ok(insert(map, key, value))
+    }
+
+    fn charge_call_of(&mut self, arguments: &[StepId], complete: bool) {
+        if complete || self.tracker.remembers() {
+            self.charge_call(arguments, 1);
+        }
+    }
+
+    fn optional_or(&mut self, optional: StepId, other: StepId, plain: bool) -> Outcome<'a> {
+        match self.evaluate(optional)? {
+            Ok(Value::Optional(Some(value))) if plain => Ok(Ok(Value::clone(&value))),
+            Ok(Value::Optional(Some(value))) => Ok(Ok(Value::Optional(Some(value)))),
+            Ok(Value::Optional(None)) => self.evaluate(other),
+            Ok(_) => Ok(Err(Error::no_such_overload())),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Whether the caller wants no more turns.
+    pub(super) fn is_interrupted(&mut self) -> bool {
+        const FREQUENCY: u64 = 100;
+        self.turns += 1;
+        self.turns.is_multiple_of(FREQUENCY)
+            && self.interrupted.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+}
+
+/// Go's panic on a key that is a slice.
+pub(super) fn unhashable() -> Stop {
+    Stop::Panic("runtime error: hash of unhashable type: types.Bytes".to_owned())
+}
+
+/// `accumulator + list`, in place.
+fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
+    match (accumulator, other) {
+        (Value::List(mut list), Value::List(other)) => {
+            other.iter().for_each(|element| list.push(element));
+            Ok(Value::List(list))
+        }
+        (accumulator, other) => value::add(&accumulator, other),
+    }
+}
+
+/// `accumulator` with another entry, in place.
+fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Result<Value<'a>, Error> {
+    let Value::Map(mut map) = accumulator else { return Err(Error::no_such_overload()) };
+    if map.get(&key).is_some() {
+        return Err(Error(format!("insert failed: key {key} already exists")));
+    }
+    map.insert(key, value);
+    Ok(Value::Map(map))
+}
+
+/// `accumulator` with the entries of another map, in place.
+fn insert_all<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
+    let Value::Map(other) = other else {
+        return Err(Error(format!("no such overload: cel.@mapInsert(map, {})", other.type_name())));
+    };
+    other.iter().try_fold(accumulator, |map, (key, value)| insert(map, key, value))
+}

@@ -1,0 +1,164 @@
+//! Programs and their evaluation.
+
+mod attribute;
+mod call;
+mod constant;
+mod cost;
+mod evaluate;
+mod fold;
+mod literal;
+mod message;
+mod plan;
+mod planner;
+pub(crate) mod runtime_type;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::checked::Checked;
+use crate::function::Error;
+use crate::stack;
+use crate::types::Type;
+use crate::value::Value;
+
+/// An expression, compiled.
+#[derive(Clone, Debug)]
+pub struct Program {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    source: String,
+    result: Type,
+    plan: plan::Plan,
+}
+
+/// Where the values of variables come from. They are asked for when the evaluation needs them.
+pub trait Variables<'a>: Sync {
+    /// The value of a variable; none if it is not bound, which is an error of the evaluation.
+    fn get(&self, name: &str) -> Option<Value<'a>>;
+}
+
+/// What bounds an evaluation.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Limits<'l> {
+    /// The cost above which the evaluation ends with an error.
+    pub cost: u64,
+    /// Ends comprehensions with an error once it is set. It is looked at after every 100 turns.
+    pub interrupted: Option<&'l AtomicBool>,
+}
+
+/// The outcome of an evaluation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Evaluation<'a> {
+    /// The value, or why there is none.
+    pub value: Result<Value<'a>, Error>,
+    /// What it cost.
+    pub cost: u64,
+}
+
+/// What a part of an expression evaluated to, once.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Observation<'a> {
+    /// The index of its node.
+    pub node: u32,
+    /// The value, or why there is none.
+    pub value: Result<Value<'a>, Error>,
+    /// What the evaluation had cost when it was known.
+    pub cost: u64,
+}
+
+/// The cost above which kube-apiserver ends the evaluation of one expression.
+///
+/// Source: apiserver pkg/apis/cel/config.go, `PerCallLimit`.
+pub const COST_LIMIT: u64 = 1_000_000;
+
+impl Default for Limits<'_> {
+    fn default() -> Self {
+        Self { cost: COST_LIMIT, interrupted: None }
+    }
+}
+
+impl Limits<'_> {
+    /// No evaluation above this cost.
+    pub fn of_cost(cost: u64) -> Self {
+        Self { cost, interrupted: None }
+    }
+}
+
+impl Program {
+    /// Plans a checked tree.
+    ///
+    /// # Errors
+    ///
+    /// What kube-apiserver reports behind `program instantiation failed: `.
+    pub(crate) fn new(checked: &Checked) -> Result<Self, Error> {
+        let plan = stack::with_room(checked.ast.depth, || planner::plan(checked)).ok_or_else(no_thread)??;
+        let source = checked.ast.source.clone();
+        let result = checked.type_of(checked.ast.root).clone();
+        Ok(Self { inner: Arc::new(Inner { source, result, plan }) })
+    }
+
+    /// The text of the expression.
+    pub fn source(&self) -> &str {
+        &self.inner.source
+    }
+
+    /// The static type of the result.
+    pub fn result_type(&self) -> &Type {
+        &self.inner.result
+    }
+
+    /// The value of the expression and what it cost.
+    pub fn evaluate<'a>(&'a self, variables: &dyn Variables<'a>, limits: &Limits<'_>) -> Evaluation<'a> {
+        self.run(variables, limits, false).0
+    }
+
+    /// The same, with what each part evaluated to, in the order in which that was known.
+    pub fn observe<'a>(
+        &'a self,
+        variables: &dyn Variables<'a>,
+        limits: &Limits<'_>,
+    ) -> (Evaluation<'a>, Vec<Observation<'a>>) {
+        self.run(variables, limits, true)
+    }
+
+    fn run<'a>(
+        &'a self,
+        variables: &dyn Variables<'a>,
+        limits: &Limits<'_>,
+        observed: bool,
+    ) -> (Evaluation<'a>, Vec<Observation<'a>>) {
+        let plan = &self.inner.plan;
+        let run = || evaluate::run(plan, variables, limits, observed);
+        stack::with_room(plan.depth, run)
+            .unwrap_or_else(|| (Evaluation { value: Err(no_thread()), cost: 0 }, Vec::new()))
+    }
+}
+
+fn no_thread() -> Error {
+    Error("internal error: no thread can be started".to_owned())
+}
+
+impl<'a, S: std::hash::BuildHasher + Sync> Variables<'a> for HashMap<&str, Value<'a>, S> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        Self::get(self, name).cloned()
+    }
+}
+
+impl<'a> Variables<'a> for [(&str, Value<'a>)] {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+    }
+}
+
+impl<'a, const N: usize> Variables<'a> for [(&str, Value<'a>); N] {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        Variables::get(self.as_slice(), name)
+    }
+}

@@ -1,0 +1,205 @@
+//! A program: the checked tree, prepared for evaluation.
+//!
+//! Source: cel-go interpreter/interpretable.go and attributes.go, whose shapes decide what an evaluation costs.
+
+use std::sync::Arc;
+
+use crate::function::Overload;
+use crate::regexp::Regexp;
+use crate::value::{Map, Value};
+
+use super::cost::CallPrice;
+
+/// An index into [`Plan::steps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StepId(pub(super) u32);
+
+/// An index into [`Plan::attributes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttributeId(pub(super) u32);
+
+/// What is evaluated.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) steps: Vec<Step>,
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) root: Option<StepId>,
+    /// How many comprehensions there are: each has its own place for its variables.
+    pub(super) folds: usize,
+    /// How many nodes the tree has: identifiers are below.
+    pub(super) nodes: usize,
+    /// How deeply steps are nested.
+    pub(super) depth: u32,
+}
+
+/// One step: a node of the tree, or several.
+#[derive(Debug)]
+pub(super) struct Step {
+    /// Under which identifier the cost of the step's result is tracked: that of a node.
+    pub(super) id: u32,
+    /// The node of the tree.
+    pub(super) node: u32,
+    /// Whether it is an argument of a call whose cost depends on it.
+    pub(super) argument: bool,
+    pub(super) kind: Kind,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Constant(Value<'static>),
+    /// A variable or value with its selections and indices. `test` is that of `has()`.
+    Attribute {
+        attribute: AttributeId,
+        test: bool,
+    },
+    And(StepId, StepId),
+    Or(StepId, StepId),
+    Equal(StepId, StepId),
+    NotEqual(StepId, StepId),
+    NotStrictlyFalse(StepId),
+    Call(Box<Call>),
+    /// `accumulator + [element]` in a comprehension, which changes the accumulator in place.
+    Append {
+        accumulator: StepId,
+        list: StepId,
+    },
+    /// `cel.@mapInsert(accumulator, key, value)`, which changes the accumulator in place.
+    Insert {
+        accumulator: StepId,
+        key: StepId,
+        value: StepId,
+    },
+    /// `cel.@mapInsert(accumulator, map)`, which changes the accumulator in place.
+    InsertAll {
+        accumulator: StepId,
+        map: StepId,
+    },
+    /// `element in [constants]`.
+    Member {
+        element: StepId,
+        set: Map<'static>,
+    },
+    /// `optional.or(optional)` or, with a plain value, `optional.orValue(value)`.
+    OptionalOr {
+        optional: StepId,
+        other: StepId,
+        plain: bool,
+    },
+    List(Vec<Element>),
+    Map(Vec<Entry<StepId>>),
+    Object {
+        name: Arc<str>,
+        fields: Vec<Entry<Arc<str>>>,
+    },
+    Fold(Box<Fold>),
+}
+
+/// An element of a list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Element {
+    pub(super) value: StepId,
+    pub(super) optional: bool,
+}
+
+/// An entry of a map, or a field of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<K> {
+    pub(super) key: K,
+    pub(super) value: StepId,
+    pub(super) optional: bool,
+}
+
+/// A call of a function.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) function: Arc<str>,
+    pub(super) arguments: Vec<StepId>,
+    /// The overloads that can apply.
+    pub(super) candidates: Vec<Arc<Overload>>,
+    /// Whether the arguments behind one that failed are evaluated all the same.
+    pub(super) eager: bool,
+    pub(super) regex: Option<Regexp>,
+    pub(super) price: CallPrice,
+}
+
+/// A comprehension.
+#[derive(Debug)]
+pub(super) struct Fold {
+    /// The place of its variables.
+    pub(super) slot: usize,
+    pub(super) two_variables: bool,
+    pub(super) range: StepId,
+    pub(super) initial: StepId,
+    pub(super) condition: StepId,
+    pub(super) step: StepId,
+    pub(super) result: StepId,
+}
+
+/// A variable or value with its selections and indices.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    /// The node of the variable or value.
+    pub(super) node: u32,
+    pub(super) root: Root,
+    pub(super) qualifiers: Vec<Qualifier>,
+    /// The identifier under which the cost is tracked: that of the last selection.
+    pub(super) id: u32,
+}
+
+/// Where an attribute begins.
+#[derive(Clone, Debug)]
+pub(super) enum Root {
+    /// A variable of the caller's.
+    Global(Arc<str>),
+    /// A variable of a comprehension.
+    Local { slot: usize, variable: Local },
+    /// What a step evaluates to.
+    Operand(StepId),
+    /// One of two attributes.
+    Conditional { condition: StepId, truthy: AttributeId, falsy: AttributeId },
+}
+
+/// A variable of a comprehension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Local {
+    Accumulator,
+    /// The accumulator where nothing reads it before it is set again: it is taken out.
+    TakenAccumulator,
+    First,
+    Second,
+}
+
+/// A selection or index.
+#[derive(Clone, Debug)]
+pub(super) struct Qualifier {
+    /// The node of the selection.
+    pub(super) id: u32,
+    pub(super) key: Key,
+    /// Whether it is `.?field` or `[?index]`.
+    pub(super) optional: bool,
+    /// Whether it is that of `has()`.
+    pub(super) test: bool,
+}
+
+/// What is selected.
+#[derive(Clone, Debug)]
+pub(super) enum Key {
+    Constant(Value<'static>),
+    /// What an attribute resolves to.
+    Attribute(AttributeId),
+    /// What a step evaluates to.
+    Step(StepId),
+}
+
+impl Plan {
+    /// A step.
+    pub(super) fn step(&self, id: StepId) -> Option<&Step> {
+        self.steps.get(id.0 as usize)
+    }
+
+    /// An attribute.
+    pub(super) fn attribute(&self, id: AttributeId) -> Option<&Attribute> {
+        self.attributes.get(id.0 as usize)
+    }
+}

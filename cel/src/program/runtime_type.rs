@@ -1,0 +1,55 @@
+//! Static types at run time, where only their names are left.
+//!
+//! Source: cel-go common/types/types.go, `defaultIsAssignableRuntimeType`.
+
+use crate::types::Type;
+use crate::value::Value;
+
+/// The name of a type at run time.
+pub(crate) fn name(of: &Type) -> &str {
+    match of {
+        Type::Dyn | Type::Variable(_) => "dyn",
+        Type::Error => "error",
+        Type::Null => "null_type",
+        Type::Bool => "bool",
+        Type::Int => "int",
+        Type::Uint => "uint",
+        Type::Double => "double",
+        Type::String => "string",
+        Type::Bytes => "bytes",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        Type::Duration => "google.protobuf.Duration",
+        Type::List(_) => "list",
+        Type::Map(..) => "map",
+        Type::Type(_) | Type::AnyType => "type",
+        Type::Any => "google.protobuf.Any",
+        Type::Wrapper(of) => self::name(of),
+        Type::Object(name) | Type::Opaque(name, _) => name,
+        Type::Parameter(name) => name,
+    }
+}
+
+/// Whether a value can be an argument where an overload has a parameter of a type. Of lists and maps the first entry
+/// decides.
+pub(super) fn accepts(parameter: &Type, value: &Value<'_>) -> bool {
+    match (parameter, value) {
+        (Type::Dyn | Type::Any | Type::Parameter(_) | Type::Variable(_), _)
+        | (Type::Null, Value::Null)
+        | (Type::Bool, Value::Bool(_))
+        | (Type::Int, Value::Int(_))
+        | (Type::Uint, Value::Uint(_))
+        | (Type::Double, Value::Double(_))
+        | (Type::String, Value::String(_))
+        | (Type::Bytes, Value::Bytes(_))
+        | (Type::Timestamp, Value::Timestamp(_))
+        | (Type::Duration, Value::Duration(_))
+        | (Type::Type(_) | Type::AnyType, Value::Type(_)) => true,
+        (Type::Wrapper(of), value) => matches!(value, Value::Null) || accepts(of, value),
+        (Type::List(element), Value::List(list)) => list.get(0).is_none_or(|first| accepts(element, &first)),
+        (Type::Map(key, element), Value::Map(map)) => {
+            map.iter().next().is_none_or(|(first, value)| accepts(key, &first) && accepts(element, &value))
+        }
+        (Type::Object(name) | Type::Opaque(name, _), value) => **name == *value.type_name(),
+        _ => false,
+    }
+}

@@ -1,0 +1,239 @@
+//! Amounts of resources, such as `500m` or `1.5Gi`: parsed, added, compared and printed as the API does.
+
+mod decimal;
+mod parse;
+mod print;
+mod scaled;
+
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use decimal::Decimal;
+use scaled::Scaled;
+
+/// An amount of a resource: exact, of any size down to one nano-unit. Amounts are equal however they were written.
+///
+/// Source: apimachinery pkg/api/resource/quantity.go, `Quantity`.
+#[derive(Clone, Debug)]
+pub struct Quantity {
+    amount: Amount,
+    format: Format,
+    /// The text that it was read from, where kube-apiserver writes it again.
+    written: Option<Arc<str>>,
+}
+
+/// The amount, in the representation that kube-apiserver has: some of what it answers depends on it.
+#[derive(Clone, Debug)]
+enum Amount {
+    Scaled(Scaled),
+    Decimal(Decimal),
+}
+
+/// Which suffixes an amount is printed with: those it was written with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    /// Such as `12M`.
+    DecimalSi,
+    /// Such as `12Mi`.
+    BinarySi,
+    /// Such as `12e6`.
+    DecimalExponent,
+}
+
+/// Why a text is no quantity. The texts are the API server's, but for the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QuantityError {
+    /// The text is not a number followed by a suffix.
+    #[error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")]
+    Format,
+    /// There is no digit in front of an exponent that is too small.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
+    /// The suffix is not known.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+    /// kube-apiserver would spend minutes and gigabytes on the digits.
+    #[error("quantities with more than 100000 digits are not supported")]
+    TooLarge,
+}
+
+impl Quantity {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        amount: Amount::Scaled(Scaled { value: 0, scale: 0 }),
+        format: Format::DecimalSi,
+        written: None,
+    };
+
+    /// Reads an amount such as `1`, `0.5`, `500m`, `1e3` or `1.5Gi`.
+    ///
+    /// What is smaller than a nano-unit is rounded away from zero; a binary suffix cannot go beyond 2^63-1.
+    ///
+    /// # Errors
+    /// [`QuantityError`] with the API server's text.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        parse::parse(text)
+    }
+
+    /// -1, 0 or 1.
+    pub fn sign(&self) -> i64 {
+        match &self.amount {
+            Amount::Scaled(scaled) => scaled.value.signum(),
+            Amount::Decimal(decimal) => decimal.sign(),
+        }
+    }
+
+    /// Whether the amount is zero.
+    pub fn is_zero(&self) -> bool {
+        self.sign() == 0
+    }
+
+    /// The amount as an integer, where kube-apiserver can convert it fast: none also for integers that it keeps as a
+    /// decimal number, such as `1000m`.
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `AsInt64`.
+    pub fn as_integer(&self) -> Option<i64> {
+        match &self.amount {
+            Amount::Scaled(scaled) => scaled.as_integer(),
+            Amount::Decimal(_) => None,
+        }
+    }
+
+    /// About the amount.
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
+    pub fn as_approximate_float(&self) -> f64 {
+        match &self.amount {
+            Amount::Scaled(scaled) => scaled.approximately(),
+            Amount::Decimal(decimal) => decimal.approximately(),
+        }
+    }
+
+    /// The amount, rounded up.
+    ///
+    /// What does not fit into 64 bits is whatever kube-apiserver makes of it: 0, or some of the bits.
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `Value`.
+    pub fn value(&self) -> i64 {
+        self.scaled_value(0)
+    }
+
+    /// The amount in thousandths, rounded up.
+    ///
+    /// What does not fit into 64 bits is whatever kube-apiserver makes of it: 0, or some of the bits.
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `MilliValue`.
+    pub fn milli_value(&self) -> i64 {
+        self.scaled_value(-3)
+    }
+
+    fn scaled_value(&self, exponent: i32) -> i64 {
+        match &self.amount {
+            Amount::Scaled(scaled) => match scaled.at(exponent) {
+                Some((value, _)) => value,
+                None => scaled.wrapped_at(exponent),
+            },
+            Amount::Decimal(decimal) => decimal.at(exponent),
+        }
+    }
+
+    /// The sum. It keeps the first amount's suffixes, unless that amount is zero.
+    ///
+    /// # Errors
+    /// [`QuantityError::TooLarge`].
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `Add`.
+    pub fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
+        if let (Amount::Scaled(left), Amount::Scaled(right)) = (&self.amount, &other.amount)
+            && let Some(sum) = left.plus(*right)
+        {
+            return Ok(self.replaced(Amount::Scaled(sum), other));
+        }
+        let sum = self.decimal().plus(&other.decimal())?;
+        Ok(self.replaced(Amount::Decimal(sum), other))
+    }
+
+    /// The difference. It keeps the first amount's suffixes, unless that amount is zero.
+    ///
+    /// # Errors
+    /// [`QuantityError::TooLarge`].
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `Sub`.
+    pub fn minus(&self, other: &Self) -> Result<Self, QuantityError> {
+        if let (Amount::Scaled(left), Amount::Scaled(right)) = (&self.amount, &other.amount)
+            && let Some(difference) = left.plus(right.wrapping_negated())
+        {
+            return Ok(self.replaced(Amount::Scaled(difference), other));
+        }
+        let difference = self.decimal().plus(&other.decimal().negated())?;
+        Ok(self.replaced(Amount::Decimal(difference), other))
+    }
+
+    /// Whether the amount is kept as a decimal number, which a fast conversion to an integer does not know.
+    pub(crate) fn is_decimal(&self) -> bool {
+        matches!(self.amount, Amount::Decimal(_))
+    }
+
+    /// The same amount, kept as a decimal number.
+    pub(crate) fn as_decimal(&self) -> Self {
+        Self { amount: Amount::Decimal(self.decimal()), ..self.clone() }
+    }
+
+    fn decimal(&self) -> Decimal {
+        match &self.amount {
+            Amount::Scaled(scaled) => scaled.as_decimal(),
+            Amount::Decimal(decimal) => decimal.clone(),
+        }
+    }
+
+    fn replaced(&self, amount: Amount, operand: &Self) -> Self {
+        let format = if self.is_zero() { operand.format } else { self.format };
+        Self { amount, format, written: None }
+    }
+}
+
+impl From<i64> for Quantity {
+    /// Source: apiserver pkg/cel/library/quantity.go, `quantityAddInt`.
+    fn from(value: i64) -> Self {
+        let amount = Amount::Scaled(Scaled { value, scale: 0 });
+        Self { amount, format: Format::DecimalExponent, written: None }
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        Self::parse(text)
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        if let (Amount::Scaled(left), Amount::Scaled(right)) = (&self.amount, &other.amount)
+            && left.scale == right.scale
+        {
+            return left.value.cmp(&right.value);
+        }
+        self.decimal().cmp(&other.decimal())
+    }
+}

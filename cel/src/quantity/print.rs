@@ -1,0 +1,80 @@
+//! Printing.
+
+use std::fmt;
+
+use num_bigint::BigInt;
+
+use super::decimal::{Decimal, without_factors};
+use super::{Amount, Format, Quantity};
+
+const DECIMAL_SUFFIXES: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+const BINARY_SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// The text that the amount was read from, where that is canonical at first sight; otherwise no fraction and the
+/// largest suffix that loses nothing.
+///
+/// As in kube-apiserver, powers beyond `E` and below `n` have no suffix: `1000E` is printed as `1`.
+///
+/// Source: apimachinery pkg/api/resource/quantity.go, `String` and `CanonicalizeBytes`.
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(written) = &self.written {
+            return f.write_str(written);
+        }
+        if self.is_zero() {
+            return f.write_str("0");
+        }
+        if let Some(integer) = self.integer_for_binary_suffixes() {
+            let (number, power) = without_factors(integer, 1024);
+            let suffix = usize::try_from(power).ok().and_then(|power| BINARY_SUFFIXES.get(power));
+            return write!(f, "{number}{}", suffix.unwrap_or(&""));
+        }
+        let (number, exponent) = canonical(&self.decimal());
+        write!(f, "{number}")?;
+        match self.format {
+            Format::DecimalExponent if exponent == 0 => Ok(()),
+            Format::DecimalExponent => write!(f, "e{exponent}"),
+            Format::DecimalSi | Format::BinarySi => {
+                let index = usize::try_from(exponent.wrapping_div(3).wrapping_add(3));
+                f.write_str(index.ok().and_then(|index| DECIMAL_SUFFIXES.get(index)).unwrap_or(&""))
+            }
+        }
+    }
+}
+
+impl Quantity {
+    /// The integer to print with a binary suffix: none if decimal suffixes are better, because it is below 1024 or none.
+    fn integer_for_binary_suffixes(&self) -> Option<BigInt> {
+        if self.format != Format::BinarySi {
+            return None;
+        }
+        let decimal = self.decimal();
+        let limit = Decimal { unscaled: 1024.into(), scale: 0 };
+        if decimal > limit.negated() && decimal < limit {
+            return None;
+        }
+        match &self.amount {
+            Amount::Scaled(scaled) => match scaled.at(0) {
+                Some((integer, exact)) => exact.then(|| integer.into()),
+                None => Some(decimal.rounded_up(0).ok()?.unscaled),
+            },
+            Amount::Decimal(_) => {
+                let rounded = decimal.rounded_up(0).ok()?;
+                (rounded == decimal).then_some(rounded.unscaled)
+            }
+        }
+    }
+}
+
+/// A number without trailing zeros and its power of ten, which is a multiple of three.
+///
+/// Source: apimachinery pkg/api/resource/amount.go, `AsCanonicalBytes`.
+fn canonical(decimal: &Decimal) -> (BigInt, i32) {
+    let (mut number, times) = without_factors(decimal.unscaled.clone(), 10);
+    let mut exponent = decimal.scale.wrapping_neg().wrapping_add(times);
+    while exponent % 3 != 0 {
+        number *= 10;
+        exponent = exponent.wrapping_sub(1);
+    }
+    (number, exponent)
+}

@@ -1,0 +1,88 @@
+//! Numbers of 64 bits with an exponent.
+
+use super::decimal::{Decimal, approximate};
+
+/// `value` times ten to the power of `scale`.
+///
+/// Source: apimachinery pkg/api/resource/amount.go, `int64Amount`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scaled {
+    pub(super) value: i64,
+    pub(super) scale: i32,
+}
+
+impl Scaled {
+    /// The integer; none if there are digits behind the point or if it does not fit.
+    ///
+    /// Source: apimachinery pkg/api/resource/amount.go, `AsInt64`.
+    pub(super) fn as_integer(self) -> Option<i64> {
+        if self.scale < 0 { None } else { scaled_up(self.value, self.scale) }
+    }
+
+    /// The sum; none if it does not fit.
+    ///
+    /// Source: apimachinery pkg/api/resource/amount.go, `Add`.
+    pub(super) fn plus(self, other: Self) -> Option<Self> {
+        if other.value == 0 {
+            return Some(self);
+        }
+        if self.value == 0 {
+            return Some(other);
+        }
+        let (high, low) = if self.scale > other.scale { (self, other) } else { (other, self) };
+        let raised = scaled_up(high.value, high.scale.wrapping_sub(low.scale))?;
+        Some(Self { value: raised.checked_add(low.value)?, scale: low.scale })
+    }
+
+    /// The negative number, but for the least, which stays.
+    pub(super) fn wrapping_negated(self) -> Self {
+        Self { value: self.value.wrapping_neg(), scale: self.scale }
+    }
+
+    /// The number of units of ten to the power of `exponent`, rounded away from zero, and whether that is exact; none if
+    /// it does not fit.
+    ///
+    /// Source: apimachinery pkg/api/resource/amount.go, `AsScaledInt64`, and math.go, `negativeScaleInt64`.
+    pub(super) fn at(self, exponent: i32) -> Option<(i64, bool)> {
+        let shift = self.scale.wrapping_sub(exponent);
+        if self.scale >= exponent {
+            return Some((scaled_up(self.value, shift)?, true));
+        }
+        let divisor = 10_i64.checked_pow(shift.unsigned_abs());
+        let (quotient, rest) =
+            divisor.map_or((0, self.value), |divisor| (self.value / divisor, self.value % divisor));
+        Some((quotient + rest.signum(), rest == 0))
+    }
+
+    /// What kube-apiserver takes for the number of units where that does not fit: some of the bits for the powers that it
+    /// multiplies with at once, otherwise 0.
+    pub(super) fn wrapped_at(self, exponent: i32) -> i64 {
+        match (self.value, self.scale.wrapping_sub(exponent)) {
+            (i64::MIN, _) => 0,
+            (value, shift @ (1 | 2 | 3 | 6 | 9)) => value.wrapping_mul(10_i64.pow(shift.unsigned_abs())),
+            _ => 0,
+        }
+    }
+
+    pub(super) fn as_decimal(self) -> Decimal {
+        Decimal { unscaled: self.value.into(), scale: self.scale.wrapping_neg() }
+    }
+
+    /// Source: apimachinery pkg/api/resource/quantity.go, `AsApproximateFloat64`.
+    #[expect(clippy::cast_precision_loss, reason = "it is an approximation")]
+    pub(super) fn approximately(self) -> f64 {
+        approximate(self.value as f64, i64::from(self.scale))
+    }
+}
+
+/// `value` times ten to the power of `scale`; none if it does not fit. A negative scale, which only a difference
+/// beyond 2^31 can be, changes nothing.
+///
+/// Source: apimachinery pkg/api/resource/math.go, `positiveScaleInt64`.
+fn scaled_up(value: i64, scale: i32) -> Option<i64> {
+    match u32::try_from(scale) {
+        Err(_) => Some(value),
+        Ok(_) if value == 0 => Some(0),
+        Ok(scale) => value.checked_mul(10_i64.checked_pow(scale)?),
+    }
+}

@@ -1,0 +1,215 @@
+//! The tree of an expression, and how it is written for the `regex` crate.
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+/// A place that is no boundary of words of ASCII.
+pub(super) const NO_BOUNDARY: &str = r"(?-u:\B)";
+
+/// A part of an expression. Groups leave no trace: nobody asks for what they captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    /// Matches the empty text.
+    Empty,
+    /// A character, in any case if `fold`.
+    Literal { character: char, fold: bool },
+    /// A class in brackets, or whatever else matches one character, as the `regex` crate writes it.
+    Class(String),
+    /// A place in the text, as the `regex` crate writes it.
+    Place(&'static str),
+    /// A part that is repeated; no maximum is any number.
+    Repeat { part: Box<Node>, least: u32, most: Option<u32>, greedy: bool, measure: Measure },
+    /// Parts, one after the other.
+    Concat(Vec<Node>, Measure),
+    /// Parts, one of which matches; earlier ones are preferred.
+    Alternate(Vec<Node>, Measure),
+    /// A group that captures.
+    Capture(Box<Node>, Measure),
+}
+
+/// What Go's limits ask about a part.
+///
+/// Source: Go regexp/syntax/parse.go, `calcSize`, `calcHeight` and `repeatIsValid`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Measure {
+    /// The number of instructions that it is compiled to, at most.
+    pub(super) size: u64,
+    /// The height of the tree.
+    pub(super) height: usize,
+    /// How often the innermost part is copied by counted repetitions, at most.
+    pub(super) copies: u64,
+}
+
+impl Measure {
+    const LEAF: Self = Self { size: 1, height: 1, copies: 1 };
+
+    /// The measure of a node above parts.
+    fn above<'n>(parts: impl Iterator<Item = &'n Node>) -> Self {
+        parts.map(Node::measure).fold(Self { size: 0, height: 1, copies: 1 }, |whole, part| Self {
+            size: whole.size.saturating_add(part.size),
+            height: whole.height.max(part.height + 1),
+            copies: whole.copies.max(part.copies),
+        })
+    }
+}
+
+impl Node {
+    /// Parts, one after the other.
+    pub(super) fn concat(parts: Vec<Self>) -> Self {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Concat(inner, _) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        match flat.pop() {
+            None => Self::Empty,
+            Some(only) if flat.is_empty() => only,
+            Some(last) => {
+                flat.push(last);
+                let mut measure = Measure::above(flat.iter());
+                if flat.iter().all(|part| matches!(part, Self::Literal { .. })) {
+                    measure.height = 1;
+                }
+                Self::Concat(flat, measure)
+            }
+        }
+    }
+
+    /// Parts, one of which matches.
+    pub(super) fn alternate(parts: Vec<Self>) -> Self {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Alternate(inner, _) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        match flat.pop() {
+            None => Self::Empty,
+            Some(only) if flat.is_empty() => only,
+            Some(last) => {
+                flat.push(last);
+                let mut measure = Measure::above(flat.iter());
+                measure.size = measure.size.saturating_add(flat.len() as u64 - 1);
+                Self::Alternate(flat, measure)
+            }
+        }
+    }
+
+    /// A group that captures.
+    pub(super) fn capture(part: Self) -> Self {
+        let mut measure = Measure::above([&part].into_iter());
+        measure.size = measure.size.saturating_add(2);
+        Self::Capture(Box::new(part), measure)
+    }
+
+    /// `x*`, `x+` or `x?`.
+    pub(super) fn star(part: Self, least: u32, most: Option<u32>, greedy: bool) -> Self {
+        let mut measure = Measure::above([&part].into_iter());
+        // A star can take one instruction or two.
+        let instructions = if least == 0 && most.is_none() { 2 } else { 1 };
+        measure.size = measure.size.saturating_add(instructions);
+        Self::Repeat { part: Box::new(part), least, most, greedy, measure }
+    }
+
+    /// `x{n,m}`.
+    pub(super) fn repeat(part: Self, least: u32, most: Option<u32>, greedy: bool) -> Self {
+        let mut measure = Measure::above([&part].into_iter());
+        let inner = part.measure();
+        measure.size = match most {
+            Some(most) => u64::from(most)
+                .saturating_mul(inner.size)
+                .saturating_add(u64::from(most.saturating_sub(least))),
+            None if least == 0 => inner.size.saturating_add(2),
+            None => u64::from(least).saturating_mul(inner.size).saturating_add(1),
+        }
+        .max(1);
+        measure.copies = match most.unwrap_or(least) {
+            0 if most.is_some() => 1,
+            copies => inner.copies.saturating_mul(u64::from(copies.max(1))),
+        };
+        Self::Repeat { part: Box::new(part), least, most, greedy, measure }
+    }
+
+    /// What Go's limits ask.
+    pub(super) fn measure(&self) -> Measure {
+        match self {
+            Self::Empty | Self::Literal { .. } | Self::Class(_) | Self::Place(_) => Measure::LEAF,
+            Self::Repeat { measure, .. }
+            | Self::Concat(_, measure)
+            | Self::Alternate(_, measure)
+            | Self::Capture(_, measure) => *measure,
+        }
+    }
+
+    /// The height of the tree.
+    pub(super) fn height(&self) -> usize {
+        self.measure().height
+    }
+
+    /// Whether it needs no brackets before a repetition.
+    fn is_atom(&self) -> bool {
+        match self {
+            Self::Literal { fold, .. } => !fold,
+            Self::Class(_) => true,
+            Self::Empty
+            | Self::Place(_)
+            | Self::Repeat { .. }
+            | Self::Concat(..)
+            | Self::Alternate(..)
+            | Self::Capture(..) => false,
+        }
+    }
+}
+
+impl Display for Node {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("(?:)"),
+            Self::Literal { character, fold: true } => {
+                f.write_str("(?i:")?;
+                write_character(f, *character)?;
+                f.write_char(')')
+            }
+            Self::Literal { character, fold: false } => write_character(f, *character),
+            Self::Class(class) => f.write_str(class),
+            Self::Place(place) => f.write_str(place),
+            Self::Repeat { part, least, most, greedy, .. } => {
+                if part.is_atom() {
+                    write!(f, "{part}")?;
+                } else {
+                    write!(f, "(?:{part})")?;
+                }
+                match (least, most) {
+                    (0, None) => f.write_char('*')?,
+                    (1, None) => f.write_char('+')?,
+                    (0, Some(1)) => f.write_char('?')?,
+                    (least, None) => write!(f, "{{{least},}}")?,
+                    (least, Some(most)) => write!(f, "{{{least},{most}}}")?,
+                }
+                if *greedy { Ok(()) } else { f.write_char('?') }
+            }
+            Self::Concat(parts, _) => parts.iter().try_for_each(|part| match part {
+                Self::Alternate(..) => write!(f, "(?:{part})"),
+                _ => write!(f, "{part}"),
+            }),
+            Self::Alternate(parts, _) => parts.iter().enumerate().try_for_each(|(index, part)| {
+                if index > 0 {
+                    f.write_char('|')?;
+                }
+                write!(f, "{part}")
+            }),
+            Self::Capture(part, _) => write!(f, "(?:{part})"),
+        }
+    }
+}
+
+/// A character that stands for itself, also in brackets.
+pub(super) fn write_character(f: &mut impl fmt::Write, character: char) -> fmt::Result {
+    if character.is_ascii_alphanumeric() {
+        f.write_char(character)
+    } else {
+        write!(f, "\\x{{{:X}}}", u32::from(character))
+    }
+}

@@ -1,0 +1,518 @@
+//! The syntax of Go's regular expressions.
+//!
+//! Source: Go regexp/syntax/parse.go and regexp/syntax/doc.go, with the flags `Perl`.
+
+use std::mem;
+
+use super::class::{self, Class};
+use super::node::{NO_BOUNDARY, Node};
+
+/// The greatest number of instructions.
+const LARGEST: u64 = (128 << 20) / 40;
+
+/// The greatest height of a tree.
+const HIGHEST: usize = 1000;
+
+/// The greatest number in a counted repetition, and of all copies that nested ones make.
+const MOST_COPIES: u64 = 1000;
+
+const INVALID_ESCAPE: &str = "invalid escape sequence";
+const INVALID_RANGE: &str = "invalid character class range";
+const INVALID_NAME: &str = "invalid named capture";
+const INVALID_PERL: &str = "invalid or unsupported Perl syntax";
+const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
+const REPEAT_COUNT: &str = "invalid repeat count";
+
+/// The tree of an expression.
+///
+/// # Errors
+///
+/// Go's message without `error parsing regexp: `.
+pub(super) fn parse(expression: &str) -> Result<Node, String> {
+    let mut parser = Parser {
+        whole: expression,
+        flags: Flags::default(),
+        groups: vec![Group::default()],
+        nodes: 0,
+        repeats: 1,
+    };
+    parser.expression()?;
+    parser.finish()
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    fold: bool,
+    multi_line: bool,
+    dot_all: bool,
+    lazy: bool,
+}
+
+/// An open group, or the whole expression.
+#[derive(Debug, Default)]
+struct Group {
+    /// Whether it captures, and the flags to return to.
+    captures: bool,
+    before: Flags,
+    alternatives: Vec<Node>,
+    parts: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Parser<'e> {
+    whole: &'e str,
+    flags: Flags,
+    groups: Vec<Group>,
+    /// About how many nodes Go has made so far, and the product of all counted repetitions: it looks at the size of an
+    /// expression only where these are large.
+    nodes: u64,
+    repeats: u64,
+}
+
+fn error<T>(what: &str, at: &str) -> Result<T, String> {
+    Err(format!("{what}: `{at}`"))
+}
+
+/// What of `text` stands before its end `rest`.
+fn before<'e>(text: &'e str, rest: &str) -> &'e str {
+    text.get(..text.len().saturating_sub(rest.len())).unwrap_or_default()
+}
+
+/// The text without its first `bytes`.
+fn skip(text: &str, bytes: usize) -> &str {
+    text.get(bytes..).unwrap_or_default()
+}
+
+fn split_first(text: &str) -> Option<(char, &str)> {
+    let first = text.chars().next()?;
+    Some((first, skip(text, first.len_utf8())))
+}
+
+impl<'e> Parser<'e> {
+    fn expression(&mut self) -> Result<(), String> {
+        let mut rest = self.whole;
+        // Where the repetition began that stands directly before the next character.
+        let mut last_repeat: Option<&'e str> = None;
+        while let Some((first, behind)) = split_first(rest) {
+            let mut repeat = None;
+            rest = match first {
+                '(' if behind.starts_with('?') => self.perl_group(rest)?,
+                '(' => {
+                    self.open(true);
+                    behind
+                }
+                '|' => {
+                    self.close_alternative()?;
+                    behind
+                }
+                ')' => {
+                    self.close_group()?;
+                    behind
+                }
+                '^' => {
+                    self.push(Node::Place(if self.flags.multi_line { "(?m:^)" } else { r"\A" }), behind)?
+                }
+                '$' => {
+                    self.push(Node::Place(if self.flags.multi_line { "(?m:$)" } else { r"\z" }), behind)?
+                }
+                '.' => {
+                    let class = if self.flags.dot_all { r"[\x{0}-\x{10FFFF}]" } else { r"[^\n]" };
+                    self.push(Node::Class(class.to_owned()), behind)?
+                }
+                '[' => self.class(rest)?,
+                '*' | '+' | '?' => {
+                    repeat = Some(rest);
+                    let (least, most) = match first {
+                        '*' => (0, None),
+                        '+' => (1, None),
+                        _ => (0, Some(1)),
+                    };
+                    self.repeat(rest, behind, last_repeat, |part, greedy| {
+                        Node::star(part, least, most, greedy)
+                    })?
+                }
+                '{' => match Count::parse(behind) {
+                    Some((count, after)) => {
+                        repeat = Some(rest);
+                        self.counted(count, rest, after, last_repeat)?
+                    }
+                    None => self.literal('{', behind)?,
+                },
+                '\\' => self.backslash(rest)?,
+                _ => self.literal(first, behind)?,
+            };
+            last_repeat = repeat;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Node, String> {
+        self.close_alternative()?;
+        match (self.groups.pop(), self.groups.is_empty()) {
+            (Some(group), true) => {
+                let node = Node::alternate(group.alternatives);
+                self.check(&node)?;
+                Ok(node)
+            }
+            _ => error("missing closing )", self.whole),
+        }
+    }
+
+    fn group(&mut self) -> Result<&mut Group, String> {
+        let whole = self.whole;
+        self.groups.last_mut().ok_or_else(|| format!("unexpected ): `{whole}`"))
+    }
+
+    /// Adds a part, and returns what is left to read.
+    fn push(&mut self, node: Node, rest: &'e str) -> Result<&'e str, String> {
+        // Go makes one node of a run of characters.
+        let last = self.groups.last().and_then(|group| group.parts.last());
+        if !matches!((&node, last), (Node::Literal { .. }, Some(Node::Literal { .. }))) {
+            self.nodes += 1;
+        }
+        self.group()?.parts.push(node);
+        Ok(rest)
+    }
+
+    fn literal(&mut self, character: char, rest: &'e str) -> Result<&'e str, String> {
+        let fold = self.flags.fold;
+        self.push(Node::Literal { character, fold }, rest)
+    }
+
+    /// A character by its number, which may be that of a surrogate.
+    fn literal_number(&mut self, number: u32, rest: &'e str) -> Result<&'e str, String> {
+        match char::from_u32(number) {
+            Some(character) => self.literal(character, rest),
+            None => self.push(Node::Class(Class::default().finish(false, false)), rest),
+        }
+    }
+
+    fn open(&mut self, captures: bool) {
+        self.nodes += 1;
+        self.groups.push(Group { captures, before: self.flags, ..Group::default() });
+    }
+
+    fn close_alternative(&mut self) -> Result<(), String> {
+        let group = self.group()?;
+        let node = Node::concat(mem::take(&mut group.parts));
+        self.check(&node)?;
+        self.nodes += 1;
+        self.group()?.alternatives.push(node);
+        Ok(())
+    }
+
+    fn close_group(&mut self) -> Result<(), String> {
+        self.close_alternative()?;
+        let unexpected = || format!("unexpected ): `{}`", self.whole);
+        let Some(group) = (self.groups.len() > 1).then(|| self.groups.pop()).flatten() else {
+            return Err(unexpected());
+        };
+        self.flags = group.before;
+        let mut node = Node::alternate(group.alternatives);
+        self.check(&node)?;
+        if group.captures {
+            node = Node::capture(node);
+            self.check(&node)?;
+        }
+        self.group()?.parts.push(node);
+        Ok(())
+    }
+
+    /// Go's limits for a part.
+    ///
+    /// Source: Go regexp/syntax/parse.go, `checkLimits`. It multiplies a repetition that is the whole of an alternative
+    /// again each time that it is pushed.
+    fn check(&mut self, node: &Node) -> Result<(), String> {
+        let measure = node.measure();
+        if let Node::Repeat { least, most, .. } = node {
+            let copies = u64::from(most.unwrap_or(*least)).max(1);
+            self.repeats = self.repeats.saturating_mul(copies).min(LARGEST);
+        }
+        let is_watched = self.nodes >= LARGEST / self.repeats.max(1);
+        if is_watched && measure.size > LARGEST {
+            return error("expression too large", self.whole);
+        }
+        if measure.height > HIGHEST {
+            return error("expression nests too deeply", self.whole);
+        }
+        Ok(())
+    }
+
+    /// Repeats the last part. `operator` is the text from the operator on, `behind` what follows it.
+    fn repeat(
+        &mut self,
+        operator: &'e str,
+        behind: &'e str,
+        last_repeat: Option<&'e str>,
+        make: impl FnOnce(Node, bool) -> Node,
+    ) -> Result<&'e str, String> {
+        let (behind, lazy) = behind.strip_prefix('?').map_or((behind, false), |behind| (behind, true));
+        if let Some(last) = last_repeat {
+            return error("invalid nested repetition operator", before(last, behind));
+        }
+        let greedy = self.flags.lazy == lazy;
+        let Some(part) = self.group()?.parts.pop() else {
+            return error(MISSING_ARGUMENT, before(operator, behind));
+        };
+        self.nodes += 1;
+        let node = make(part, greedy);
+        self.check(&node)?;
+        let copies = node.measure().copies;
+        self.group()?.parts.push(node);
+        if copies > MOST_COPIES {
+            return error(REPEAT_COUNT, before(operator, behind));
+        }
+        Ok(behind)
+    }
+
+    fn counted(
+        &mut self,
+        count: Count,
+        operator: &'e str,
+        behind: &'e str,
+        last_repeat: Option<&'e str>,
+    ) -> Result<&'e str, String> {
+        let Count::Fits { least, most } = count else {
+            return error(REPEAT_COUNT, before(operator, behind));
+        };
+        self.repeat(operator, behind, last_repeat, |part, greedy| Node::repeat(part, least, most, greedy))
+    }
+
+    /// A group that begins with `(?`, or a change of flags.
+    fn perl_group(&mut self, text: &'e str) -> Result<&'e str, String> {
+        let named = if text.len() > 4 { text.strip_prefix("(?P<") } else { None };
+        if let Some(name) = named.or_else(|| if text.len() > 3 { text.strip_prefix("(?<") } else { None }) {
+            let Some((name, behind)) = name.split_once('>') else { return error(INVALID_NAME, text) };
+            let is_valid =
+                !name.is_empty() && name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+            if !is_valid {
+                return error(INVALID_NAME, before(text, behind));
+            }
+            self.open(true);
+            return Ok(behind);
+        }
+        let mut flags = self.flags;
+        let (mut value, mut seen) = (true, false);
+        let mut rest = skip(text, 2);
+        while let Some((letter, behind)) = split_first(rest) {
+            rest = behind;
+            match letter {
+                'i' => flags.fold = value,
+                'm' => flags.multi_line = value,
+                's' => flags.dot_all = value,
+                'U' => flags.lazy = value,
+                '-' if value => {
+                    (value, seen) = (false, false);
+                    continue;
+                }
+                ':' | ')' if value || seen => {
+                    if letter == ':' {
+                        self.open(false);
+                    }
+                    self.flags = flags;
+                    return Ok(rest);
+                }
+                _ => break,
+            }
+            seen = true;
+        }
+        error(INVALID_PERL, before(text, rest))
+    }
+
+    fn backslash(&mut self, text: &'e str) -> Result<&'e str, String> {
+        let behind = skip(text, 2);
+        match text.as_bytes().get(1) {
+            Some(b'A') => return self.push(Node::Place(r"\A"), behind),
+            Some(b'b') => return self.push(Node::Place(r"(?-u:\b)"), behind),
+            Some(b'B') => return self.push(Node::Place(NO_BOUNDARY), behind),
+            Some(b'z') => return self.push(Node::Place(r"\z"), behind),
+            Some(b'C') => return error(INVALID_ESCAPE, r"\C"),
+            Some(b'Q') => {
+                let (quoted, rest) = behind.split_once(r"\E").unwrap_or((behind, ""));
+                for character in quoted.chars() {
+                    self.literal(character, "")?;
+                }
+                return Ok(rest);
+            }
+            _ => {}
+        }
+        if let Some((class, rest)) = escaped_class(text)? {
+            let mut whole = Class::default();
+            whole.add(&class);
+            return self.push(Node::Class(whole.finish(false, self.flags.fold)), rest);
+        }
+        let (number, rest) = escape(text)?;
+        self.literal_number(number, rest)
+    }
+
+    /// A class in brackets.
+    fn class(&mut self, text: &'e str) -> Result<&'e str, String> {
+        let mut class = Class::default();
+        let mut rest = skip(text, 1);
+        let negated = rest.starts_with('^');
+        if negated {
+            rest = skip(rest, 1);
+        }
+        let mut first = true;
+        while first || !rest.starts_with(']') {
+            first = false;
+            if let Some((name, behind)) = rest.strip_prefix("[:").and_then(|name| name.split_once(":]")) {
+                let Some(named) = class::posix(name) else {
+                    return error(INVALID_RANGE, before(rest, behind));
+                };
+                class.add(&named);
+                rest = behind;
+                continue;
+            }
+            if let Some((escaped, behind)) = escaped_class(rest)? {
+                class.add(&escaped);
+                rest = behind;
+                continue;
+            }
+            let range = rest;
+            let (low, behind) = class_character(rest, text)?;
+            let mut high = low;
+            rest = behind;
+            // A hyphen before the end stands for itself.
+            if let Some(behind) = rest.strip_prefix('-')
+                && !behind.is_empty()
+                && !behind.starts_with(']')
+            {
+                (high, rest) = class_character(behind, text)?;
+                if high < low {
+                    return error(INVALID_RANGE, before(range, rest));
+                }
+            }
+            class.add_range(low, high);
+        }
+        self.push(Node::Class(class.finish(negated, self.flags.fold)), skip(rest, 1))
+    }
+}
+
+/// `{n}`, `{n,}` or `{n,m}`.
+#[derive(Debug)]
+enum Count {
+    Fits { least: u32, most: Option<u32> },
+    TooLarge,
+}
+
+impl Count {
+    /// The count behind an opening brace, and what follows it; none if there is none, so that the brace is literal.
+    fn parse(text: &str) -> Option<(Self, &str)> {
+        let (least, rest) = number(text)?;
+        let (most, rest) = match rest.strip_prefix(',') {
+            None => (Some(least), rest),
+            Some(rest) if rest.starts_with('}') => (None, rest),
+            Some(rest) => {
+                let (most, rest) = number(rest)?;
+                (Some(most), rest)
+            }
+        };
+        let rest = rest.strip_prefix('}')?;
+        let is_too_large = |number: u32| {
+            u64::from(number) > MOST_COPIES || most.is_some_and(|most| u64::from(most) > MOST_COPIES)
+        };
+        let count = match most {
+            _ if is_too_large(least) => Self::TooLarge,
+            Some(most) if least > most => Self::TooLarge,
+            most => Self::Fits { least, most },
+        };
+        Some((count, rest))
+    }
+}
+
+/// A decimal number without leading zeros; what does not fit is the greatest.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {
+        return None;
+    }
+    Some((digits.parse().unwrap_or(u32::MAX), rest))
+}
+
+/// The class of `\pL`, `\p{Greek}` or `\d` at the beginning of a text, and what follows it.
+fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {
+    let Some(letter) = text.strip_prefix('\\').and_then(|rest| rest.bytes().next()) else { return Ok(None) };
+    if !matches!(letter, b'p' | b'P') {
+        return Ok(class::perl(letter).map(|class| (class, skip(text, 2))));
+    }
+    let Some((first, behind)) = split_first(skip(text, 2)) else { return error(INVALID_RANGE, text) };
+    let (name, behind) = if first == '{' {
+        match behind.split_once('}') {
+            Some(found) => found,
+            None => return error(INVALID_RANGE, text),
+        }
+    } else {
+        (before(skip(text, 2), behind), behind)
+    };
+    match class::property(name, letter == b'P') {
+        Some(class) => Ok(Some((class, behind))),
+        None => error(INVALID_RANGE, before(text, behind)),
+    }
+}
+
+/// A character of a class, by its number, and what follows it.
+fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), String> {
+    match split_first(text) {
+        None => error("missing closing ]", class),
+        Some(('\\', _)) => escape(text),
+        Some((character, behind)) => Ok((u32::from(character), behind)),
+    }
+}
+
+/// The character that an escape stands for, by its number, and what follows it.
+fn escape(text: &str) -> Result<(u32, &str), String> {
+    let Some((letter, behind)) = split_first(skip(text, 1)) else {
+        return error("trailing backslash at end of expression", "");
+    };
+    let is_octal = |byte: &u8| (b'0'..=b'7').contains(byte);
+    let number = match letter {
+        'a' => 7,
+        'f' => 12,
+        'n' => 10,
+        'r' => 13,
+        't' => 9,
+        'v' => 11,
+        'x' => return hexadecimal(text, behind),
+        '1'..='7' if !behind.as_bytes().first().is_some_and(is_octal) => {
+            // That would be a reference to a group.
+            return error(INVALID_ESCAPE, before(text, behind));
+        }
+        '0'..='7' => {
+            let more = behind.bytes().take(2).take_while(is_octal).count();
+            let (digits, rest) = skip(text, 1).split_at(1 + more);
+            return Ok((u32::from_str_radix(digits, 8).unwrap_or_default(), rest));
+        }
+        other if other.is_ascii() && !other.is_ascii_alphanumeric() => u32::from(other),
+        _ => return error(INVALID_ESCAPE, before(text, behind)),
+    };
+    Ok((number, behind))
+}
+
+/// `\x7F` or `\x{10FFFF}`; `behind` follows the x.
+fn hexadecimal<'e>(text: &'e str, behind: &'e str) -> Result<(u32, &'e str), String> {
+    let wrong = |rest: &str| error(INVALID_ESCAPE, before(text, rest));
+    let Some((first, mut rest)) = split_first(behind) else { return wrong(behind) };
+    if first == '{' {
+        let (mut number, mut digits) = (0_u32, 0);
+        while let Some((letter, behind)) = split_first(rest) {
+            rest = behind;
+            if letter == '}' {
+                return if digits == 0 { wrong(rest) } else { Ok((number, rest)) };
+            }
+            let Some(digit) = letter.to_digit(16) else { return wrong(rest) };
+            number = number * 16 + digit;
+            if number > u32::from(char::MAX) {
+                return wrong(rest);
+            }
+            digits += 1;
+        }
+        return wrong(rest);
+    }
+    let Some((second, rest)) = split_first(rest) else { return wrong("") };
+    match (first.to_digit(16), second.to_digit(16)) {
+        (Some(first), Some(second)) => Ok((first * 16 + second, rest)),
+        _ => wrong(rest),
+    }
+}

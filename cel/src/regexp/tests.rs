@@ -1,0 +1,118 @@
+//! What is expected is what Go 1.26 answers.
+
+use super::Regexp;
+
+#[track_caller]
+fn refused(expression: &str, message: &str) {
+    let error = Regexp::new(expression).map(|_| ()).unwrap_err();
+    assert_eq!(error, format!("error parsing regexp: {message}"), "{expression}");
+}
+
+#[test]
+fn wrong_expressions_are_refused_in_the_words_of_go() {
+    for (expression, message) in [
+        ("[a", "missing closing ]: `[a`"),
+        ("[]", "missing closing ]: `[]`"),
+        ("[z-a]", "invalid character class range: `z-a`"),
+        (r"[a-\d]", r"invalid escape sequence: `\d`"),
+        ("[[:foo:]]", "invalid character class range: `[:foo:]`"),
+        (r"a\p{foo}b", r"invalid character class range: `\p{foo}`"),
+        (r"\p{Old_Italic}", r"invalid character class range: `\p{Old_Italic}`"),
+        (r"\p{foo", r"invalid character class range: `\p{foo`"),
+        (r"\p", r"invalid character class range: `\p`"),
+        ("(a", "missing closing ): `(a`"),
+        ("a)b", "unexpected ): `a)b`"),
+        ("*a", "missing argument to repetition operator: `*`"),
+        ("a|*?", "missing argument to repetition operator: `*?`"),
+        ("({2})", "missing argument to repetition operator: `{2}`"),
+        ("a**", "invalid nested repetition operator: `**`"),
+        ("a{2}+?b", "invalid nested repetition operator: `{2}+?`"),
+        ("a{3,1}", "invalid repeat count: `{3,1}`"),
+        ("a{1001}?", "invalid repeat count: `{1001}`"),
+        ("a{99999999999}", "invalid repeat count: `{99999999999}`"),
+        ("(a{100}){11}?", "invalid repeat count: `{11}?`"),
+        (r"a\", "trailing backslash at end of expression: ``"),
+        (r"\1", r"invalid escape sequence: `\1`"),
+        (r"\8é", r"invalid escape sequence: `\8`"),
+        (r"\é", r"invalid escape sequence: `\é`"),
+        (r"\x{110000}", r"invalid escape sequence: `\x{110000`"),
+        (r"\x{}", r"invalid escape sequence: `\x{}`"),
+        (r"\x4", r"invalid escape sequence: `\x4`"),
+        (r"\C", r"invalid escape sequence: `\C`"),
+        ("(?<n", "invalid named capture: `(?<n`"),
+        ("(?P<a-b>c)", "invalid named capture: `(?P<a-b>`"),
+        ("(?P=n)", "invalid or unsupported Perl syntax: `(?P`"),
+        ("(?i-)", "invalid or unsupported Perl syntax: `(?i-)`"),
+        ("(?", "invalid or unsupported Perl syntax: `(?`"),
+        ("a(?!b)", "invalid or unsupported Perl syntax: `(?!`"),
+    ] {
+        refused(expression, message);
+    }
+}
+
+#[test]
+fn matches_are_those_of_go() {
+    for (expression, text, found) in [
+        ("a+?b|", "aab", vec!["aab"]),
+        ("a*", "baac", vec!["", "aa", ""]),
+        ("(|a)*", "aa", vec!["", "", ""]),
+        ("(|a)+", "aa", vec!["", "", ""]),
+        ("x*?", "xé", vec!["", "", ""]),
+        (r"(?i)k", "kK\u{212a}", vec!["k", "K", "\u{212a}"]),
+        (r"(?i)\w", "ſ-\u{212a}é", vec!["ſ", "\u{212a}"]),
+        (r"\w+\b", "aé b1", vec!["a", "b1"]),
+        (r"\B.", "aéb", vec![]),
+        (r"\s+", "a\u{b} \t\u{a0}b", vec![" \t"]),
+        (r"\d", "1٣", vec!["1"]),
+        ("(?m)^.$", "a\nb", vec!["a", "b"]),
+        ("^.$", "a\nb", vec![]),
+        ("(?s)a.b", "a\nb", vec!["a\nb"]),
+        ("(?U)a+", "aa", vec!["a", "a"]),
+        ("(?U)a+?", "aa", vec!["aa"]),
+        ("a{,2}", "aa{,2}", vec!["a{,2}"]),
+        ("{", "{", vec!["{"]),
+        (r"\Qa.b\E+", "a.bba+", vec!["a.bb"]),
+        ("[]a^-]+", "]^a-b", vec!["]^a-"]),
+        (r"[^\x{D800}]", "a", vec!["a"]),
+        (r"\x{D800}", "a", vec![]),
+        (r"[[:^alpha:]\d]", "a1-", vec!["1", "-"]),
+        (r"\p{Lu}|\p{^L}", "aB1", vec!["B", "1"]),
+        (r"[\p{greek}&&]+", "αβ&x", vec!["αβ&"]),
+        ("a{0}b{2}", "abb", vec!["bb"]),
+    ] {
+        let regexp = Regexp::new(expression).unwrap();
+        let all: Vec<&str> = regexp.find_all(text).collect();
+        assert_eq!(all, found, "{expression}");
+        assert_eq!(regexp.find(text), found.first().copied(), "{expression}");
+        assert_eq!(regexp.is_match(text), !found.is_empty(), "{expression}");
+    }
+}
+
+#[test]
+fn a_place_within_a_word_is_found_beside_a_letter_that_is_not_ascii() {
+    let regexp = Regexp::new(r"\B|[^\w]").unwrap();
+    assert!(regexp.is_match("BſA"));
+    assert_eq!(regexp.find_all("BſbſA").collect::<Vec<_>>(), ["ſ", "ſ"]);
+}
+
+#[test]
+fn the_limits_are_those_of_go() {
+    let nested = |open: &str, close: &str, depth: usize| open.repeat(depth) + "a" + &close.repeat(depth);
+    for expression in [
+        nested("(", ")", 999),
+        nested("(?:", ")", 5000),
+        nested("(?:", ")*", 999),
+        nested("(?:ab|c*", ")", 499),
+        "a".repeat(50_000),
+    ] {
+        assert!(Regexp::new(&expression).unwrap().is_match("bcba") || expression.len() == 50_000);
+    }
+    for expression in [nested("(", ")", 1000), nested("(?:", ")*", 1000), nested("(?:ab|c*", ")", 510)] {
+        refused(&expression, &format!("expression nests too deeply: `{expression}`"));
+    }
+    for repeated in ["a".repeat(3400), "[ab]".repeat(3400), "ab*".repeat(1700)] {
+        let expression = format!("(?:{repeated}){{1000}}");
+        refused(&expression, &format!("expression too large: `{expression}`"));
+    }
+    refused(&"(".repeat(1001), &format!("missing closing ): `{}`", "(".repeat(1001)));
+}

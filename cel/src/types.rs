@@ -1,0 +1,172 @@
+//! Static types.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The static type of an expression.
+///
+/// Its `Display` is the name that error messages of kube-apiserver show, such as `map(string, list(int))`.
+///
+/// Source: cel-go common/types/types.go and checker/format.go.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// A type that is known at run time only.
+    Dyn,
+    /// The type of an expression that is already reported as wrong.
+    Error,
+    /// `null`.
+    Null,
+    /// `true` and `false`.
+    Bool,
+    /// A signed integer of 64 bits.
+    Int,
+    /// An unsigned integer of 64 bits.
+    Uint,
+    /// A floating-point number of 64 bits.
+    Double,
+    /// A Unicode text.
+    String,
+    /// A sequence of bytes.
+    Bytes,
+    /// `google.protobuf.Timestamp`.
+    Timestamp,
+    /// `google.protobuf.Duration`.
+    Duration,
+    /// A list of elements of a type.
+    List(Arc<Type>),
+    /// A map with keys and values of a type.
+    Map(Arc<Type>, Arc<Type>),
+    /// The type of a type, such as that of `int`.
+    Type(Arc<Type>),
+    /// `type`, the type of which nothing more is known than that its values are types.
+    AnyType,
+    /// `google.protobuf.Any`, which is as good as [`Type::Dyn`].
+    Any,
+    /// A basic type or null, such as `google.protobuf.Int64Value`.
+    Wrapper(Arc<Type>),
+    /// An object with declared fields, which the environment has under this name, or a type of a library such as
+    /// `kubernetes.Quantity`.
+    Object(Arc<str>),
+    /// A type of a library that knows no fields at all, such as `net.IP` or `optional_type(int)`. Most types of
+    /// Kubernetes are objects without fields instead: selecting one is an error with another text.
+    Opaque(Arc<str>, Arc<[Type]>),
+    /// A parameter of an overload's signature, such as `A` in `list(A)`.
+    Parameter(&'static str),
+    /// A type that the checker has yet to infer.
+    Variable(u32),
+}
+
+/// The name of the type of optional values.
+pub const OPTIONAL: &str = "optional_type";
+
+impl Type {
+    /// `list(element)`.
+    pub fn list(element: Self) -> Self {
+        Self::List(Arc::new(element))
+    }
+
+    /// `map(key, value)`.
+    pub fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new(key), Arc::new(value))
+    }
+
+    /// `optional_type(value)`.
+    pub fn optional(value: Self) -> Self {
+        Self::Opaque(OPTIONAL.into(), [value].into())
+    }
+
+    /// An object type, or a type of a library that cel-go declares as one.
+    pub fn object(name: &str) -> Self {
+        Self::Object(name.into())
+    }
+
+    /// A type of a library, without parameters.
+    pub fn opaque(name: &str) -> Self {
+        Self::Opaque(name.into(), [].into())
+    }
+}
+
+impl Type {
+    /// The name without parameters, as it is at run time.
+    ///
+    /// Source: cel-go common/types/types.go, `DeclaredTypeName`.
+    pub(crate) fn declared_name(&self) -> String {
+        match self {
+            Self::List(_) => "list".to_owned(),
+            Self::Map(..) => "map".to_owned(),
+            Self::Type(_) => "type".to_owned(),
+            Self::Opaque(name, _) => name.to_string(),
+            Self::Parameter(_) | Self::Variable(_) => self.to_string(),
+            _ => self.runtime_text(),
+        }
+    }
+
+    /// The type as `must evaluate to bool but got ...` shows it: with the names that types have at run time.
+    ///
+    /// Source: cel-go common/types/types.go, `Type.String`.
+    pub fn runtime_text(&self) -> String {
+        match self {
+            Self::Error => "error".to_owned(),
+            Self::Null => "null_type".to_owned(),
+            Self::Timestamp => "google.protobuf.Timestamp".to_owned(),
+            Self::Duration => "google.protobuf.Duration".to_owned(),
+            Self::Any => "google.protobuf.Any".to_owned(),
+            Self::List(element) => format!("list({})", element.runtime_text()),
+            Self::Map(key, value) => format!("map({}, {})", key.runtime_text(), value.runtime_text()),
+            Self::Type(of) => format!("type({})", of.runtime_text()),
+            Self::Opaque(name, parameters) if !parameters.is_empty() => {
+                let parameters: Vec<_> = parameters.iter().map(Self::runtime_text).collect();
+                format!("{name}({})", parameters.join(", "))
+            }
+            Self::Parameter(_) | Self::Variable(_) => format!("<{self}>"),
+            Self::Dyn
+            | Self::Bool
+            | Self::Int
+            | Self::Uint
+            | Self::Double
+            | Self::String
+            | Self::Bytes
+            | Self::AnyType
+            | Self::Wrapper(_)
+            | Self::Object(_)
+            | Self::Opaque(..) => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::Duration => f.write_str("duration"),
+            Self::List(element) => write!(f, "list({element})"),
+            Self::Map(key, value) => write!(f, "map({key}, {value})"),
+            Self::Type(of) => write!(f, "type({of})"),
+            Self::AnyType => f.write_str("type"),
+            Self::Any => f.write_str("any"),
+            Self::Wrapper(of) => write!(f, "wrapper({of})"),
+            Self::Object(name) => f.write_str(name),
+            Self::Opaque(name, parameters) if parameters.is_empty() => f.write_str(name),
+            Self::Opaque(name, parameters) => {
+                write!(f, "{name}(")?;
+                for (index, parameter) in parameters.iter().enumerate() {
+                    let comma = if index == 0 { "" } else { ", " };
+                    write!(f, "{comma}{parameter}")?;
+                }
+                f.write_str(")")
+            }
+            Self::Parameter(name) => f.write_str(name),
+            Self::Variable(number) => write!(f, "_var{number}"),
+        }
+    }
+}

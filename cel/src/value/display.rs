@@ -1,0 +1,145 @@
+//! Values as text, as Go writes them.
+
+use std::fmt::{self, Display, Formatter, Write as _};
+
+use super::{List, Map, Text, Value, duration, number};
+
+/// What `%v` of a CEL value writes: the text in messages such as `no such key: 1`.
+impl Display for Value<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            // Go has a number for null.
+            Self::Null => f.write_char('0'),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Uint(value) => write!(f, "{value}"),
+            Self::Double(value) => f.write_str(&number::format_double(*value)),
+            Self::String(text) => f.write_str(text.as_str()),
+            Self::Bytes(bytes) => sequence(f, bytes.iter(), ' '),
+            Self::Duration(value) => f.write_str(&duration::format_duration(*value)),
+            Self::Timestamp(time) => f.write_str(&time.debug_text()),
+            Self::List(list) => write!(f, "{list}"),
+            Self::Map(map) => write!(f, "{map}"),
+            Self::Optional(Some(value)) => write!(f, "optional({value})"),
+            Self::Optional(None) => f.write_str("optional.none()"),
+            Self::Type(name) => f.write_str(name),
+            Self::Opaque(opaque) => write!(f, "{opaque}"),
+        }
+    }
+}
+
+impl Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Display for List<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_char('[')?;
+        for (index, element) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{element}")?;
+        }
+        f.write_char(']')
+    }
+}
+
+impl Display for Map<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_char('{')?;
+        for (index, (key, value)) in self.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{key}: {value}")?;
+        }
+        f.write_char('}')
+    }
+}
+
+fn sequence<T: Display>(
+    f: &mut Formatter<'_>,
+    elements: impl Iterator<Item = T>,
+    separator: char,
+) -> fmt::Result {
+    f.write_char('[')?;
+    for (index, element) in elements.enumerate() {
+        if index > 0 {
+            f.write_char(separator)?;
+        }
+        write!(f, "{element}")?;
+    }
+    f.write_char(']')
+}
+
+impl Value<'_> {
+    /// The name of the type that holds the value in Go, as `%T` writes it in messages.
+    pub fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::List(list) => list.go_type(),
+            Self::Map(map) => map.go_type(),
+            Self::Optional(_) => "*types.Optional",
+            Self::Type(_) => "*types.Type",
+            Self::Opaque(opaque) => opaque.type_name(),
+        }
+    }
+
+    /// What `%v` of the value of Go behind a CEL value writes, such as `[1 2]` for a list and `map[a:1]` for a map, with
+    /// keys sorted.
+    pub fn native_text(&self) -> String {
+        let mut text = String::new();
+        let _ = native(&mut text, self);
+        text
+    }
+}
+
+fn native(f: &mut String, value: &Value<'_>) -> fmt::Result {
+    match value {
+        Value::Null => f.write_str("NULL_VALUE"),
+        Value::List(list) => {
+            f.write_char('[')?;
+            for (index, element) in list.iter().enumerate() {
+                if index > 0 {
+                    f.write_char(' ')?;
+                }
+                element_text(f, &element)?;
+            }
+            f.write_char(']')
+        }
+        Value::Map(map) => {
+            let mut entries = Vec::with_capacity(map.len());
+            for (key, value) in map {
+                let mut text = String::new();
+                element_text(&mut text, &value)?;
+                entries.push((key, text));
+            }
+            entries.sort_by(|(left, _), (right, _)| {
+                super::compare("_<_", left, right).unwrap_or(std::cmp::Ordering::Equal)
+            });
+            f.write_str("map[")?;
+            for (index, (key, value)) in entries.iter().enumerate() {
+                let space = if index == 0 { "" } else { " " };
+                write!(f, "{space}{key}:{value}")?;
+            }
+            f.write_char(']')
+        }
+        Value::Optional(None) => f.write_str("<nil>"),
+        Value::Optional(Some(value)) => native(f, value),
+        other => write!(f, "{other}"),
+    }
+}
+
+fn element_text(f: &mut String, value: &Value<'_>) -> fmt::Result {
+    match value {
+        Value::List(_) | Value::Map(_) => native(f, value),
+        other => write!(f, "{other}"),
+    }
+}

@@ -1,0 +1,107 @@
+//! The operators `==` and `in`.
+
+use std::cmp::Ordering;
+
+use crate::function::Error;
+
+use super::{List, Map, Origin, Value, order};
+
+/// `left == right`.
+///
+/// # Errors
+///
+/// Some types cannot be compared with all others.
+///
+/// Source: cel-go common/types/util.go, `Equal`.
+pub fn equal(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    match (left, right) {
+        (Value::Null, Value::Null) => Ok(true),
+        (Value::Null, _) | (_, Value::Null) => Ok(false),
+        _ => equals(left, right),
+    }
+}
+
+/// Whether `left` says that it equals `right`, which need not be symmetric.
+///
+/// # Errors
+///
+/// Some types cannot be compared with all others.
+///
+/// Source: the `Equal` of each type in cel-go common/types.
+pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
+    Ok(match (left, right) {
+        (Value::String(left), Value::String(right)) => left.as_str() == right.as_str(),
+        (Value::Null, Value::Null) => true,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => order::numbers(left, right) == Some(Ordering::Equal),
+        (Value::Duration(left), Value::Duration(right)) => left == right,
+        (Value::Timestamp(left), Value::Timestamp(right)) => left.instant() == right.instant(),
+        (Value::Bytes(left), Value::Bytes(right)) => left == right,
+        (Value::Type(left), Value::Type(right)) => left == right,
+        (Value::List(left), Value::List(right)) => return lists(left, right),
+        (Value::Map(left), Value::Map(right)) => return Ok(maps(left, right)),
+        (Value::List(list), _) if list.origin() == Origin::Typed => return Err(Error::no_such_overload()),
+        (Value::Map(map), _) if map.origin() == Origin::Typed => return Err(Error::no_such_overload()),
+        (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+            (Some(left), Some(right)) => return equals(left, right),
+            (left, right) => left.is_none() && right.is_none(),
+        },
+        (Value::Opaque(left), Value::Opaque(right)) => {
+            return left.equals(right.as_ref()).ok_or_else(Error::no_such_overload);
+        }
+        (Value::Opaque(_), _) => return Err(Error::no_such_overload()),
+        _ => false,
+    })
+}
+
+fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    let typed = left.origin() == Origin::Typed;
+    let mut error = None;
+    for (left, right) in left.iter().zip(right.iter()) {
+        let equality = if typed { equals(&left, &right) } else { equal(&left, &right) };
+        match equality {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            // Typed lists take an error for a difference, others of one piece for none.
+            Err(_) if typed => return Ok(false),
+            Err(found) => error = error.or(Some(found)),
+        }
+    }
+    match error {
+        Some(error) if left.is_concat() => Err(error),
+        _ => Ok(true),
+    }
+}
+
+fn maps(left: &Map<'_>, right: &Map<'_>) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let typed = left.origin() == Origin::Typed;
+    left.iter().all(|(key, value)| {
+        let Some(other) = right.get(&key) else { return false };
+        if typed { equals(&value, &other).unwrap_or(false) } else { equal(&value, &other).unwrap_or(true) }
+    })
+}
+
+/// `element in container`.
+///
+/// # Errors
+///
+/// `no such overload` where the container is none; typed maps have texts as keys only.
+pub fn contains(element: &Value<'_>, container: &Value<'_>) -> Result<bool, Error> {
+    match container {
+        Value::List(list) if list.origin() == Origin::Typed => {
+            Ok(list.iter().any(|known| equals(&known, element).unwrap_or(false)))
+        }
+        Value::List(list) => Ok(list.iter().any(|known| equals(element, &known).unwrap_or(false))),
+        Value::Map(map) => Ok(map.find(element)?.is_some()),
+        _ => Err(Error::no_such_overload()),
+    }
+}

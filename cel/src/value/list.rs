@@ -1,0 +1,183 @@
+//! Lists.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::{Origin, Value};
+
+/// A list: borrowed JSON, or made during the evaluation.
+#[derive(Clone, Debug)]
+pub struct List<'a>(Repr<'a>);
+
+#[derive(Clone, Debug)]
+enum Repr<'a> {
+    Json(&'a [Json], Origin),
+    Shared(Arc<Vec<Value<'a>>>),
+    /// `left + right`, which copies nothing. Neither side is empty.
+    Concat(Arc<Concat<'a>>),
+}
+
+#[derive(Debug)]
+struct Concat<'a> {
+    left: List<'a>,
+    right: List<'a>,
+    len: usize,
+}
+
+impl<'a> List<'a> {
+    /// The list of a JSON array.
+    pub fn from_json(elements: &'a [Json], origin: Origin) -> Self {
+        Self(Repr::Json(elements, origin))
+    }
+
+    /// How many elements it has.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Json(elements, _) => elements.len(),
+            Repr::Shared(elements) => elements.len(),
+            Repr::Concat(concat) => concat.len,
+        }
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How kube-apiserver holds it; lists that the evaluation made are unstructured.
+    pub fn origin(&self) -> Origin {
+        if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
+    }
+
+    /// An element.
+    pub fn get(&self, index: usize) -> Option<Value<'a>> {
+        let mut list = self;
+        let mut index = index;
+        loop {
+            match &list.0 {
+                Repr::Json(elements, origin) => {
+                    return elements.get(index).map(|element| Value::from_json_of(element, *origin));
+                }
+                Repr::Shared(elements) => return elements.get(index).cloned(),
+                Repr::Concat(concat) => {
+                    let left = concat.left.len();
+                    if index < left {
+                        list = &concat.left;
+                    } else {
+                        index -= left;
+                        list = &concat.right;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The name of the type that holds it in Go.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self.0 {
+            Repr::Json(_, Origin::Typed) => "*common.reflectSchemalessTypedList",
+            Repr::Concat(_) => "*types.concatList",
+            Repr::Json(..) | Repr::Shared(_) => "*types.baseList",
+        }
+    }
+
+    /// Its elements in order.
+    pub fn iter(&self) -> Iter<'_, 'a> {
+        Iter { pending: vec![self], current: Leaf::Shared([].iter()) }
+    }
+
+    /// Both lists, one after the other; copies nothing.
+    #[must_use]
+    pub fn concat(self, other: Self) -> Self {
+        if self.is_empty() {
+            return other;
+        }
+        if other.is_empty() {
+            return self;
+        }
+        // A typed list makes a copy when something is added to it; what is left is unstructured either way.
+        let len = self.len().saturating_add(other.len());
+        Self(Repr::Concat(Arc::new(Concat { left: self, right: other, len })))
+    }
+
+    /// Whether it was made by `+` of two lists, which compare a little differently.
+    pub(super) fn is_concat(&self) -> bool {
+        matches!(self.0, Repr::Concat(_))
+    }
+
+    /// The same list without the memory of how it was made, for results that outlive the evaluation.
+    pub(crate) fn flattened(self) -> Self {
+        if self.is_concat() { Self::from(self.iter().collect::<Vec<_>>()) } else { self }
+    }
+
+    /// Adds an element in place where nothing else holds the list, by copying otherwise.
+    pub(crate) fn push(&mut self, element: Value<'a>) {
+        if let Repr::Shared(elements) = &mut self.0
+            && let Some(elements) = Arc::get_mut(elements)
+        {
+            elements.push(element);
+            return;
+        }
+        let mut elements: Vec<Value<'a>> = self.iter().collect();
+        elements.push(element);
+        self.0 = Repr::Shared(Arc::new(elements));
+    }
+}
+
+impl<'a> From<Vec<Value<'a>>> for List<'a> {
+    fn from(elements: Vec<Value<'a>>) -> Self {
+        Self(Repr::Shared(Arc::new(elements)))
+    }
+}
+
+impl<'a> FromIterator<Value<'a>> for List<'a> {
+    fn from_iter<I: IntoIterator<Item = Value<'a>>>(elements: I) -> Self {
+        Self::from(elements.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl<'l, 'a> IntoIterator for &'l List<'a> {
+    type Item = Value<'a>;
+    type IntoIter = Iter<'l, 'a>;
+
+    fn into_iter(self) -> Iter<'l, 'a> {
+        self.iter()
+    }
+}
+
+/// The elements of a list.
+#[derive(Debug)]
+pub struct Iter<'l, 'a> {
+    pending: Vec<&'l List<'a>>,
+    current: Leaf<'l, 'a>,
+}
+
+#[derive(Debug)]
+enum Leaf<'l, 'a> {
+    Json(std::slice::Iter<'a, Json>, Origin),
+    Shared(std::slice::Iter<'l, Value<'a>>),
+}
+
+impl<'a> Iterator for Iter<'_, 'a> {
+    type Item = Value<'a>;
+
+    fn next(&mut self) -> Option<Value<'a>> {
+        loop {
+            let element = match &mut self.current {
+                Leaf::Json(elements, origin) => {
+                    elements.next().map(|element| Value::from_json_of(element, *origin))
+                }
+                Leaf::Shared(elements) => elements.next().cloned(),
+            };
+            if element.is_some() {
+                return element;
+            }
+            match &self.pending.pop()?.0 {
+                Repr::Json(elements, origin) => self.current = Leaf::Json(elements.iter(), *origin),
+                Repr::Shared(elements) => self.current = Leaf::Shared(elements.iter()),
+                Repr::Concat(concat) => self.pending.extend([&concat.right, &concat.left]),
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Maps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::function::Error;
+
+use super::{Origin, Value};
+
+/// A map: a borrowed JSON object, or made during the evaluation.
+#[derive(Clone, Debug)]
+pub struct Map<'a>(Repr<'a>);
+
+#[derive(Clone, Debug)]
+enum Repr<'a> {
+    Json(&'a serde_json::Map<String, Json>, Origin),
+    Shared(Arc<Entries<'a>>),
+}
+
+/// Entries in the order in which they were inserted, and where each key stands once there are many.
+#[derive(Clone, Debug, Default)]
+struct Entries<'a> {
+    entries: Vec<(Value<'a>, Value<'a>)>,
+    index: HashMap<Key, usize>,
+}
+
+/// A key of a map: cel-go compares keys as Go does, by type and value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(u64),
+    String(Arc<str>),
+    Duration(i64),
+    Type(Arc<str>),
+}
+
+/// Up to this size a scan is faster than a hash.
+const SCANNED: usize = 8;
+
+impl Key {
+    /// None for values that equal no other as a key: NaN, and what Go holds by reference.
+    fn of(value: &Value<'_>) -> Option<Self> {
+        Some(match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Uint(value) => Self::Uint(*value),
+            Value::Double(value) if value.is_nan() => return None,
+            // Adding zero makes -0.0 the 0.0 that it equals.
+            Value::Double(value) => Self::Double((value + 0.0).to_bits()),
+            Value::String(text) => Self::String(text.as_str().into()),
+            Value::Duration(value) => Self::Duration(*value),
+            Value::Type(name) => Self::Type(name.clone()),
+            Value::Bytes(_)
+            | Value::Timestamp(_)
+            | Value::List(_)
+            | Value::Map(_)
+            | Value::Optional(_)
+            | Value::Opaque(_) => return None,
+        })
+    }
+}
+
+/// Whether both are the same key.
+#[expect(clippy::float_cmp, reason = "keys are compared as Go compares them")]
+pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
+    match (left, right) {
+        (Value::String(left), Value::String(right)) => left.as_str() == right.as_str(),
+        (Value::Int(left), Value::Int(right)) | (Value::Duration(left), Value::Duration(right)) => {
+            left == right
+        }
+        (Value::Uint(left), Value::Uint(right)) => left == right,
+        (Value::Bool(left), Value::Bool(right)) => left == right,
+        (Value::Double(left), Value::Double(right)) => left == right,
+        (Value::Type(left), Value::Type(right)) => left == right,
+        (Value::Null, Value::Null) => true,
+        _ => false,
+    }
+}
+
+impl<'a> Entries<'a> {
+    fn position(&self, key: &Value<'_>) -> Option<usize> {
+        if self.entries.len() <= SCANNED {
+            return self.entries.iter().position(|(known, _)| same_key(known, key));
+        }
+        self.index.get(&Key::of(key)?).copied()
+    }
+
+    fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
+        if let Some(entry) = self.position(&key).and_then(|position| self.entries.get_mut(position)) {
+            entry.1 = value;
+            return;
+        }
+        self.entries.push((key, value));
+        if self.entries.len() == SCANNED + 1 {
+            self.index = (self.entries.iter().enumerate())
+                .filter_map(|(position, (key, _))| Some((Key::of(key)?, position)))
+                .collect();
+        } else if self.entries.len() > SCANNED
+            && let Some(key) = self.entries.last().and_then(|(key, _)| Key::of(key))
+        {
+            self.index.insert(key, self.entries.len() - 1);
+        }
+    }
+}
+
+impl<'a> Map<'a> {
+    /// The map of a JSON object.
+    pub fn from_json(members: &'a serde_json::Map<String, Json>, origin: Origin) -> Self {
+        Self(Repr::Json(members, origin))
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Json(members, _) => members.len(),
+            Repr::Shared(entries) => entries.entries.len(),
+        }
+    }
+
+    /// Whether it has no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How kube-apiserver holds it; maps that the evaluation made are unstructured.
+    pub fn origin(&self) -> Origin {
+        if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
+    }
+
+    /// The name of the type that holds it in Go.
+    pub(super) fn go_type(&self) -> &'static str {
+        match self.origin() {
+            Origin::Typed => "*common.reflectSchemalessTypedMap",
+            Origin::Unstructured => "*types.baseMap",
+        }
+    }
+
+    /// The value of a text as key.
+    pub fn member(&self, key: &str) -> Option<Value<'a>> {
+        match &self.0 {
+            Repr::Json(members, origin) => members.get(key).map(|value| Value::from_json_of(value, *origin)),
+            Repr::Shared(_) => self.get(&Value::from(key)),
+        }
+    }
+
+    /// The value of a key; numbers find keys of other numeric types that they equal.
+    ///
+    /// Source: cel-go common/types/map.go, `refValMapAccessor.Find`.
+    pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
+        let entries = match &self.0 {
+            Repr::Json(..) => return self.member(key.as_str()?),
+            Repr::Shared(entries) => entries,
+        };
+        let find =
+            |key: &Value<'_>| entries.entries.get(entries.position(key)?).map(|(_, value)| value.clone());
+        find(key).or_else(|| match *key {
+            Value::Int(value) => find(&Value::Uint(u64::try_from(value).ok()?)),
+            Value::Uint(value) => find(&Value::Int(i64::try_from(value).ok()?)),
+            Value::Double(value) => super::number::as_int(value)
+                .and_then(|value| find(&Value::Int(value)))
+                .or_else(|| find(&Value::Uint(super::number::as_uint(value)?))),
+            _ => None,
+        })
+    }
+
+    /// Whether it has exactly this key, which does not find keys of other numeric types.
+    pub(crate) fn has_key(&self, key: &Value<'_>) -> bool {
+        match &self.0 {
+            Repr::Json(members, _) => key.as_str().is_some_and(|key| members.contains_key(key)),
+            Repr::Shared(entries) => entries.position(key).is_some(),
+        }
+    }
+
+    /// The value of a key, as `_[_]` and `in` look for it.
+    ///
+    /// # Errors
+    ///
+    /// Typed maps have texts as keys only.
+    pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
+        if self.origin() == Origin::Typed && key.as_str().is_none() {
+            return Err(Error(format!("unsupported map key type: {}", key.go_type())));
+        }
+        Ok(self.get(key))
+    }
+
+    /// Its entries. Those of a JSON object come sorted by key, others as they were inserted; kube-apiserver's order is
+    /// random.
+    pub fn iter(&self) -> Iter<'_, 'a> {
+        match &self.0 {
+            Repr::Json(members, origin) => Iter::Json(members.iter(), *origin),
+            Repr::Shared(entries) => Iter::Shared(entries.entries.iter()),
+        }
+    }
+
+    /// Sets an entry, in place where nothing else holds the map, by copying otherwise.
+    pub fn insert(&mut self, key: Value<'a>, value: Value<'a>) {
+        if let Repr::Shared(entries) = &mut self.0 {
+            Arc::make_mut(entries).insert(key, value);
+            return;
+        }
+        let mut map: Self = self.iter().collect();
+        map.insert(key, value);
+        *self = map;
+    }
+
+    /// Takes an entry away.
+    pub(crate) fn remove(&mut self, key: &Value<'a>) {
+        *self = self.iter().filter(|(known, _)| !same_key(known, key)).collect();
+    }
+}
+
+impl Default for Map<'_> {
+    fn default() -> Self {
+        Self(Repr::Shared(Arc::default()))
+    }
+}
+
+impl<'a> FromIterator<(Value<'a>, Value<'a>)> for Map<'a> {
+    /// The last of several entries with the same key counts.
+    fn from_iter<I: IntoIterator<Item = (Value<'a>, Value<'a>)>>(entries: I) -> Self {
+        let mut map = Entries::default();
+        for (key, value) in entries {
+            map.insert(key, value);
+        }
+        Self(Repr::Shared(Arc::new(map)))
+    }
+}
+
+impl<'m, 'a> IntoIterator for &'m Map<'a> {
+    type Item = (Value<'a>, Value<'a>);
+    type IntoIter = Iter<'m, 'a>;
+
+    fn into_iter(self) -> Iter<'m, 'a> {
+        self.iter()
+    }
+}
+
+/// The entries of a map.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Iter<'m, 'a> {
+    /// Of a JSON object.
+    Json(serde_json::map::Iter<'a>, Origin),
+    /// Of a map that the evaluation made.
+    Shared(std::slice::Iter<'m, (Value<'a>, Value<'a>)>),
+}
+
+impl<'a> Iterator for Iter<'_, 'a> {
+    type Item = (Value<'a>, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Json(members, origin) => {
+                let (key, value) = members.next()?;
+                Some((Value::from(key.as_str()), Value::from_json_of(value, *origin)))
+            }
+            Self::Shared(entries) => entries.next().cloned(),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Values at run time.
+
+mod arithmetic;
+mod convert;
+mod display;
+mod duration;
+mod equality;
+mod list;
+mod map;
+mod number;
+mod order;
+mod timestamp;
+mod zone;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::function::Error;
+
+pub use arithmetic::{add, divide, modulo, multiply, negate, subtract};
+pub use convert::convert;
+pub use duration::{format_duration, parse_duration};
+pub use equality::{contains, equal, equals};
+pub use list::{Iter as Elements, List};
+pub use map::{Iter as MapEntries, Map};
+pub use number::format_double;
+pub(crate) use number::{positional, shortest};
+pub use order::compare;
+pub use timestamp::Timestamp;
+pub use zone::Civil;
+
+/// A value at run time.
+///
+/// Values borrow from the JSON that is bound to variables and from the program: nothing is converted or copied before
+/// an expression asks for it. Cloning is cheap. Its `Display` is the text that error messages show.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Value<'a> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    Uint(u64),
+    /// A floating-point number.
+    Double(f64),
+    /// A text.
+    String(Text<'a>),
+    /// A sequence of bytes.
+    Bytes(Arc<[u8]>),
+    /// A duration in nanoseconds.
+    Duration(i64),
+    /// A point in time.
+    Timestamp(Timestamp),
+    /// A list.
+    List(List<'a>),
+    /// A map, or an object with declared fields.
+    Map(Map<'a>),
+    /// A value that may be absent.
+    Optional(Option<Arc<Value<'a>>>),
+    /// A type, by its name at run time, such as `list`.
+    Type(Arc<str>),
+    /// A value of a library's type.
+    Opaque(Arc<dyn Opaque>),
+}
+
+/// A text: borrowed, or made during the evaluation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Text<'a> {
+    /// Part of the input or of the program.
+    Borrowed(&'a str),
+    /// Made during the evaluation.
+    Shared(Arc<str>),
+}
+
+/// How kube-apiserver holds the object that a JSON value is a part of: lists and maps behave a little differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Origin {
+    /// As a custom resource: maps and lists of JSON.
+    ///
+    /// Source: cel-go common/types/map.go and list.go.
+    #[default]
+    Unstructured,
+    /// As a type of Go: what is built in, and `request`, `namespaceObject`.
+    ///
+    /// Source: apiserver pkg/cel/common/valuesschemalesstyped.go.
+    Typed,
+}
+
+/// A value of a type that a library brings, such as a quantity. Its `Display` is the text of the value.
+pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
+    /// The name that `type()` and errors show, such as `kubernetes.Quantity`.
+    fn type_name(&self) -> &'static str;
+
+    /// Whether both are equal; `other` may be of another type. None where comparing them is the error
+    /// `no such overload`, as it is with any value that is not [`Value::Opaque`] on the right.
+    fn equals(&self, other: &dyn Opaque) -> Option<bool>;
+
+    /// The size that the cost of a call counts, where the type has one (such as a CIDR): otherwise 1.
+    fn size(&self) -> u64 {
+        1
+    }
+}
+
+impl Text<'_> {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// The value of a JSON value, as Kubernetes' unstructured objects have it: numbers are `int` where they are
+    /// integers of 64 bits, `double` otherwise.
+    pub fn from_json(json: &'a Json) -> Self {
+        Self::from_json_of(json, Origin::Unstructured)
+    }
+
+    /// The value of a JSON value that is held as `origin` says.
+    pub fn from_json_of(json: &'a Json, origin: Origin) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(value) => Self::Bool(*value),
+            Json::Number(number) => {
+                number.as_i64().map_or_else(|| Self::Double(number.as_f64().unwrap_or_default()), Self::Int)
+            }
+            Json::String(text) => Self::String(Text::Borrowed(text)),
+            Json::Array(elements) => Self::List(List::from_json(elements, origin)),
+            Json::Object(members) => Self::Map(Map::from_json(members, origin)),
+        }
+    }
+
+    /// A text that was made during the evaluation.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::String(Text::Shared(text.into()))
+    }
+
+    /// A list that was made during the evaluation.
+    pub fn list(elements: Vec<Self>) -> Self {
+        Self::List(List::from(elements))
+    }
+
+    /// `optional.of(value)`.
+    pub fn some(value: Self) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// The text, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        if let Self::String(text) = self { Some(text.as_str()) } else { None }
+    }
+
+    /// The value of a library's type, if it is a `T`.
+    pub fn downcast<T: Opaque>(&self) -> Option<&T> {
+        let Self::Opaque(opaque) = self else { return None };
+        let any: &dyn Any = opaque.as_ref();
+        any.downcast_ref()
+    }
+
+    /// The name of its type at run time: what `type()` returns and errors show.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::String(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => crate::types::OPTIONAL,
+            Self::Type(_) => "type",
+            Self::Opaque(opaque) => opaque.type_name(),
+        }
+    }
+
+    /// What `size()` returns: code points, bytes, elements or entries. None for values without a size.
+    pub fn size(&self) -> Option<u64> {
+        match self {
+            Self::String(text) => Some(count(text.as_str())),
+            Self::Bytes(bytes) => Some(bytes.len() as u64),
+            Self::List(list) => Some(list.len() as u64),
+            Self::Map(map) => Some(map.len() as u64),
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Uint(_)
+            | Self::Double(_)
+            | Self::Duration(_)
+            | Self::Timestamp(_)
+            | Self::Optional(_)
+            | Self::Type(_)
+            | Self::Opaque(_) => None,
+        }
+    }
+
+    /// The size that costs count: that of the value, or of an optional's value; 1 for values without a size.
+    ///
+    /// Source: cel-go interpreter/runtimecost.go, `actualSize`.
+    pub fn cost_size(&self) -> u64 {
+        match self {
+            Self::Optional(Some(value)) => value.cost_size(),
+            Self::Opaque(opaque) => opaque.size(),
+            other => other.size().unwrap_or(1),
+        }
+    }
+
+    /// The position in a list that it stands for, which may be outside.
+    ///
+    /// # Errors
+    ///
+    /// It is no integer.
+    ///
+    /// Source: cel-go common/types/list.go, `IndexOrError`.
+    pub fn as_index(&self) -> Result<i64, Error> {
+        let index = match self {
+            Self::Int(index) => return Ok(*index),
+            Self::Double(value) => number::as_int(*value),
+            Self::Uint(value) => i64::try_from(*value).ok(),
+            _ => {
+                return Err(Error(format!("unsupported index type '{}' in list", self.type_name())));
+            }
+        };
+        index.ok_or_else(|| Error(format!("unsupported index value {self} in list")))
+    }
+
+    /// Whether it is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::Bool(value) => !value,
+            Self::Int(value) | Self::Duration(value) => *value == 0,
+            Self::Uint(value) => *value == 0,
+            Self::Double(value) => *value == 0.0,
+            Self::String(text) => text.as_str().is_empty(),
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Timestamp(time) => time.is_zero(),
+            Self::List(list) => list.origin() == Origin::Unstructured && list.is_empty(),
+            Self::Map(map) => map.origin() == Origin::Unstructured && map.is_empty(),
+            Self::Optional(_) | Self::Type(_) | Self::Opaque(_) => false,
+        }
+    }
+}
+
+fn count(text: &str) -> u64 {
+    let characters = if text.is_ascii() { text.len() } else { text.chars().count() };
+    characters as u64
+}
+
+impl From<bool> for Value<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::String(Text::Borrowed(text))
+    }
+}

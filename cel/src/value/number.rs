@@ -1,0 +1,122 @@
+//! Numbers: which have the same value, and their text as Go writes it.
+
+/// The integer that a double equals exactly.
+///
+/// Source: cel-go common/types/overflow.go, `doubleToInt64Lossless`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "that is the check"
+)]
+pub(super) fn as_int(value: f64) -> Option<i64> {
+    (value > i64::MIN as f64 && value < i64::MAX as f64 && value.trunc() == value).then_some(value as i64)
+}
+
+/// The unsigned integer that a double equals exactly.
+///
+/// Source: cel-go common/types/overflow.go, `doubleToUint64Lossless`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    clippy::float_cmp,
+    reason = "that is the check"
+)]
+pub(super) fn as_uint(value: f64) -> Option<u64> {
+    (value >= 0.0 && value < u64::MAX as f64 && value.trunc() == value).then_some(value as u64)
+}
+
+/// The text of a double as Go's verbs `%v` and `%g` write it: the shortest that reads back the same, with an exponent
+/// below 1e-4 and from 1e6 on.
+///
+/// Source: Go's strconv, `FormatFloat` with format `g` and precision -1.
+pub fn format_double(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let (digits, exponent) = shortest(value);
+    if (-4..6).contains(&exponent) {
+        return positional(value.is_sign_negative(), &digits, exponent);
+    }
+    let (sign, minus) = (if exponent < 0 { '-' } else { '+' }, if value < 0.0 { "-" } else { "" });
+    let (first, rest) = digits.split_at(1);
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{minus}{first}{point}{rest}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// The shortest digits of a finite double that read back as the same, and the exponent of the first of them.
+///
+/// Of two such numbers that are equally near, Go takes the one with an even last digit, Rust the greater.
+pub(crate) fn shortest(value: f64) -> (String, i32) {
+    let magnitude = value.abs();
+    let text = format!("{magnitude:e}");
+    let precision = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let even = format!("{magnitude:.*e}", precision.saturating_sub(1));
+    let same = even.parse::<f64>().is_ok_and(|parsed| parsed.to_bits() == magnitude.to_bits());
+    let text = if same { even } else { text };
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    (mantissa.replace('.', ""), exponent.parse().unwrap_or_default())
+}
+
+/// Digits with the point where the exponent says.
+pub(crate) fn positional(negative: bool, digits: &str, exponent: i32) -> String {
+    let minus = if negative { "-" } else { "" };
+    let Ok(whole) = usize::try_from(exponent) else {
+        let zeros = "0".repeat(exponent.unsigned_abs() as usize - 1);
+        return format!("{minus}0.{zeros}{digits}");
+    };
+    match digits.split_at_checked(whole + 1) {
+        Some((whole, "")) => format!("{minus}{whole}"),
+        Some((whole, fraction)) => format!("{minus}{whole}.{fraction}"),
+        None => format!("{minus}{digits:0<width$}", width = whole + 1),
+    }
+}
+
+/// A double as Go reads it: with `inf`, `nan`, hexadecimal digits and underscores between digits; none if it is not one, or
+/// too large.
+///
+/// Source: Go's strconv, `ParseFloat`.
+pub(super) fn parse_double(text: &str) -> Option<f64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if unsigned.len() > 1
+        && unsigned.starts_with('0')
+        && unsigned.as_bytes().get(1).is_some_and(|x| x | 0x20 == b'x')
+    {
+        let value = hexadecimal(unsigned.get(2..)?)?;
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
+    let value: f64 = if text.contains('_') {
+        let bytes = text.as_bytes();
+        let is_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_digit);
+        let between = |index: usize| index > 0 && is_digit(index - 1) && is_digit(index + 1);
+        if text.match_indices('_').any(|(index, _)| !between(index)) {
+            return None;
+        }
+        text.replace('_', "").parse().ok()?
+    } else {
+        text.parse().ok()?
+    };
+    let named = unsigned.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    (named || value.is_finite()).then_some(value)
+}
+
+/// `1.8p1` of `0x1.8p1`.
+fn hexadecimal(text: &str) -> Option<f64> {
+    let (mantissa, exponent) = text.split_once(['p', 'P'])?;
+    let exponent: i32 = exponent.parse().ok()?;
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let mut value = 0.0;
+    for digit in whole.chars().chain(fraction.chars()).filter(|digit| *digit != '_') {
+        value = value * 16.0 + f64::from(digit.to_digit(16)?);
+    }
+    let places = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;
+    let value = value * f64::powi(2.0, exponent.checked_sub(places)?);
+    value.is_finite().then_some(value)
+}

@@ -1,0 +1,73 @@
+//! The operators `< <= > >=`.
+
+use std::cmp::Ordering;
+
+use crate::function::Error;
+
+use super::Value;
+
+/// How two values compare. `operator` is the function that was called, such as `_<_`, for its error.
+///
+/// # Errors
+///
+/// NaN has no order; types that do not compare are no such overload.
+///
+/// Source: cel-go common/types/compare.go and the `Compare` of each type.
+pub fn compare(operator: &str, left: &Value<'_>, right: &Value<'_>) -> Result<Ordering, Error> {
+    Ok(match (left, right) {
+        (Value::Int(left), Value::Int(right)) | (Value::Duration(left), Value::Duration(right)) => {
+            left.cmp(right)
+        }
+        (Value::Uint(left), Value::Uint(right)) => left.cmp(right),
+        (Value::String(left), Value::String(right)) => left.as_str().cmp(right.as_str()),
+        (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
+        (Value::Bytes(left), Value::Bytes(right)) => left.cmp(right),
+        (Value::Timestamp(left), Value::Timestamp(right)) => left.instant().cmp(&right.instant()),
+        (Value::Double(value), _) if value.is_nan() => return Err(nan()),
+        (Value::Int(_) | Value::Uint(_) | Value::Double(_), Value::Double(value)) if value.is_nan() => {
+            return Err(nan());
+        }
+        (
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => return numbers(left, right).ok_or_else(Error::no_such_overload),
+        (
+            Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::String(_)
+            | Value::Bool(_)
+            | Value::Bytes(_)
+            | Value::Timestamp(_)
+            | Value::Duration(_),
+            _,
+        ) => return Err(Error::no_such_overload()),
+        _ => return Err(Error(format!("no such overload: {operator}"))),
+    })
+}
+
+fn nan() -> Error {
+    Error("NaN values cannot be ordered".to_owned())
+}
+
+/// How two numbers compare; none for NaN and what is not a number. Integers that no double has exactly are rounded
+/// before they are compared with one.
+#[expect(clippy::cast_precision_loss, reason = "cel-go compares integers and doubles as doubles")]
+pub(super) fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => Some(left.cmp(right)),
+        (Value::Uint(left), Value::Uint(right)) => Some(left.cmp(right)),
+        (Value::Double(left), Value::Double(right)) => left.partial_cmp(right),
+        (Value::Int(left), Value::Uint(right)) => {
+            Some(u64::try_from(*left).map_or(Ordering::Less, |left| left.cmp(right)))
+        }
+        (Value::Uint(left), Value::Int(right)) => {
+            Some(u64::try_from(*right).map_or(Ordering::Greater, |right| left.cmp(&right)))
+        }
+        (Value::Double(left), Value::Int(right)) => left.partial_cmp(&(*right as f64)),
+        (Value::Double(left), Value::Uint(right)) => left.partial_cmp(&(*right as f64)),
+        (Value::Int(left), Value::Double(right)) => (*left as f64).partial_cmp(right),
+        (Value::Uint(left), Value::Double(right)) => (*left as f64).partial_cmp(right),
+        _ => None,
+    }
+}
