@@ -20,8 +20,6 @@ pub(crate) struct Ast {
 /// A node with its place in the text.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// The identifier that the parser gave it. Several nodes of a macro's expansion may share one.
-    pub(crate) id: u64,
     /// Where it begins, in code points from the start of the text: what an error points at. Nodes that a macro makes
     /// have the place of the macro's parenthesis.
     pub(crate) offset: Option<u32>,
@@ -71,8 +69,7 @@ pub(crate) enum Expression {
 /// An entry of a map or a field of a struct literal.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry<K> {
-    /// The identifier that the parser gave the entry, and its place.
-    pub(crate) id: u64,
+    /// The place of its colon.
     pub(crate) offset: Option<u32>,
     pub(crate) key: K,
     pub(crate) value: NodeId,

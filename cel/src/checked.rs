@@ -29,6 +29,8 @@ pub(crate) enum Reference {
     Variable(Arc<str>),
     /// The name of a type, which is a constant.
     Type(Type),
+    /// The name of a constant, which the tree has instead.
+    Constant,
     /// The overloads that can apply at run time, in the order of declaration.
     Overloads(Vec<Arc<Overload>>),
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::checked::Checked;
 use crate::checker::{self, validate};
 use crate::declarations::Declarations;
+use crate::estimate::{self, Range, Sizes};
 use crate::function::Function;
 use crate::parser::{self, Refused, Syntax};
 use crate::program::Program;
@@ -127,7 +128,28 @@ impl Environment {
     /// All that is wrong with the expression, in the words of kube-apiserver.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let checked = self.check(text)?;
-        Program::new(&checked).map_err(|error| CompileError::Instantiation(error.0))
+        Program::new(checked).map_err(|error| CompileError::Instantiation(error.0))
+    }
+
+    /// What an expression costs at least and at most, given the sizes of variables.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with the expression, in the words of kube-apiserver.
+    pub fn estimate(&self, text: &str, sizes: &dyn Sizes) -> Result<Range, CompileError> {
+        let checked = self.check(text)?;
+        stack::with_room(checked.ast.depth, || estimate::estimate(&checked, sizes))
+            .ok_or_else(|| CompileError::Unsupported("no thread can be started".to_owned()))
+    }
+
+    /// The static type of an expression, of which no program is made.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with the expression, in the words of kube-apiserver.
+    pub fn type_of(&self, text: &str) -> Result<Type, CompileError> {
+        let checked = self.check(text)?;
+        Ok(checked.type_of(checked.ast.root).clone())
     }
 
     /// The tree of an expression with its types.

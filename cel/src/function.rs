@@ -153,6 +153,16 @@ impl Function {
     }
 }
 
+impl Function {
+    /// The same with overloads bound as functions of any number of arguments.
+    #[must_use]
+    pub fn variadic(mut self) -> Self {
+        self.overloads =
+            self.overloads.iter().map(|overload| Arc::new((**overload).clone().variadic())).collect();
+        self
+    }
+}
+
 impl Overload {
     /// An overload called as `function(arguments)`.
     pub fn global(

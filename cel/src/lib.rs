@@ -12,7 +12,7 @@
 //! - [`types`] and [`value`]: what an expression can be, statically and at run time;
 //! - [`regexp`]: regular expressions in Go's syntax;
 //! - [`function`]: an overload: its signature, what it does, what it costs;
-//! - `ast` and `parser`: the text as a tree (the grammar is the `cel` crate's), syntax errors with their position;
+//! - `ast` and `parser`: the text as a tree, syntax errors with their position;
 //! - `checker`: a type for every node, an overload for every call;
 //! - `program`: the checked tree, prepared for evaluation, and the evaluation with its cost;
 //! - `library`: the functions, one library a module.
@@ -24,6 +24,7 @@
 
 pub mod authorization;
 pub mod environment;
+pub mod estimate;
 pub mod function;
 pub mod kubernetes;
 pub mod names;
@@ -46,9 +47,6 @@ mod semver;
 mod source;
 mod stack;
 mod well_known;
-
-#[cfg(test)]
-mod compile_tests;
 
 pub use program::{COST_LIMIT, Evaluation, Limits, Observation, Program, Variables};
 pub use source::{Issue, IssueReport};

@@ -1,6 +1,7 @@
 //! Expressions with the answers of Kubernetes' own packages: types, values, costs and errors.
 
 #![expect(clippy::expect_used, reason = "a test may panic about a file that cannot be read")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "values of further types have no text here")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +16,12 @@ use kubernetes_cel::{Limits, Variables};
 use serde_json::{Value as Json, json};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cel");
+
+/// What is answered differently, and why.
+const KNOWN: [(&str, &str); 1] = [(
+    "timestamp('1900-01-01T00:00:00Z').getMinutes('Europe/Amsterdam')",
+    "the servers' time zones have what Debian keeps of the years before 1970; what is compiled in here does not",
+)];
 
 fn read(file: &str) -> String {
     std::fs::read_to_string(format!("{FOLDER}/{file}")).expect("the file is there")
@@ -128,7 +135,7 @@ fn render(value: &Value<'_>) -> Json {
                 other => json!({"object": other}),
             }
         }
-        Value::Optional(_) | _ => json!(null),
+        _ => json!(null),
     }
 }
 
@@ -185,7 +192,7 @@ fn expressions_evaluate_as_in_kubernetes() {
     let file = std::env::var("CEL_EXPRESSIONS");
     let text =
         file.map_or_else(|_| read("expressions.jsonl"), |file| std::fs::read_to_string(file).expect("text"));
-    let (mut count, mut deep, mut differences) = (0, 0, Vec::new());
+    let (mut count, mut deep, mut known, mut differences) = (0, 0, 0, Vec::new());
     for line in text.lines() {
         // Values of lists in lists in lists are more than serde_json reads.
         let Ok(expected) = serde_json::from_str::<Json>(line) else {
@@ -199,18 +206,22 @@ fn expressions_evaluate_as_in_kubernetes() {
         let context = Context::new(&contexts[expected["context"].as_str().unwrap_or("update")]);
         let found = answer(&environment, expression, &context);
         count += 1;
-        // What is not boolean compiles here: that a condition must be is said elsewhere.
-        let not_boolean = expected.get("type").is_some();
+        // That a condition must be boolean is said elsewhere. Kubernetes says that first, and then what is wrong with the
+        // program.
+        let program = expected["program_error"]
+            .as_str()
+            .map(|error| json!(format!("program instantiation failed: {error}")));
         for member in ["compile_error", "type", "value", "value_type", "cost", "run_error"] {
-            if member == "compile_error" && not_boolean && !found.contains_key(member) {
-                continue;
-            }
-            let (expected, found) = (expected.get(member), found.get(member));
-            // The answers do not look into quantities that were calculated.
-            if expected == Some(&json!({"object": "kubernetes.Quantity"})) {
-                continue;
-            }
-            if expected != found {
+            let expected = match (member, &program) {
+                ("compile_error", Some(error)) => Some(error),
+                ("compile_error", None) if expected.get("type").is_some() => None,
+                ("type", Some(_)) => None,
+                _ => expected.get(member),
+            };
+            let found = found.get(member);
+            if expected != found && KNOWN.iter().any(|(known, _)| *known == expression) {
+                known += 1;
+            } else if expected != found {
                 let text = |json: Option<&Json>| json.map_or_else(|| "nothing".to_owned(), Json::to_string);
                 differences.push(format!(
                     "{expression}\n  {member}: expected {}\n  {member}: found    {}",
@@ -225,6 +236,10 @@ fn expressions_evaluate_as_in_kubernetes() {
         "{}\n{} differences in {count} expressions",
         differences.join("\n"),
         differences.len()
+    );
+    assert!(
+        std::env::var("CEL_EXPRESSIONS").is_ok() || known == KNOWN.len(),
+        "what is listed in KNOWN agrees now"
     );
     assert!(deep < 5, "{deep} lines cannot be read");
     assert!(count > 200, "only {count} expressions");

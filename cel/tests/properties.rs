@@ -171,6 +171,9 @@ fn check(text: &str) {
         assert!(first.value.is_err() || first.cost <= COST_LIMIT, "{text} costs {}", first.cost);
         if let Ok(value) = &first.value {
             assert!(!observations.is_empty(), "{text}");
+            for observation in &observations {
+                assert!(text.contains(observation.text));
+            }
             // Texts of values and comparisons with themselves end, too.
             drop((value.to_string(), value.native_text(), equal(value, value)));
         }
@@ -218,4 +221,40 @@ fn deep_expressions_evaluate() {
     if let Ok(program) = ENVIRONMENT.compile(&lists) {
         assert!(program.evaluate(&[("object", Value::Null)], &Limits::default()).value.is_ok());
     }
+}
+
+#[test]
+fn parts_of_an_expression_are_observed_with_their_text() {
+    let text = "(object.spec.n + 1) * 2 == 8 && [1, 2].all(x, x < int('3')) && has(object.spec['d'].e)";
+    let program = ENVIRONMENT.compile(text).expect("it compiles");
+    let variables = [("object", Value::from_json(&OBJECT))];
+    let (evaluation, parts) = program.observe(&variables, &Limits::default());
+    let parts: Vec<_> = parts
+        .iter()
+        .map(|part| {
+            let value = part.value.as_ref().map_or_else(ToString::to_string, ToString::to_string);
+            format!("{} = {value} ({})", part.text, part.cost)
+        })
+        .collect();
+    let expected = [
+        "object.spec.n = 3 (3)",
+        "1 = 1 (3)",
+        "object.spec.n + 1 = 4 (4)",
+        "2 = 2 (4)",
+        "(object.spec.n + 1) * 2 = 8 (5)",
+        "8 = 8 (5)",
+        "(object.spec.n + 1) * 2 == 8 = true (6)",
+        "[1, 2] = [1, 2] (6)",
+        "x = 1 (10)",
+        "int('3') = 3 (10)",
+        "x < int('3') = true (11)",
+        "x = 2 (15)",
+        "int('3') = 3 (15)",
+        "x < int('3') = true (16)",
+        "[1, 2].all(x, x < int('3')) = true (17)",
+        "(object.spec.n + 1) * 2 == 8 && [1, 2].all(x, x < int('3')) = true (17)",
+        "has(object.spec['d'].e) = false (20)",
+    ];
+    assert_eq!(parts.get(..expected.len()), Some(expected.map(str::to_owned).as_slice()), "{parts:#?}");
+    assert!(evaluation.value.is_ok());
 }

@@ -42,13 +42,12 @@ impl Checker<'_, '_> {
             return self.resolve(node, &declared, None, arguments);
         }
         self.check(receiver);
-        match self.declarations.function(function).map(Arc::clone) {
-            Some(declared) => self.resolve(node, &declared, Some(receiver), arguments),
-            None => {
-                let function = function.clone();
-                self.undeclared(node, &function)
-            }
-        }
+        let Some(declared) = self.declarations.function(function) else {
+            let function = function.clone();
+            return self.undeclared(node, &function);
+        };
+        let declared = Arc::clone(declared);
+        self.resolve(node, &declared, Some(receiver), arguments)
     }
 
     fn select_optional(&mut self, node: NodeId, target: Option<NodeId>, arguments: &[NodeId]) -> Type {

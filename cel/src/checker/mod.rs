@@ -149,13 +149,10 @@ impl Checker<'_, '_> {
             return of;
         }
         let name = std::mem::take(name);
-        match self.global(node, &name, shadowed, expression) {
-            Some(of) => of,
-            None => {
-                *expression = Expression::Ident(name.clone());
-                self.undeclared(node, &name)
-            }
-        }
+        self.global(node, &name, shadowed, expression).unwrap_or_else(|| {
+            *expression = Expression::Ident(name.clone());
+            self.undeclared(node, &name)
+        })
     }
 
     /// The type of a name that the environment declares; the node becomes its full name.
@@ -181,6 +178,7 @@ impl Checker<'_, '_> {
             }
             Meaning::Constant(value) => {
                 *expression = Expression::Int(value);
+                self.refer(node, Reference::Constant);
                 Type::Int
             }
         })

@@ -26,7 +26,7 @@ pub(crate) fn validate(
     }
     let formats = declarations.validators.contains(&Validator::StringFormat);
     let found = collect(checked, formats);
-    let mut run = Run { checked, source, declarations, issues };
+    let mut run = Run { checked, source, issues };
     for validator in &declarations.validators {
         match validator {
             Validator::Duration => run.constant_times("duration", &found.calls),
@@ -73,7 +73,6 @@ fn collect(checked: &Checked, formats: bool) -> Found {
 struct Run<'c, 'r, 's> {
     checked: &'c Checked,
     source: &'r Source<'s>,
-    declarations: &'r Declarations,
     issues: &'r mut Issues,
 }
 

@@ -63,11 +63,20 @@ fn traversal(value: &Value<'_>) -> u64 {
             Value::Bytes(bytes) => cost += share_rounded_down(bytes.len() as u64, TRAVERSED),
             Value::List(list) => pending.extend(list.iter()),
             Value::Map(map) => {
-                for (key, value) in map.iter() {
+                for (key, value) in &map {
                     pending.extend([key, value]);
                 }
             }
-            _ => cost += 1,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::Duration(_)
+            | Value::Timestamp(_)
+            | Value::Optional(_)
+            | Value::Type(_)
+            | Value::Opaque(_) => cost += 1,
         }
     }
     cost

@@ -145,8 +145,10 @@ fn last_index_of<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 fn includes<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let wanted = call.argument(1)?;
-    Ok(Value::Bool(match call.argument(0)? {
-        Value::List(list) => list.iter().any(|element| equals(&element, wanted).unwrap_or(false)),
-        other => equals(other, wanted).unwrap_or(false),
+    let target = call.argument(0)?;
+    Ok(Value::Bool(if let Value::List(list) = target {
+        list.iter().any(|element| equals(&element, wanted).unwrap_or(false))
+    } else {
+        equals(target, wanted).unwrap_or(false)
     }))
 }

@@ -120,30 +120,32 @@ fn new_list(factor: f64, size: u64) -> u64 {
 fn slice<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let (list, start, end) = (call.list(0)?, call.int(1)?, call.int(2)?);
     let wrong = |why: &str| Err(Error(format!("cannot slice({start}, {end}), {why}")));
-    let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return wrong("negative indexes not supported");
     };
-    if first > last {
+    if from > to {
         return wrong("start index must be less than or equal to end index");
     }
-    if list.len() < last {
+    if list.len() < to {
         return wrong(&format!("list is length {}", list.len()));
     }
-    Ok(Value::list(list.iter().skip(first).take(last - first).collect()))
+    Ok(Value::list(list.iter().skip(from).take(to - from).collect()))
 }
 
 fn flatten<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let (list, depth) = match call.arguments {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
-        [other] => return Err(Error(format!("no such overload: {}.flatten()", other.type_name()))),
+        [other] => return Err(Error(format!("no such overload: {}.flatten()", full_type_name(other)))),
         [other, depth] => {
-            let (other, depth) = (other.type_name(), depth.type_name());
+            let (other, depth) = (full_type_name(other), full_type_name(depth));
             return Err(Error(format!("no such overload: {other}.flatten({depth})")));
         }
         _ => return Err(Error::no_such_overload()),
     };
-    let depth = usize::try_from(depth).map_err(|_| Error("level must be non-negative".to_owned()))?;
+    let Ok(depth) = usize::try_from(depth) else {
+        return Err(Error("level must be non-negative".to_owned()));
+    };
     let mut flat = Vec::with_capacity(list.len());
     // What is left of the lists around the current one, innermost last.
     let mut rest: Vec<std::vec::IntoIter<Value<'a>>> = vec![elements(list).into_iter()];
@@ -163,16 +165,36 @@ fn elements<'a>(list: &List<'a>) -> Vec<Value<'a>> {
     list.iter().collect()
 }
 
+/// The name of a value's type with its parameters.
+fn full_type_name(value: &Value<'_>) -> &'static str {
+    match value.type_name() {
+        "list" => "list(dyn)",
+        "map" => "map(dyn, dyn)",
+        "optional_type" => "optional_type(dyn)",
+        name => name,
+    }
+}
+
 fn sort<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
-    let Value::List(list) = call.argument(0)? else { return Err(Error("no such overload: sort".to_owned())) };
-    sorted(list, list)
+    let target = call.argument(0)?;
+    if let Value::List(list) = target { sorted(list, list) } else { Err(no_list("sort", target)) }
 }
 
 fn sort_by_keys<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
-    let (Value::List(list), Value::List(keys)) = (call.argument(0)?, call.argument(1)?) else {
-        return Err(Error("no such overload: @sortByAssociatedKeys".to_owned()));
-    };
-    sorted(list, keys)
+    match (call.argument(0)?, call.argument(1)?) {
+        (Value::List(list), Value::List(keys)) => sorted(list, keys),
+        (other, _) => Err(no_list("@sortByAssociatedKeys", other)),
+    }
+}
+
+/// The error of a call on what is no list. Texts, durations and timestamps have methods of their own, and no name for
+/// others.
+fn no_list(function: &str, value: &Value<'_>) -> Error {
+    if matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) {
+        Error::no_such_overload()
+    } else {
+        Error(format!("no such overload: {function}"))
+    }
 }
 
 /// The list in the order of its keys.

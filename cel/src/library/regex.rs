@@ -36,13 +36,11 @@ fn with_expression<T>(
     call: &Call<'_, '_>,
     search: impl FnOnce(&Regexp) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    match call.regex {
-        Some(expression) => search(expression),
-        None => {
-            let expression = Regexp::new(call.text(1)?.as_str());
-            search(&expression.map_err(|error| Error(format!("Illegal regex: {error}")))?)
-        }
+    if let Some(expression) = call.regex {
+        return search(expression);
     }
+    let expression = Regexp::new(call.text(1)?.as_str());
+    search(&expression.map_err(|error| Error(format!("Illegal regex: {error}")))?)
 }
 
 fn find<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {

@@ -76,12 +76,8 @@ pub(crate) fn library(version: u32) -> Vec<Function> {
     ];
     if version >= 1 {
         let arguments = Type::list(Type::Dyn);
-        functions.push(methods(
-            "format",
-            &text,
-            format::format,
-            [("string_format", vec![&text, &arguments])],
-        ));
+        let format = methods("format", &text, format::format, [("string_format", vec![&text, &arguments])]);
+        functions.push(format.variadic());
         let quote = Overload::global("strings_quote", vec![Type::String], Type::String, quote);
         functions.push(Function::new("strings.quote", vec![quote]));
     }
@@ -196,11 +192,11 @@ fn last_index_of<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 }
 
 fn lower_ascii<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
-    Ok(changed(call.text(0)?, |byte| byte.is_ascii_uppercase(), str::to_ascii_lowercase))
+    Ok(changed(call.text(0)?, u8::is_ascii_uppercase, str::to_ascii_lowercase))
 }
 
 fn upper_ascii<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
-    Ok(changed(call.text(0)?, |byte| byte.is_ascii_lowercase(), str::to_ascii_uppercase))
+    Ok(changed(call.text(0)?, u8::is_ascii_lowercase, str::to_ascii_uppercase))
 }
 
 fn changed<'a>(text: &Text<'a>, affected: fn(&u8) -> bool, change: fn(&str) -> String) -> Value<'a> {

@@ -398,13 +398,7 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
             let value = parser.expr()?;
             height = height.max(value.height);
             parser.allow_optional(question);
-            Ok(Entry {
-                id: u64::from(colon.start) + 1,
-                offset: Some(colon.offset),
-                key,
-                value: value.node,
-                optional: question.is_some(),
-            })
+            Ok(Entry { offset: Some(colon.offset), key, value: value.node, optional: question.is_some() })
         })?;
         let node = self.expander.tree.add(open.offset, Expression::Struct { name, fields });
         Ok(Operand { node, height })
@@ -473,7 +467,6 @@ impl<'s, 't, 'k> Parser<'s, 't, 'k> {
             height = height.max(key.height).max(value.height);
             parser.allow_optional(question);
             Ok(Entry {
-                id: u64::from(colon.start) + 1,
                 offset: Some(colon.offset),
                 key: key.node,
                 value: value.node,

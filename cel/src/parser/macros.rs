@@ -271,8 +271,8 @@ impl Maker<'_, '_, '_> {
                     _ => (filter, last),
                 };
                 let so_far = self.accumulator();
-                let list = self.list(vec![element]);
-                let longer = self.global("_+_", vec![so_far, list]);
+                let added = self.list(vec![element]);
+                let longer = self.global("_+_", vec![so_far, added]);
                 let step = self.filtered(filter, longer);
                 (initial, condition, step, self.accumulator())
             }

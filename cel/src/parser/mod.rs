@@ -3,7 +3,7 @@
 //! Source: cel-go parser/parser.go and parser/gen/CEL.g4.
 
 mod grammar;
-mod lexer;
+pub(crate) mod lexer;
 mod macros;
 mod syntax;
 mod tree;

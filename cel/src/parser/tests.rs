@@ -59,3 +59,63 @@ fn macros_that_double_their_target_are_bounded() {
     let parsed = parse(&source, syntax, &mut Issues::default());
     assert!(matches!(parsed, Err(super::Refused::Unsupported(_))));
 }
+
+#[test]
+fn syntax_errors_are_those_of_the_generated_parser() {
+    const OPERAND: &str = "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, \
+                           STRING, BYTES, IDENTIFIER}";
+    // Line and column, and the message. An operand is expected where a message ends in three dots.
+    for (text, expected) in [
+        ("1 ==", &[("1:5", "Syntax error: mismatched input '<EOF>' expecting ...")][..]),
+        ("a ? b", &[("1:6", "Syntax error: mismatched input '<EOF>' expecting ':'")]),
+        ("a b", &[("1:3", "Syntax error: extraneous input 'b' expecting <EOF>")]),
+        ("1 1 1", &[("1:3", "Syntax error: mismatched input '1' expecting <EOF>")]),
+        ("(1", &[("1:3", "Syntax error: missing ')' at '<EOF>'")]),
+        ("a..b", &[("1:3", "Syntax error: no viable alternative at input '..'")]),
+        ("a.false", &[("1:3", "Syntax error: mismatched input 'false' expecting IDENTIFIER")]),
+        (
+            "x.in",
+            &[
+                ("1:3", "Syntax error: no viable alternative at input '.in'"),
+                ("1:5", "Syntax error: mismatched input '<EOF>' expecting ..."),
+            ],
+        ),
+        (
+            "a.?",
+            &[
+                ("1:4", "Syntax error: mismatched input '<EOF>' expecting {IDENTIFIER, ESC_IDENTIFIER}"),
+                ("1:4", "unsupported ident kind"),
+            ],
+        ),
+        (
+            "'\\400'",
+            &[
+                ("1:1", "Syntax error: token recognition error at: ''\\4'"),
+                ("1:6", "Syntax error: token recognition error at: '''"),
+            ],
+        ),
+        ("", &[("1:0", "Syntax error: mismatched input '<EOF>' expecting ...")]),
+        ("x{a:1,", &[("1:7", "Syntax error: missing '}' at '<EOF>'")]),
+        ("if.x", &[("1:1", "reserved identifier: if")]),
+        ("[if].map(1, x)", &[("1:2", "reserved identifier: if"), ("1:10", "argument is not an identifier")]),
+        (
+            "has(1 != 1u",
+            &[("1:7", "invalid argument to has() macro"), ("1:12", "Syntax error: missing ')' at '<EOF>'")],
+        ),
+    ] {
+        let found = errors(text).unwrap_or_default();
+        let heads = found.lines().filter(|line| line.starts_with("ERROR"));
+        let expected = expected
+            .iter()
+            .map(|(place, message)| format!("ERROR: <input>:{place}: {}", message.replace("...", OPERAND)));
+        assert_eq!(heads.map(str::to_owned).collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_text_with_very_many_errors_is_explained() {
+    let text = "a b ".repeat(20_000);
+    assert!(errors(&text).is_some_and(|found| found.contains("mismatched input 'b' expecting <EOF>")));
+    let text = "@".repeat(150);
+    assert_eq!(errors(&text).map(|found| found.matches("ERROR").count()), Some(100));
+}

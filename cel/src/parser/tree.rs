@@ -23,7 +23,7 @@ impl Tree {
             below = below.max(self.depths.get(child.0 as usize).copied().unwrap_or_default());
         });
         let index = narrow(self.nodes.len());
-        self.nodes.push(Node { id: u64::from(index) + 1, offset: Some(offset), expression });
+        self.nodes.push(Node { offset: Some(offset), expression });
         self.depths.push(below + 1);
         NodeId(index)
     }

@@ -29,9 +29,9 @@ fn unescape(literal: &str, is_bytes: bool) -> Result<Vec<u8>, &'static str> {
         Some(rest) => (true, rest),
         None => (false, literal),
     };
-    let quotes =
+    let width =
         if quoted.len() >= 6 && (quoted.starts_with("'''") || quoted.starts_with("\"\"\"")) { 3 } else { 1 };
-    let content = quoted.len().checked_sub(quotes).and_then(|end| quoted.get(quotes..end)).ok_or(UNABLE)?;
+    let content = quoted.len().checked_sub(width).and_then(|end| quoted.get(width..end)).ok_or(UNABLE)?;
     if raw || !content.contains('\\') {
         return Ok(content.as_bytes().to_vec());
     }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn escape_sequences_stand_for_code_points_in_strings() {
-        assert_eq!(string(r#"'a\n\x41\u00e9\U0001f431\101\'\?'"#).as_deref(), Ok("a\nAé🐱A'?"));
+        assert_eq!(string(r"'a\n\x41\u00e9\U0001f431\101\'\?'").as_deref(), Ok("a\nAé🐱A'?"));
         assert_eq!(string("\"\"\"a\"b\r\nc\"\"\"").as_deref(), Ok("a\"b\nc"));
         assert_eq!(string(r"r'\n'").as_deref(), Ok(r"\n"));
         assert_eq!(string(r"'\ud800'"), Err("invalid unicode code point"));

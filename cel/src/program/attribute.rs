@@ -127,7 +127,7 @@ impl<'a> Machine<'a, '_> {
     ) -> Result<Result<Found<'a>, Error>, Stop> {
         let dynamic = match &qualifier.key {
             Key::Constant(key) => return Ok(poison.map_or_else(|| find(object, key, presence), Err)),
-            Key::Attribute(attribute) => self.resolve(*attribute)?,
+            Key::Attribute { attribute, .. } => self.resolve(*attribute)?,
             Key::Step(step) => self.evaluate(*step)?,
         };
         let key = match dynamic {
@@ -135,7 +135,9 @@ impl<'a> Machine<'a, '_> {
             Err(error) => return Ok(Err(error)),
         };
         if let Err(error) = check_index(&key) {
-            return Ok(Err(error));
+            // A variable without value is less than null before anything is selected from it.
+            let missing = matches!((&key, &qualifier.key), (Value::Null, Key::Attribute { bare: true, .. }));
+            return Ok(Err(if missing { Error("invalid qualifier type: <nil>".to_owned()) } else { error }));
         }
         Ok(poison.map_or_else(|| find(object, &key, presence), Err))
     }

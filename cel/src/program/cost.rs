@@ -224,17 +224,26 @@ impl<'a> Tracker<'a> {
 
     /// The results of a call's arguments as far as they are remembered; none if one is not. Forgets them and all that was
     /// remembered after each.
-    pub(super) fn take_arguments(
-        &mut self,
-        ids: impl DoubleEndedIterator<Item = u32>,
-    ) -> Option<Vec<Value<'a>>> {
+    pub(super) fn take<const N: usize>(&mut self, ids: [u32; N]) -> Option<[Value<'a>; N]> {
         let stack = self.stack.as_mut()?;
-        let mut values = Vec::new();
-        for id in ids.rev() {
-            values.push(stack.truncate(id)?);
+        let mut values = [const { Value::Null }; N];
+        for (value, id) in values.iter_mut().zip(ids).rev() {
+            *value = stack.truncate(id)?;
         }
+        Some(values)
+    }
+
+    /// The same for any number of arguments.
+    pub(super) fn take_all(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> Option<Vec<Value<'a>>> {
+        let stack = self.stack.as_mut()?;
+        let mut values = ids.rev().map(|id| stack.truncate(id)).collect::<Option<Vec<_>>>()?;
         values.reverse();
         Some(values)
+    }
+
+    /// Forgets the results of a call's arguments; whether all of them were remembered.
+    pub(super) fn forget(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
+        self.stack.as_mut().is_some_and(|stack| ids.rev().all(|id| stack.truncate(id).is_some()))
     }
 }
 

@@ -5,12 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::function::Error;
-use crate::value::{self, Value};
+use crate::value::{self, Text, Value};
 
 use super::call;
 use super::cost::{self, Tracker};
 use super::plan::{AttributeId, Call, Kind, Plan, Root, Step, StepId};
-use super::{Evaluation, Limits, Observation, Variables};
+use super::{Evaluation, Limits, Seen, Variables};
 
 /// What a step evaluates to. An error is a value that most operations pass on.
 pub(super) type Outcome<'a> = Result<Result<Value<'a>, Error>, Stop>;
@@ -22,12 +22,19 @@ pub(super) enum Stop {
     Cost,
     /// What is a panic in Go.
     Panic(String),
+    /// What Kubernetes would go on with, and this crate does not.
+    Unsupported(String),
 }
 
+/// How many bytes of texts and bytes one evaluation may make. kube-apiserver goes on while its memory lasts: a `+` of two
+/// dynamic values costs 1, however long they are.
+const MOST_BYTES: usize = 1 << 28;
+
 impl Stop {
-    /// What an implementation reports as Go's panic: an error that begins with `internal error: `.
+    /// What an implementation reports as Go's panic, an error that begins with `internal error: `, or as unsupported.
     fn of(error: &Error) -> Option<Self> {
-        error.0.strip_prefix("internal error: ").map(|reason| Self::Panic(reason.to_owned()))
+        let panic = error.0.strip_prefix("internal error: ").map(|reason| Self::Panic(reason.to_owned()));
+        panic.or_else(|| error.0.strip_prefix("unsupported: ").map(|what| Self::Unsupported(what.to_owned())))
     }
 }
 
@@ -36,6 +43,7 @@ impl From<Stop> for Error {
         match stop {
             Stop::Cost => Self("operation cancelled: actual cost limit exceeded".to_owned()),
             Stop::Panic(reason) => Self(format!("internal error: {reason}")),
+            Stop::Unsupported(what) => Self(format!("unsupported: {what}")),
         }
     }
 }
@@ -49,7 +57,9 @@ pub(super) struct Machine<'a, 'e> {
     pub(super) tracker: Tracker<'a>,
     pub(super) interrupted: Option<&'e AtomicBool>,
     pub(super) turns: u64,
-    observations: Option<Vec<Observation<'a>>>,
+    /// How many bytes of texts and bytes calls have made.
+    made: usize,
+    seen: Option<Vec<Seen<'a>>>,
 }
 
 /// The variables of a comprehension.
@@ -68,7 +78,7 @@ pub(super) fn run<'a>(
     variables: &dyn Variables<'a>,
     limits: &Limits<'_>,
     observed: bool,
-) -> (Evaluation<'a>, Vec<Observation<'a>>) {
+) -> (Evaluation<'a>, Vec<Seen<'a>>) {
     let mut frames = Vec::new();
     frames.resize_with(plan.folds, Frame::default);
     let mut machine = Machine {
@@ -78,13 +88,14 @@ pub(super) fn run<'a>(
         tracker: Tracker::new(limits.cost, plan.folds > 0, plan.nodes),
         interrupted: limits.interrupted,
         turns: 0,
-        observations: observed.then(Vec::new),
+        made: 0,
+        seen: observed.then(Vec::new),
     };
     let value = match plan.root.map_or_else(|| Ok(Err(broken())), |root| machine.evaluate(root)) {
         Ok(value) => value.map(flattened),
         Err(stop) => Err(stop.into()),
     };
-    (Evaluation { value, cost: machine.tracker.cost }, machine.observations.unwrap_or_default())
+    (Evaluation { value, cost: machine.tracker.cost }, machine.seen.unwrap_or_default())
 }
 
 /// The error of a plan whose parts are missing, which the planner does not make.
@@ -167,12 +178,8 @@ impl<'a> Machine<'a, '_> {
             Ok(_) => Value::Null,
             Err(_) => cost::failure(),
         });
-        if let Some(observations) = &mut self.observations {
-            observations.push(Observation {
-                node: step.node,
-                value: result.clone(),
-                cost: self.tracker.cost,
-            });
+        if let Some(seen) = &mut self.seen {
+            seen.push(Seen { node: step.node, value: result.clone(), cost: self.tracker.cost });
         }
         if self.tracker.is_exhausted() { Err(Stop::Cost) } else { Ok(()) }
     }
@@ -190,7 +197,7 @@ impl<'a> Machine<'a, '_> {
         if self.tracker.remembers() {
             let plan = self.plan;
             let ids = arguments.iter().map(|step| plan.step(*step).map_or(u32::MAX, |step| step.id));
-            if self.tracker.take_arguments(ids).is_none() {
+            if !self.tracker.forget(ids) {
                 return;
             }
         }
@@ -259,7 +266,7 @@ impl<'a> Machine<'a, '_> {
             _ => 0,
         };
         if self.tracker.remembers() {
-            if let Some(remembered) = self.tracker.take_arguments(ids.into_iter()) {
+            if let Some(remembered) = self.tracker.take(ids) {
                 self.tracker.charge(price(&remembered));
             }
         } else {
@@ -314,11 +321,36 @@ impl<'a> Machine<'a, '_> {
         if let Some(stop) = result.as_ref().err().and_then(Stop::of) {
             return Err(stop);
         }
+        self.made = self.made.saturating_add(match &result {
+            Ok(Value::String(Text::Shared(text))) => text.len(),
+            Ok(Value::Bytes(bytes)) => bytes.len(),
+            _ => 0,
+        });
+        if self.made > MOST_BYTES {
+            return Err(Stop::Unsupported(format!("more than {MOST_BYTES} bytes of texts")));
+        }
         if self.tracker.remembers() {
-            let plan = self.plan;
-            let ids = call.arguments.iter().map(|step| plan.step(*step).map_or(u32::MAX, |step| step.id));
-            if let Some(remembered) = self.tracker.take_arguments(ids) {
-                self.charge_price(call, &remembered, &result)?;
+            match *call.arguments.as_slice() {
+                [operand] => {
+                    let ids = [self.id(operand)];
+                    if let Some(remembered) = self.tracker.take(ids) {
+                        self.charge_price(call, &remembered, &result)?;
+                    }
+                }
+                [left, right] => {
+                    let ids = [self.id(left), self.id(right)];
+                    if let Some(remembered) = self.tracker.take(ids) {
+                        self.charge_price(call, &remembered, &result)?;
+                    }
+                }
+                _ => {
+                    let plan = self.plan;
+                    let ids =
+                        call.arguments.iter().map(|step| plan.step(*step).map_or(u32::MAX, |step| step.id));
+                    if let Some(remembered) = self.tracker.take_all(ids) {
+                        self.charge_price(call, &remembered, &result)?;
+                    }
+                }
             }
         } else if complete {
             self.charge_price(call, values, &result)?;
@@ -387,7 +419,7 @@ impl<'a> Machine<'a, '_> {
 
 /// Go's panic on a key that is a slice.
 pub(super) fn unhashable() -> Stop {
-    Stop::Panic("runtime error: hash of unhashable type: types.Bytes".to_owned())
+    Stop::Panic("runtime error: hash of unhashable type types.Bytes".to_owned())
 }
 
 /// `accumulator + list`, in place.

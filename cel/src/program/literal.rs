@@ -101,7 +101,7 @@ impl<'a> Machine<'a, '_> {
     /// A literal costs the same if one of its parts is an error.
     fn charge_literal(&mut self, parts: impl DoubleEndedIterator<Item = StepId>, price: u64) {
         let plan = self.plan;
-        self.tracker.take_arguments(parts.map(|step| plan.step(step).map_or(u32::MAX, |step| step.id)));
+        self.tracker.forget(parts.map(|step| plan.step(step).map_or(u32::MAX, |step| step.id)));
         self.tracker.charge(price);
     }
 }

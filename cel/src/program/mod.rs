@@ -11,11 +11,13 @@ mod message;
 mod plan;
 mod planner;
 pub(crate) mod runtime_type;
+mod span;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::ast::Ast;
 use crate::checked::Checked;
 use crate::function::Error;
 use crate::stack;
@@ -30,7 +32,7 @@ pub struct Program {
 
 #[derive(Debug)]
 struct Inner {
-    source: String,
+    ast: Ast,
     result: Type,
     plan: plan::Plan,
 }
@@ -61,16 +63,26 @@ pub struct Evaluation<'a> {
     pub cost: u64,
 }
 
-/// What a part of an expression evaluated to, once.
+/// What a part of an expression evaluated to, once: parts of macros do so several times.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Observation<'a> {
-    /// The index of its node.
-    pub node: u32,
+    /// The text of the part.
+    pub text: &'a str,
+    /// The byte of the expression at which it begins.
+    pub start: usize,
     /// The value, or why there is none.
     pub value: Result<Value<'a>, Error>,
     /// What the evaluation had cost when it was known.
     pub cost: u64,
+}
+
+/// What a node evaluated to, once.
+#[derive(Debug)]
+struct Seen<'a> {
+    node: u32,
+    value: Result<Value<'a>, Error>,
+    cost: u64,
 }
 
 /// The cost above which kube-apiserver ends the evaluation of one expression.
@@ -97,16 +109,16 @@ impl Program {
     /// # Errors
     ///
     /// What kube-apiserver reports behind `program instantiation failed: `.
-    pub(crate) fn new(checked: &Checked) -> Result<Self, Error> {
-        let plan = stack::with_room(checked.ast.depth, || planner::plan(checked)).ok_or_else(no_thread)??;
-        let source = checked.ast.source.clone();
+    pub(crate) fn new(checked: Checked) -> Result<Self, Error> {
+        let plan =
+            stack::with_room(checked.ast.depth, || planner::plan(&checked)).ok_or_else(no_thread)??;
         let result = checked.type_of(checked.ast.root).clone();
-        Ok(Self { inner: Arc::new(Inner { source, result, plan }) })
+        Ok(Self { inner: Arc::new(Inner { ast: checked.ast, result, plan }) })
     }
 
     /// The text of the expression.
     pub fn source(&self) -> &str {
-        &self.inner.source
+        &self.inner.ast.source
     }
 
     /// The static type of the result.
@@ -119,13 +131,24 @@ impl Program {
         self.run(variables, limits, false).0
     }
 
-    /// The same, with what each part evaluated to, in the order in which that was known.
+    /// The same, with what each part that somebody wrote evaluated to, in the order in which that was known. Constants that
+    /// were folded into others are no parts.
     pub fn observe<'a>(
         &'a self,
         variables: &dyn Variables<'a>,
         limits: &Limits<'_>,
     ) -> (Evaluation<'a>, Vec<Observation<'a>>) {
-        self.run(variables, limits, true)
+        let (evaluation, seen) = self.run(variables, limits, true);
+        let ast = &self.inner.ast;
+        let spans = span::spans(ast);
+        let written = |node: u32| {
+            let span = spans.get(node as usize)?.clone()?;
+            Some((span.start, ast.source.get(span)?))
+        };
+        let observations = seen.into_iter().filter_map(|Seen { node, value, cost }| {
+            written(node).map(|(start, text)| Observation { text, start, value, cost })
+        });
+        (evaluation, observations.collect())
     }
 
     fn run<'a>(
@@ -133,7 +156,7 @@ impl Program {
         variables: &dyn Variables<'a>,
         limits: &Limits<'_>,
         observed: bool,
-    ) -> (Evaluation<'a>, Vec<Observation<'a>>) {
+    ) -> (Evaluation<'a>, Vec<Seen<'a>>) {
         let plan = &self.inner.plan;
         let run = || evaluate::run(plan, variables, limits, observed);
         stack::with_room(plan.depth, run)

@@ -186,8 +186,11 @@ pub(super) struct Qualifier {
 #[derive(Clone, Debug)]
 pub(super) enum Key {
     Constant(Value<'static>),
-    /// What an attribute resolves to.
-    Attribute(AttributeId),
+    /// What an attribute resolves to. `bare`: it is a variable of any type and nothing else.
+    Attribute {
+        attribute: AttributeId,
+        bare: bool,
+    },
     /// What a step evaluates to.
     Step(StepId),
 }

@@ -123,7 +123,7 @@ impl<'c> Planner<'c> {
                 return Ok(self.add(node, Kind::Constant(name)));
             }
             Some(Reference::Variable(name)) => name,
-            Some(Reference::Overloads(_)) | None => name,
+            Some(Reference::Constant | Reference::Overloads(_)) | None => name,
         };
         // cel-go takes every name whose type is that of a type for that of a type.
         if matches!(self.checked.type_of(node), Type::Type(_) | Type::AnyType) {
@@ -271,11 +271,22 @@ impl<'c> Planner<'c> {
                 constant::check_index(value)?;
                 Key::Constant(value.clone())
             }
-            Some(Kind::Attribute { attribute, .. }) => Key::Attribute(*attribute),
+            Some(Kind::Attribute { attribute, .. }) => {
+                Key::Attribute { attribute: *attribute, bare: self.is_bare(index, *attribute) }
+            }
             _ => Key::Step(index),
         };
         self.qualify(attribute, &Qualifier { id: node.0, key, optional, test: false });
         Ok(self.add(node, Kind::Attribute { attribute, test: false }))
+    }
+
+    /// Whether a step is a variable of the caller's, of any type, and nothing else.
+    fn is_bare(&self, step: StepId, attribute: AttributeId) -> bool {
+        let node = self.plan.step(step).map(|step| NodeId(step.node));
+        node.is_some_and(|node| *self.checked.type_of(node) == Type::Dyn)
+            && self.plan.attribute(attribute).is_some_and(|attribute| {
+                matches!(attribute.root, Root::Global(_)) && attribute.qualifiers.is_empty()
+            })
     }
 
     fn list(&mut self, elements: &[NodeId], optional: &[usize]) -> Result<Kind, Error> {

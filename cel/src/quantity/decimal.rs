@@ -78,7 +78,7 @@ impl Decimal {
 
     /// The number of units of ten to the power of `exponent`, rounded up, with the bits that kube-apiserver keeps.
     ///
-    /// Source: apimachinery pkg/api/resource/scale_int.go, `scaledValue`.
+    /// Source: `apimachinery pkg/api/resource/scale_int.go`, `scaledValue`.
     pub(super) fn at(&self, exponent: i32) -> i64 {
         let digits = self.scale.wrapping_add(exponent);
         let shift = digits.unsigned_abs();

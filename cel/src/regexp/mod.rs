@@ -1,21 +1,27 @@
 //! Regular expressions in Go's syntax, with its limits and error messages.
 //!
 //! Both Go and the `regex` crate take time that grows with the text only, and prefer the same match. What differs is
-//! the syntax: an expression is parsed as Go does and written anew for the crate.
+//! the syntax: an expression is parsed as Go does and written anew for the crate. What is too large for the crate runs on
+//! a [`Machine`].
 
 mod class;
+mod machine;
 mod node;
 mod parser;
 mod property;
 
+use std::iter;
+use std::ops::Range;
+use std::sync::Arc;
 use std::thread;
 
 use regex::{Regex, RegexBuilder};
 
-use node::Node;
+use machine::Machine;
+use node::{Node, Place};
 
-/// The bytes that a compiled expression may take.
-const COMPILED_SIZE: usize = 10 << 20;
+/// The bytes that the `regex` crate may take for an expression; it takes up to half a second for them.
+const COMPILED_SIZE: usize = 4 << 20;
 
 /// From this depth on, an expression is compiled on a stack of its own.
 const DEEP: usize = 50;
@@ -26,9 +32,17 @@ const STACK: usize = 1 << 26;
 /// A compiled regular expression.
 #[derive(Clone, Debug)]
 pub struct Regexp {
-    regex: Regex,
-    /// Whether it has a `\B`, with which `Regex::is_match` misses matches in a text that is not ASCII.
-    has_no_boundary: bool,
+    engine: Engine,
+}
+
+#[derive(Clone, Debug)]
+enum Engine {
+    Fast {
+        regex: Regex,
+        /// Whether it has a `\B`, with which `Regex::is_match` misses matches in a text that is not ASCII.
+        has_no_boundary: bool,
+    },
+    Large(Arc<Machine>),
 }
 
 impl Regexp {
@@ -41,44 +55,76 @@ impl Regexp {
     /// Source: Go regexp/syntax/parse.go.
     pub fn new(expression: &str) -> Result<Self, String> {
         let node = parser::parse(expression).map_err(|error| format!("error parsing regexp: {error}"))?;
-        let too_large = || format!("unsupported: regular expression too large: `{expression}`");
-        let regex = compile(&node).ok_or_else(too_large)?;
-        let has_no_boundary = regex.as_str().contains(node::NO_BOUNDARY);
-        Ok(Self { regex, has_no_boundary })
+        let engine = with_room(&node, || compile(&node)).flatten();
+        let engine = engine.ok_or_else(|| format!("unsupported: regular expression `{expression}`"))?;
+        Ok(Self { engine })
     }
 
     /// Whether it matches anywhere in `text`.
     pub fn is_match(&self, text: &str) -> bool {
-        if self.has_no_boundary { self.regex.find(text).is_some() } else { self.regex.is_match(text) }
+        match &self.engine {
+            Engine::Fast { regex, has_no_boundary: false } => regex.is_match(text),
+            Engine::Fast { .. } | Engine::Large(_) => self.find_at(text, 0).is_some(),
+        }
     }
 
     /// The leftmost match in `text`.
     pub fn find<'t>(&self, text: &'t str) -> Option<&'t str> {
-        self.regex.find(text).map(|found| found.as_str())
+        text.get(self.find_at(text, 0)?)
     }
 
-    /// All matches in `text` that do not overlap.
+    /// All matches in `text` that do not overlap. An empty one directly behind another does not count.
+    ///
+    /// Source: Go regexp/regexp.go, `allMatches`.
     pub fn find_all<'r, 't>(&'r self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'r, 't> {
-        self.regex.find_iter(text).map(|found| found.as_str())
+        let mut next = Some(0);
+        let mut last_end = None;
+        iter::from_fn(move || {
+            loop {
+                let from = next?;
+                let found = self.find_at(text, from)?;
+                next = if found.end > from {
+                    Some(found.end)
+                } else {
+                    text.get(from..).and_then(|rest| rest.chars().next()).map(|first| from + first.len_utf8())
+                };
+                let is_behind_another = found.is_empty() && last_end == Some(found.start);
+                last_end = Some(found.end);
+                if !is_behind_another {
+                    return text.get(found);
+                }
+            }
+        })
+    }
+
+    fn find_at(&self, text: &str, from: usize) -> Option<Range<usize>> {
+        match &self.engine {
+            Engine::Fast { regex, .. } => regex.find_at(text, from).map(|found| found.range()),
+            Engine::Large(machine) => machine.find(text, from),
+        }
     }
 }
 
-/// The expression for the `regex` crate; none if it takes too much memory.
-fn compile(node: &Node) -> Option<Regex> {
-    let depth = node.height();
+/// The expression for the `regex` crate, or for a machine if it is too large.
+fn compile(node: &Node) -> Option<Engine> {
     let pattern = node.to_string();
-    let build = || {
-        // The groups that precedence demands count as well.
-        let limit = u32::try_from(4 * depth + 100).unwrap_or(u32::MAX);
-        RegexBuilder::new(&pattern).size_limit(COMPILED_SIZE).nest_limit(limit).build().ok()
-    };
-    if depth < DEEP {
-        return build();
+    // The groups that precedence demands count as well.
+    let limit = u32::try_from(4 * node.height() + 100).unwrap_or(u32::MAX);
+    match RegexBuilder::new(&pattern).size_limit(COMPILED_SIZE).nest_limit(limit).build() {
+        Ok(regex) => {
+            let has_no_boundary = pattern.contains(Place::NoBoundary.pattern());
+            Some(Engine::Fast { regex, has_no_boundary })
+        }
+        Err(_) => Machine::new(node).map(|machine| Engine::Large(Arc::new(machine))),
     }
-    thread::scope(|scope| {
-        let builder = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, build).ok()?;
-        builder.join().ok().flatten()
-    })
+}
+
+/// Runs something that descends into an expression, with room for the deepest.
+fn with_room<T: Send>(node: &Node, run: impl FnOnce() -> T + Send) -> Option<T> {
+    if node.height() < DEEP {
+        return Some(run());
+    }
+    thread::scope(|scope| thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run).ok()?.join().ok())
 }
 
 #[cfg(test)]

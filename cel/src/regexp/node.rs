@@ -2,9 +2,6 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A place that is no boundary of words of ASCII.
-pub(super) const NO_BOUNDARY: &str = r"(?-u:\B)";
-
 /// A part of an expression. Groups leave no trace: nobody asks for what they captured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
@@ -14,8 +11,8 @@ pub(super) enum Node {
     Literal { character: char, fold: bool },
     /// A class in brackets, or whatever else matches one character, as the `regex` crate writes it.
     Class(String),
-    /// A place in the text, as the `regex` crate writes it.
-    Place(&'static str),
+    /// A place in the text.
+    Place(Place),
     /// A part that is repeated; no maximum is any number.
     Repeat { part: Box<Node>, least: u32, most: Option<u32>, greedy: bool, measure: Measure },
     /// Parts, one after the other.
@@ -24,6 +21,54 @@ pub(super) enum Node {
     Alternate(Vec<Node>, Measure),
     /// A group that captures.
     Capture(Box<Node>, Measure),
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The beginning of the text.
+    TextStart,
+    /// The end of the text.
+    TextEnd,
+    /// The beginning of the text, or behind a line feed.
+    LineStart,
+    /// The end of the text, or before a line feed.
+    LineEnd,
+    /// Between a letter, digit or underscore of ASCII and something else.
+    Boundary,
+    /// Any other place.
+    NoBoundary,
+}
+
+impl Place {
+    /// The place as the `regex` crate writes it.
+    pub(super) fn pattern(self) -> &'static str {
+        match self {
+            Self::TextStart => r"\A",
+            Self::TextEnd => r"\z",
+            Self::LineStart => "(?m:^)",
+            Self::LineEnd => "(?m:$)",
+            Self::Boundary => r"(?-u:\b)",
+            Self::NoBoundary => r"(?-u:\B)",
+        }
+    }
+
+    /// Whether byte `at` of a text is such a place.
+    pub(super) fn is_at(self, text: &str, at: usize) -> bool {
+        let bytes = text.as_bytes();
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before)).copied();
+        let behind = bytes.get(at).copied();
+        let is_word =
+            |byte: Option<u8>| byte.is_some_and(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+        match self {
+            Self::TextStart => before.is_none(),
+            Self::TextEnd => behind.is_none(),
+            Self::LineStart => before.is_none_or(|byte| byte == b'\n'),
+            Self::LineEnd => behind.is_none_or(|byte| byte == b'\n'),
+            Self::Boundary => is_word(before) != is_word(behind),
+            Self::NoBoundary => is_word(before) == is_word(behind),
+        }
+    }
 }
 
 /// What Go's limits ask about a part.
@@ -57,9 +102,10 @@ impl Node {
     pub(super) fn concat(parts: Vec<Self>) -> Self {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
-            match part {
-                Self::Concat(inner, _) => flat.extend(inner),
-                other => flat.push(other),
+            if let Self::Concat(inner, _) = part {
+                flat.extend(inner);
+            } else {
+                flat.push(part);
             }
         }
         match flat.pop() {
@@ -80,9 +126,10 @@ impl Node {
     pub(super) fn alternate(parts: Vec<Self>) -> Self {
         let mut flat = Vec::with_capacity(parts.len());
         for part in parts {
-            match part {
-                Self::Alternate(inner, _) => flat.extend(inner),
-                other => flat.push(other),
+            if let Self::Alternate(inner, _) = part {
+                flat.extend(inner);
+            } else {
+                flat.push(part);
             }
         }
         match flat.pop() {
@@ -174,7 +221,7 @@ impl Display for Node {
             }
             Self::Literal { character, fold: false } => write_character(f, *character),
             Self::Class(class) => f.write_str(class),
-            Self::Place(place) => f.write_str(place),
+            Self::Place(place) => f.write_str(place.pattern()),
             Self::Repeat { part, least, most, greedy, .. } => {
                 if part.is_atom() {
                     write!(f, "{part}")?;
@@ -190,9 +237,12 @@ impl Display for Node {
                 }
                 if *greedy { Ok(()) } else { f.write_char('?') }
             }
-            Self::Concat(parts, _) => parts.iter().try_for_each(|part| match part {
-                Self::Alternate(..) => write!(f, "(?:{part})"),
-                _ => write!(f, "{part}"),
+            Self::Concat(parts, _) => parts.iter().try_for_each(|part| {
+                if matches!(part, Self::Alternate(..)) {
+                    write!(f, "(?:{part})")
+                } else {
+                    write!(f, "{part}")
+                }
             }),
             Self::Alternate(parts, _) => parts.iter().enumerate().try_for_each(|(index, part)| {
                 if index > 0 {

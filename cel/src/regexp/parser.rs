@@ -5,7 +5,7 @@
 use std::mem;
 
 use super::class::{self, Class};
-use super::node::{NO_BOUNDARY, Node};
+use super::node::{Node, Place};
 
 /// The greatest number of instructions.
 const LARGEST: u64 = (128 << 20) / 40;
@@ -41,6 +41,7 @@ pub(super) fn parse(expression: &str) -> Result<Node, String> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a letter of its own: imsU")]
 struct Flags {
     fold: bool,
     multi_line: bool,
@@ -109,12 +110,14 @@ impl<'e> Parser<'e> {
                     self.close_group()?;
                     behind
                 }
-                '^' => {
-                    self.push(Node::Place(if self.flags.multi_line { "(?m:^)" } else { r"\A" }), behind)?
-                }
-                '$' => {
-                    self.push(Node::Place(if self.flags.multi_line { "(?m:$)" } else { r"\z" }), behind)?
-                }
+                '^' => self.push(
+                    Node::Place(if self.flags.multi_line { Place::LineStart } else { Place::TextStart }),
+                    behind,
+                )?,
+                '$' => self.push(
+                    Node::Place(if self.flags.multi_line { Place::LineEnd } else { Place::TextEnd }),
+                    behind,
+                )?,
                 '.' => {
                     let class = if self.flags.dot_all { r"[\x{0}-\x{10FFFF}]" } else { r"[^\n]" };
                     self.push(Node::Class(class.to_owned()), behind)?
@@ -322,10 +325,10 @@ impl<'e> Parser<'e> {
     fn backslash(&mut self, text: &'e str) -> Result<&'e str, String> {
         let behind = skip(text, 2);
         match text.as_bytes().get(1) {
-            Some(b'A') => return self.push(Node::Place(r"\A"), behind),
-            Some(b'b') => return self.push(Node::Place(r"(?-u:\b)"), behind),
-            Some(b'B') => return self.push(Node::Place(NO_BOUNDARY), behind),
-            Some(b'z') => return self.push(Node::Place(r"\z"), behind),
+            Some(b'A') => return self.push(Node::Place(Place::TextStart), behind),
+            Some(b'b') => return self.push(Node::Place(Place::Boundary), behind),
+            Some(b'B') => return self.push(Node::Place(Place::NoBoundary), behind),
+            Some(b'z') => return self.push(Node::Place(Place::TextEnd), behind),
             Some(b'C') => return error(INVALID_ESCAPE, r"\C"),
             Some(b'Q') => {
                 let (quoted, rest) = behind.split_once(r"\E").unwrap_or((behind, ""));
@@ -390,7 +393,7 @@ impl<'e> Parser<'e> {
 }
 
 /// `{n}`, `{n,}` or `{n,m}`.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Count {
     Fits { least: u32, most: Option<u32> },
     TooLarge,

@@ -1,6 +1,10 @@
 //! What is expected is what Go 1.26 answers.
 
-use super::Regexp;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::{Engine, Machine, Regexp, parser};
 
 #[track_caller]
 fn refused(expression: &str, message: &str) {
@@ -115,4 +119,53 @@ fn the_limits_are_those_of_go() {
         refused(&expression, &format!("expression too large: `{expression}`"));
     }
     refused(&"(".repeat(1001), &format!("missing closing ): `{}`", "(".repeat(1001)));
+}
+
+/// The same expression on the machine that is meant for large ones.
+fn on_machine(expression: &str) -> Regexp {
+    let node = parser::parse(expression).unwrap();
+    Regexp { engine: Engine::Large(Arc::new(Machine::new(&node).unwrap())) }
+}
+
+#[test]
+fn what_is_too_large_for_the_crate_runs_on_the_machine() {
+    let regexp = Regexp::new(r"(?:\pL{10}){100}").unwrap();
+    assert!(matches!(regexp.engine, Engine::Large(_)));
+    assert!(regexp.is_match(&"é".repeat(1000)));
+    assert!(!regexp.is_match(&"é".repeat(999)));
+}
+
+fn expression() -> impl Strategy<Value = String> {
+    let atoms = vec![
+        "a", "b", "é", ".", "[ab]", "[^a]", r"\w", r"\W", r"\b", r"\B", "^", "$", r"\z", "(?m:^)", "(?m:$)",
+        "", r"\pL",
+    ];
+    prop::sample::select(atoms).prop_map(str::to_owned).prop_recursive(4, 24, 3, |inner| {
+        let repeats =
+            prop::sample::select(vec!["*", "+", "?", "*?", "+?", "??", "{2}", "{0,2}", "{1,}", "{0}"]);
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(first, second)| first + &second),
+            (inner.clone(), inner.clone()).prop_map(|(first, second)| format!("({first}|{second})")),
+            (inner.clone(), repeats).prop_map(|(part, repeat)| format!("(?:{part}){repeat}")),
+            inner.prop_map(|part| format!("(?i:{part})")),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_machine_finds_what_the_crate_finds(expression in expression(), text in "[abAé \n_-]{0,8}") {
+        let regexp = Regexp::new(&expression).unwrap();
+        let found: Vec<&str> = regexp.find_all(&text).collect();
+        let machine = on_machine(&expression);
+        prop_assert_eq!(machine.find_all(&text).collect::<Vec<_>>(), found.clone());
+        prop_assert_eq!(machine.is_match(&text), !found.is_empty());
+        prop_assert_eq!(regexp.is_match(&text), !found.is_empty());
+    }
+
+    #[test]
+    fn any_text_is_an_expression_or_is_refused(expression in r"[\\\[\](){}|*+?^$.,:<>=!iPpQEdDsSwWbBxzaé0-9-]{0,12}") {
+        let refused = Regexp::new(&expression).err();
+        prop_assert!(refused.is_none_or(|error| error.starts_with("error parsing regexp: ")), "{}", expression);
+    }
 }

@@ -47,11 +47,18 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
         (Value::Int(left), Value::Int(right)) => int(left.checked_add(*right)),
         (Value::Uint(left), Value::Uint(right)) => uint(left.checked_add(*right)),
         (Value::Double(left), Value::Double(right)) => Ok(Value::Double(left + right)),
-        (Value::String(left), Value::String(right)) => Ok(concat(left, right)),
+        (Value::String(left), Value::String(right)) => {
+            bounded(left.as_str().len(), right.as_str().len(), LONGEST_TEXT)?;
+            Ok(concat(left, right))
+        }
         (Value::Bytes(left), Value::Bytes(right)) => {
+            bounded(left.len(), right.len(), LONGEST_TEXT)?;
             Ok(Value::Bytes(left.iter().chain(right.iter()).copied().collect()))
         }
-        (Value::List(left), Value::List(right)) => Ok(Value::List(left.clone().concat(right.clone()))),
+        (Value::List(left), Value::List(right)) => {
+            bounded(left.len(), right.len(), LONGEST_LIST)?;
+            Ok(Value::List(left.clone().concat(right.clone())))
+        }
         (Value::Duration(left), Value::Duration(right)) => duration(left.checked_add(*right)),
         (Value::Timestamp(time), Value::Duration(span)) | (Value::Duration(span), Value::Timestamp(time)) => {
             time.checked_add(*span).map(Value::Timestamp)
@@ -69,6 +76,17 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
         ) => Err(Error::no_such_overload()),
         _ => Err(unknown("_+_", left)),
     }
+}
+
+/// The longest text that `+` makes, in bytes, and the longest list. kube-apiserver goes on while its memory lasts.
+const LONGEST_TEXT: usize = 1 << 26;
+const LONGEST_LIST: usize = 1 << 24;
+
+fn bounded(left: usize, right: usize, longest: usize) -> Result<(), Error> {
+    if left.saturating_add(right) <= longest {
+        return Ok(());
+    }
+    Err(Error(format!("unsupported: the result of + is longer than {longest}")))
 }
 
 fn concat<'a>(left: &Text<'a>, right: &Text<'a>) -> Value<'a> {

@@ -88,7 +88,20 @@ impl Value<'_> {
             Self::Map(map) => map.go_type(),
             Self::Optional(_) => "*types.Optional",
             Self::Type(_) => "*types.Type",
-            Self::Opaque(opaque) => opaque.type_name(),
+            Self::Opaque(opaque) => match opaque.type_name() {
+                "kubernetes.Quantity" => "cel.Quantity",
+                "kubernetes.URL" => "cel.URL",
+                "kubernetes.Semver" => "cel.Semver",
+                "kubernetes.NamedFormat" => "*cel.Format",
+                "net.IP" => "cel.IP",
+                "net.CIDR" => "cel.CIDR",
+                "kubernetes.authorization.Authorizer" => "library.authorizerVal",
+                "kubernetes.authorization.PathCheck" => "library.pathCheckVal",
+                "kubernetes.authorization.GroupCheck" => "library.groupCheckVal",
+                "kubernetes.authorization.ResourceCheck" => "library.resourceCheckVal",
+                "kubernetes.authorization.Decision" => "library.decisionVal",
+                other => other,
+            },
         }
     }
 

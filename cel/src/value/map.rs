@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::function::Error;
 
-use super::{Origin, Value};
+use super::{Origin, Timestamp, Value};
 
 /// A map: a borrowed JSON object, or made during the evaluation.
 #[derive(Clone, Debug)]
@@ -36,7 +36,10 @@ enum Key {
     Double(u64),
     String(Arc<str>),
     Duration(i64),
+    Timestamp(Timestamp),
     Type(Arc<str>),
+    /// `optional.none()`, of which there is only one.
+    None,
 }
 
 /// Up to this size a scan is faster than a hash.
@@ -56,11 +59,13 @@ impl Key {
             Value::String(text) => Self::String(text.as_str().into()),
             Value::Duration(value) => Self::Duration(*value),
             Value::Type(name) => Self::Type(name.clone()),
+            Value::Timestamp(time) if time.has_known_zone() => Self::Timestamp(*time),
+            Value::Optional(None) => Self::None,
             Value::Bytes(_)
             | Value::Timestamp(_)
             | Value::List(_)
             | Value::Map(_)
-            | Value::Optional(_)
+            | Value::Optional(Some(_))
             | Value::Opaque(_) => return None,
         })
     }
@@ -78,7 +83,8 @@ pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
         (Value::Bool(left), Value::Bool(right)) => left == right,
         (Value::Double(left), Value::Double(right)) => left == right,
         (Value::Type(left), Value::Type(right)) => left == right,
-        (Value::Null, Value::Null) => true,
+        (Value::Timestamp(left), Value::Timestamp(right)) => left == right && left.has_known_zone(),
+        (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
         _ => false,
     }
 }
@@ -136,7 +142,8 @@ impl<'a> Map<'a> {
     /// The name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
-            Origin::Typed => "*common.reflectSchemalessTypedMap",
+            // Most are structs; which are maps only the schema knows.
+            Origin::Typed => "*common.reflectSchemalessTypedStruct",
             Origin::Unstructured => "*types.baseMap",
         }
     }

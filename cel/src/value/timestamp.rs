@@ -48,6 +48,13 @@ impl Timestamp {
         Self { offset: 0, ..self }
     }
 
+    /// Whether Go has one zone for all times with its offset, so that equal ones are the same key of a map.
+    ///
+    /// Source: Go time/zoneinfo.go, `FixedZone`.
+    pub(super) fn has_known_zone(self) -> bool {
+        self.offset % 3600 == 0 && (-12..=14).contains(&(self.offset / 3600))
+    }
+
     /// Whether it is 0001-01-01T00:00:00Z, Go's zero.
     pub(super) fn is_zero(self) -> bool {
         self.seconds == EARLIEST && self.nanoseconds == 0

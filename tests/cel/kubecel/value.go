@@ -57,6 +57,8 @@ func Render(value ref.Val) any {
 		return one("url", value.String())
 	case apiservercel.Quantity:
 		return one("quantity", value.String())
+	case *apiservercel.Quantity: // one that was calculated
+		return one("quantity", value.String())
 	case apiservercel.IP:
 		return one("ip", value.Addr.String())
 	case apiservercel.CIDR:

@@ -64,7 +64,7 @@ func run(version string, stored bool, file string, in io.Reader, out io.Writer) 
 			answer := make(chan kubecel.Answer, 1)
 			pending <- answer
 			go func() {
-				given := environment.Evaluate(question.Expr, contexts[name].Fresh())
+				given := environment.Evaluate(*question.Expr, contexts[name].Fresh())
 				given.Context = question.Context
 				answer <- given
 			}()
@@ -90,8 +90,8 @@ func run(version string, stored bool, file string, in io.Reader, out io.Writer) 
 }
 
 type question struct {
-	Expr    string `json:"expr"`
-	Context string `json:"context"`
+	Expr    *string `json:"expr"`
+	Context string  `json:"context"`
 }
 
 func ask(in io.Reader, each func(question) error) error {
@@ -103,8 +103,8 @@ func ask(in io.Reader, each func(question) error) error {
 			continue
 		}
 		asked := question{}
-		if json.Unmarshal([]byte(line), &asked) != nil || asked.Expr == "" {
-			asked = question{Expr: line}
+		if json.Unmarshal([]byte(line), &asked) != nil || asked.Expr == nil {
+			asked = question{Expr: &line}
 		}
 		if err := each(asked); err != nil {
 			return err

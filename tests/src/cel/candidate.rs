@@ -1,9 +1,167 @@
-//! The implementation that is compared with Kubernetes' own.
+//! The implementation that is compared with Kubernetes' own: the crate `kubernetes-cel`.
+
+use std::fs;
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubernetes_cel::authorization::{
+    Attributes, Authorizer, Decision, Resource, User, Verdict, authorizer_value, request_resource_value,
+};
+use kubernetes_cel::environment::Environment;
+use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
+use kubernetes_cel::value::{Origin, Value};
+use kubernetes_cel::{Limits, Variables};
+use serde_json::{Value as Json, json};
 
 use super::answer::{Answer, Question};
+use super::oracle::folder;
 
 /// What an implementation makes of an expression.
 pub type Candidate = fn(&Question) -> Answer;
 
-/// The one of this repository, once there is one.
-pub const CANDIDATE: Option<Candidate> = None;
+/// The one of this repository.
+pub const CANDIDATE: Option<Candidate> = Some(answer);
+
+static CONTEXTS: LazyLock<Json> = LazyLock::new(|| {
+    let text = fs::read_to_string(folder().join("contexts.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+});
+
+static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
+    let variables = Admission { params: false, authorizer: true };
+    with_admission_variables(environment_at(Version::new(1, 37)), variables)
+});
+
+fn answer(question: &Question) -> Answer {
+    let context = &CONTEXTS[question.context.as_deref().unwrap_or("update")];
+    let asked =
+        Answer { expr: question.expr.clone(), context: question.context.clone(), ..Answer::default() };
+    let program = match ENVIRONMENT.compile(&question.expr) {
+        Ok(program) => program,
+        Err(error) => return Answer { compile_error: Some(error.to_string()), ..asked },
+    };
+    let evaluation = program.evaluate(&Bindings { context }, &Limits::default());
+    let kind = program.result_type().runtime_text();
+    let mut answer = Answer {
+        compile_error: (kind != "bool").then(|| format!("must evaluate to bool but got {kind}")),
+        r#type: Some(kind),
+        cost: Some(evaluation.cost),
+        ..asked
+    };
+    match evaluation.value {
+        Ok(value) => {
+            answer.value_type = Some(value.type_name().to_owned());
+            answer.value = Some(rendered(&value));
+        }
+        Err(error) => answer.run_error = Some(error.to_string()),
+    }
+    answer
+}
+
+/// The permissions of `tests/cel/kubecel/context.go`.
+#[derive(Debug)]
+struct Permissions;
+
+impl Authorizer for Permissions {
+    fn authorize(&self, asked: &Attributes<'_>) -> Decision {
+        let decision = |verdict, reason: &str| Decision { verdict, reason: reason.to_owned(), error: None };
+        match (asked.user.name.as_str(), asked.verb) {
+            (_, "err") => Decision { error: Some("boom".to_owned()), ..Decision::default() },
+            ("alice", "get" | "create") => decision(Verdict::Allow, "ok"),
+            ("system:serviceaccount:default:sa1", _) => decision(Verdict::Allow, "sa"),
+            _ => decision(Verdict::Deny, "no"),
+        }
+    }
+}
+
+/// The variables of a context.
+struct Bindings<'c> {
+    context: &'c Json,
+}
+
+impl<'c> Variables<'c> for Bindings<'c> {
+    fn get(&self, name: &str) -> Option<Value<'c>> {
+        let origin = if self.context["typed"] == true { Origin::Typed } else { Origin::Unstructured };
+        let permissions = Arc::new(Permissions);
+        Some(match name {
+            "object" | "oldObject" => Value::from_json_of(&self.context[name], origin),
+            "request" | "namespaceObject" => Value::from_json_of(&self.context[name], Origin::Typed),
+            "authorizer" => authorizer_value(self.user(), permissions),
+            "authorizer.requestResource" => request_resource_value(self.user(), permissions, self.resource()),
+            _ => return None,
+        })
+    }
+}
+
+impl Bindings<'_> {
+    fn user(&self) -> Arc<User> {
+        let info = &self.context["request"]["userInfo"];
+        let extra = info["extra"].as_object().into_iter().flatten();
+        Arc::new(User {
+            name: text(&info["username"]),
+            uid: text(&info["uid"]),
+            groups: texts(&info["groups"]),
+            extra: extra.map(|(key, list)| (key.clone(), texts(list))).collect(),
+        })
+    }
+
+    fn resource(&self) -> Resource {
+        let request = &self.context["request"];
+        Resource {
+            group: text(&request["resource"]["group"]),
+            resource: text(&request["resource"]["resource"]),
+            subresource: text(&request["subResource"]),
+            namespace: text(&request["namespace"]),
+            name: text(&request["name"]),
+            ..Resource::default()
+        }
+    }
+}
+
+fn text(value: &Json) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn texts(list: &Json) -> Vec<String> {
+    list.as_array().into_iter().flatten().map(text).collect()
+}
+
+/// A value as `Render` in `tests/cel/kubecel/value.go` writes it.
+fn rendered(value: &Value<'_>) -> Json {
+    match value {
+        Value::Null => json!({"null": null}),
+        Value::Bool(value) => json!({"bool": value}),
+        Value::Int(value) => json!({"int": value.to_string()}),
+        Value::Uint(value) => json!({"uint": value.to_string()}),
+        Value::Double(_) => json!({"double": value.to_string()}),
+        Value::String(text) => json!({"string": text.as_str()}),
+        Value::Bytes(bytes) => json!({"bytes": STANDARD.encode(bytes)}),
+        Value::Duration(value) => json!({"duration": value.to_string()}),
+        Value::Timestamp(time) => json!({"timestamp": time.to_utc().rfc3339()}),
+        Value::Type(name) => json!({"type": &**name}),
+        Value::Optional(value) => json!({"optional": value.as_deref().map(rendered)}),
+        Value::List(list) => {
+            json!({"list": list.iter().map(|element| rendered(&element)).collect::<Vec<_>>()})
+        }
+        Value::Map(map) => {
+            let mut entries: Vec<Json> =
+                map.iter().map(|(key, value)| json!([rendered(&key), rendered(&value)])).collect();
+            entries.sort_by_key(|entry| entry[0].to_string());
+            json!({"map": entries})
+        }
+        Value::Opaque(opaque) => {
+            let text = opaque.to_string();
+            match opaque.type_name() {
+                "kubernetes.URL" => json!({"url": text}),
+                "kubernetes.Quantity" => json!({"quantity": text}),
+                "net.IP" => json!({"ip": text}),
+                "net.CIDR" => json!({"cidr": text}),
+                "kubernetes.Semver" => json!({"semver": text}),
+                "kubernetes.NamedFormat" => json!({"format": text}),
+                other => json!({"object": other}),
+            }
+        }
+        _ => json!({"object": value.type_name()}),
+    }
+}

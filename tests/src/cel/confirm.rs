@@ -11,8 +11,8 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Question};
-use super::literal::literal;
 use super::oracle::{Oracle, OracleError, folder};
+use super::value_literal::literal;
 use crate::case::Kind;
 use crate::names::Names;
 use crate::random::Random;
@@ -23,6 +23,8 @@ use crate::transport::{Message, SendError};
 ///
 /// Source: apiserver `pkg/cel/environment/base.go`, `DefaultCompatibilityVersion`.
 const COMPATIBLE: &str = "1.36";
+/// The parser allows 250 levels.
+const DEEP: usize = 200;
 const GROUP: &str = "cel.example.com";
 const OBJECTS: &str = "/apis/cel.example.com/v1/namespaces/default/things?dryRun=All";
 
@@ -122,8 +124,7 @@ async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Opt
     let cause = answer.body["details"]["causes"][0]["message"].as_str().unwrap_or_default();
     let error = ["compilation failed: ", "must evaluate to bool but got ", "program instantiation failed: "]
         .iter()
-        .filter_map(|start| cause.rfind(&format!(": {start}")).map(|place| cause[place + 2..].to_owned()))
-        .next();
+        .find_map(|start| cause.rfind(&format!(": {start}")).map(|place| cause[place + 2..].to_owned()));
     Ok(Some(error.unwrap_or_else(|| answer.recorded().to_string())))
 }
 
@@ -153,6 +154,10 @@ fn evaluation(answer: &Answer) -> Option<Evaluation> {
         return None;
     }
     let is_boolean = answer.r#type.as_deref()? == "bool";
+    // The comparison must not be what nests too deeply.
+    if !is_boolean && answer.expr.matches(['(', '[', '{']).count() > DEEP {
+        return None;
+    }
     // The text may end with a comment, which a new line ends.
     let compared = |value: &str| format!("dyn({}\n) == {value}", answer.expr);
     let (expression, expected) = match (&answer.run_error, &answer.value) {

@@ -174,7 +174,7 @@ mod tests {
     fn expressions_are_of_many_sizes() {
         let generator = Generator::default();
         let sizes: Vec<usize> = (0..500).map(|it| generator.generate(1, it).expression.size()).collect();
-        assert!(sizes.iter().any(|size| *size == 1));
+        assert!(sizes.contains(&1));
         assert!(sizes.iter().any(|size| *size > 20));
         assert!(sizes.iter().sum::<usize>() / sizes.len() < 60, "expressions are too long to look at");
     }

@@ -6,7 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use super::rows::{LITERALS, ROWS};
+use super::literals::LITERALS;
+use super::rows::ROWS;
 
 /// The kinds that lists, maps and optional values hold.
 const ELEMENTS: [&str; 7] = ["int", "string", "double", "bool", "uint", "dyn", "duration"];

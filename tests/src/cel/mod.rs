@@ -10,9 +10,10 @@ pub mod confirm;
 mod expression;
 mod generate;
 mod grammar;
-mod literal;
+mod literals;
 mod oracle;
 mod rows;
+mod value_literal;
 
 use std::collections::BTreeMap;
 
@@ -102,8 +103,13 @@ fn differs(generated: &Generated, expected: &Answer, candidate: Candidate) -> Op
         return None;
     }
     let actual = candidate(&generated.question());
-    // A candidate that makes no estimates is compared without them.
     let mut expected = expected.clone();
+    // A candidate compiles to a program: it does not tell the type of what is none.
+    if let Some(error) = expected.program_error.take() {
+        expected.r#type = None;
+        expected.compile_error = Some(format!("program instantiation failed: {error}"));
+    }
+    // A candidate that makes no estimates is compared without them.
     if actual.estimate.is_none() {
         expected.estimate = None;
     }

@@ -4,6 +4,7 @@
 
 use crate::ast::{Expression, NodeId};
 use crate::checked::Checked;
+use crate::program::runtime_type;
 use crate::types::Type;
 
 use super::{Clause, Failure, interpolate};
@@ -27,7 +28,7 @@ pub(crate) fn check(
     match result {
         Err(Failure::Format(message)) => Err((None, end_of_string(format, used).unwrap_or(message))),
         Err(Failure::Argument((node, clause))) => {
-            let message = clause.refusal(&type_name(checked.type_of(node)));
+            let message = clause.refusal(runtime_type::name(unwrapped(checked.type_of(node))));
             Err((Some(node), format!("error during formatting: {message}")))
         }
         Ok(()) if used < arguments.len() => Err((
@@ -109,22 +110,5 @@ fn refused_as_text(checked: &Checked, argument: NodeId) -> Option<NodeId> {
 
 /// What a wrapper such as `google.protobuf.Int64Value` wraps; any other type itself.
 fn unwrapped(of: &Type) -> &Type {
-    match of {
-        Type::Wrapper(inner) => inner,
-        _ => of,
-    }
-}
-
-/// The name of a type without its parameters.
-fn type_name(of: &Type) -> String {
-    match unwrapped(of) {
-        Type::List(_) => "list".to_owned(),
-        Type::Map(..) => "map".to_owned(),
-        Type::Type(_) => "type".to_owned(),
-        Type::Null => "null_type".to_owned(),
-        Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
-        Type::Duration => "google.protobuf.Duration".to_owned(),
-        Type::Opaque(name, _) => name.to_string(),
-        other => other.to_string(),
-    }
+    if let Type::Wrapper(inner) = of { inner } else { of }
 }

@@ -19,12 +19,11 @@ pub(super) fn fixed(value: f64, precision: usize) -> String {
     let magnitude = value.abs();
     // At least so many digits behind the point, and at most so many; a negative number is no limit.
     let (least, most) = (usize::from(low_byte(precision)), low_bytes(precision));
-    let digits = match usize::try_from(most) {
-        Ok(most) => format!("{magnitude:.most$}"),
-        Err(_) => {
-            let (digits, exponent) = shortest(magnitude);
-            positional(false, &digits, exponent)
-        }
+    let digits = if let Ok(most) = usize::try_from(most) {
+        format!("{magnitude:.most$}")
+    } else {
+        let (digits, exponent) = shortest(magnitude);
+        positional(false, &digits, exponent)
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
     let mut text = sign(value);
@@ -111,7 +110,7 @@ fn low_byte(number: usize) -> u8 {
     number as u8
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "so does x/text")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "so does x/text")]
 fn low_bytes(number: usize) -> i16 {
     number as i16
 }

@@ -24,7 +24,7 @@ fn numbers_have_separators_and_round_to_even() {
         (0.5, 256, "0.5"),
         (1.0, 256, "1"),
         // A negative 16-bit number is no limit: the shortest digits.
-        (-3_989_141_337_029.781_25, 32768, "-3,989,141,337,029.7812"),
+        (-3_989_141_337_029.781, 32768, "-3,989,141,337,029.781"),
         (0.1, 65536, "0"),
         (1.5, 10_000_010, "%!(NOVERB)"),
     ] {
@@ -52,7 +52,7 @@ fn clauses(format: &str, arguments: usize) -> Result<(String, Vec<Clause>), Stri
     let (mut output, mut found) = (String::new(), Vec::new());
     let result = interpolate::<Infallible>(format, arguments, &mut output, |index, clause, output| {
         found.push(clause);
-        *output += &format!("<{index}>");
+        output.extend(["<", &index.to_string(), ">"]);
         Ok(())
     });
     match result {

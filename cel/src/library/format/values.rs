@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::function::Error;
 use crate::go::quote::quote;
 use crate::types::Type;
-use crate::value::{Value, convert};
+use crate::value::{Map, Value, convert};
 
 use super::{Clause, number};
 use crate::library::strings::is_too_long;
@@ -74,15 +74,12 @@ fn write_bytes(output: &mut String, bytes: &[u8], upper: bool) -> std::fmt::Resu
 }
 
 fn double(clause: Clause, value: &Value<'_>) -> Result<f64, String> {
-    match value {
-        Value::Double(value) => Ok(*value),
-        Value::String(text) => match text.as_str() {
-            "NaN" => Ok(f64::NAN),
-            "Infinity" => Ok(f64::INFINITY),
-            "-Infinity" => Ok(f64::NEG_INFINITY),
-            _ => Err(clause.refusal("string")),
-        },
-        other => Err(clause.refusal(other.type_name())),
+    match (value, value.as_str()) {
+        (Value::Double(value), _) => Ok(*value),
+        (_, Some("NaN")) => Ok(f64::NAN),
+        (_, Some("Infinity")) => Ok(f64::INFINITY),
+        (_, Some("-Infinity")) => Ok(f64::NEG_INFINITY),
+        _ => Err(clause.refusal(value.type_name())),
     }
 }
 
@@ -144,37 +141,41 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
             }
             output.push(']');
         }
-        Value::Map(map) => {
-            let mut entries = Vec::with_capacity(map.len());
-            for (key, value) in map {
-                let mut text = String::new();
-                match key {
-                    Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) => {
-                        write_nested(&mut text, &key)?;
-                    }
-                    other => {
-                        let name = other.type_name();
-                        return Err(format!("no formatting function for map key of type {name}").into());
-                    }
-                }
-                let length = text.len();
-                text.push(':');
-                write_nested(&mut text, &value)?;
-                entries.push((text, length));
-            }
-            entries.sort_by(|(left, left_key), (right, right_key)| {
-                left.get(..*left_key).cmp(&right.get(..*right_key))
-            });
-            output.push('{');
-            for (index, (entry, _)) in entries.iter().enumerate() {
-                output.push_str(if index == 0 { "" } else { ", " });
-                output.push_str(entry);
-            }
-            output.push('}');
-        }
+        Value::Map(map) => write_map(output, map)?,
         Value::Optional(_) | Value::Opaque(_) => {
             return Err(format!("no formatting function for {}", value.type_name()).into());
         }
     }
+    Ok(())
+}
+
+/// A map, sorted by the texts of its keys.
+fn write_map(output: &mut String, map: &Map<'_>) -> Result<(), Refusal> {
+    let mut entries = Vec::with_capacity(map.len());
+    let mut length = output.len();
+    for (key, value) in map {
+        if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
+            let name = key.type_name();
+            return Err(format!("no formatting function for map key of type {name}").into());
+        }
+        let mut entry = String::new();
+        write_nested(&mut entry, &key)?;
+        let key_length = entry.len();
+        entry.push(':');
+        write_nested(&mut entry, &value)?;
+        length = length.saturating_add(entry.len());
+        if is_too_long(length) {
+            return Err(Refusal::TooLong);
+        }
+        entries.push((entry, key_length));
+    }
+    entries
+        .sort_by(|(left, left_key), (right, right_key)| left.get(..*left_key).cmp(&right.get(..*right_key)));
+    output.push('{');
+    for (index, (entry, _)) in entries.iter().enumerate() {
+        output.push_str(if index == 0 { "" } else { ", " });
+        output.push_str(entry);
+    }
+    output.push('}');
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Which tokens can follow.
 //!
-//! Source: antlr4-go ll1_analyzer.go, atn.go and interval_set.go.
+//! Source: antlr4-go `ll1_analyzer.go`, `atn.go` and `interval_set.go`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -114,7 +114,9 @@ pub(super) fn look(state: usize) -> Expected {
 /// The state behind a token or a call.
 pub(super) fn behind(state: usize) -> Option<usize> {
     match NETWORK.states.get(state)?.steps.first()? {
-        Step::Tokens(_, to) | Step::Call { back: to, .. } | Step::Free(to) | Step::Precedence(_, to) => Some(*to),
+        Step::Tokens(_, to) | Step::Call { back: to, .. } | Step::Free(to) | Step::Precedence(_, to) => {
+            Some(*to)
+        }
         Step::Return { .. } => None,
     }
 }

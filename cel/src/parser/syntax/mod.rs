@@ -4,6 +4,7 @@
 mod expected;
 mod network;
 mod predict;
+mod rules;
 mod tokens;
 mod tree;
 mod visit;

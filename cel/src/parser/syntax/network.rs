@@ -4,79 +4,8 @@
 
 use std::sync::LazyLock;
 
-use crate::parser::lexer::Kind::{self, *};
-
-/// The rules of the grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Rule {
-    Start,
-    Expr,
-    ConditionalOr,
-    ConditionalAnd,
-    Relation,
-    Calc,
-    Unary,
-    Member,
-    Primary,
-    ExprList,
-    ListInit,
-    FieldInitializerList,
-    OptField,
-    MapInitializerList,
-    EscapeIdent,
-    OptExpr,
-    Literal,
-}
-
-pub(super) const RULES: usize = 17;
-
-/// What a token or rule is within the rule around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
-    /// Nothing that is asked for.
-    None,
-    Operator,
-    Optional,
-    Name,
-    Open,
-    Leading,
-    Sign,
-    Value,
-    /// The first operand, the second and the third.
-    First,
-    Second,
-    Third,
-    Arguments,
-    Keys,
-    Colons,
-    Values,
-}
-
-/// The alternatives of rules that have some.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Label {
-    None,
-    Not,
-    Negate,
-    Select,
-    MemberCall,
-    Index,
-    Ident,
-    GlobalCall,
-    Nested,
-    CreateList,
-    CreateMap,
-    CreateMessage,
-    SimpleIdent,
-    EscapedIdent,
-    Int,
-    Uint,
-    Double,
-    String,
-    Bytes,
-    /// Alternatives of which nothing can be wrong, or that are but another rule.
-    Other,
-}
+use super::rules::{ALL, Draft, Label, Rule, Slot, draft};
+use crate::parser::lexer::Kind;
 
 /// A part of a rule, with its states.
 #[derive(Debug)]
@@ -92,7 +21,13 @@ pub(super) enum Part {
     /// One of some alternatives.
     Choice { state: usize, decide: Decide, alternatives: Vec<(Label, Vec<Part>)> },
     /// What a left-recursive rule begins with, and the operators behind it with their precedences.
-    Recursion { first: Vec<Part>, entry: usize, back: usize, choice: usize, operators: Vec<(Label, Vec<Part>)> },
+    Recursion {
+        first: Vec<Part>,
+        entry: usize,
+        back: usize,
+        choice: usize,
+        operators: Vec<(Label, Vec<Part>)>,
+    },
 }
 
 /// How an alternative is chosen.
@@ -109,11 +44,17 @@ pub(super) enum Decide {
 pub(super) enum Step {
     Free(usize),
     /// The end of a rule that was called at this state; whether it leaves the outermost call of a left-recursive rule.
-    Return { to: usize, outermost: Option<Rule> },
+    Return {
+        to: usize,
+        outermost: Option<Rule>,
+    },
     /// One of some tokens.
     Tokens(Vec<Kind>, usize),
     /// A call of a rule.
-    Call { rule: Rule, back: usize },
+    Call {
+        rule: Rule,
+        back: usize,
+    },
     /// Only for operators of at least this precedence.
     Precedence(u8, usize),
 }
@@ -144,277 +85,12 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) states: Vec<State>,
-    /// The first state of each rule, and the last.
+    /// The first state of each rule.
     pub(super) starts: Vec<usize>,
-    pub(super) stops: Vec<usize>,
     pub(super) rules: Vec<Vec<Part>>,
 }
 
 pub(super) static NETWORK: LazyLock<Network> = LazyLock::new(build);
-
-/// A part of a rule before it has states.
-enum Draft {
-    Tokens(&'static [Kind], Slot),
-    Rule(Rule, u8, Slot),
-    Optional(&'static [Kind], Vec<Draft>),
-    Loop { at_least_once: bool, first: Option<Kind>, parts: Vec<Draft> },
-    Choice(Option<Vec<Vec<Kind>>>, Vec<(Label, Vec<Draft>)>),
-    Recursion(Rule, Vec<(Label, u8, Vec<Draft>)>),
-}
-
-const FIRST_OF_EXPR: &[Kind] = &[
-    LeftBracket, LeftBrace, LeftParenthesis, Dot, Minus, Exclamation, True, False, Null, Double, Int, Uint, String,
-    Bytes, Ident,
-];
-const FIRST_OF_OPTIONAL_EXPR: &[Kind] = &[
-    LeftBracket, LeftBrace, LeftParenthesis, Dot, Minus, Exclamation, Question, True, False, Null, Double, Int, Uint,
-    String, Bytes, Ident,
-];
-const COMPARISONS: &[Kind] = &[Equals, NotEquals, In, Less, LessEquals, GreaterEquals, Greater];
-
-fn token(kind: &'static [Kind]) -> Draft {
-    Draft::Tokens(kind, Slot::None)
-}
-
-fn leading_dot() -> Draft {
-    Draft::Optional(&[Dot], vec![Draft::Tokens(&[Dot], Slot::Leading)])
-}
-
-fn question() -> Draft {
-    Draft::Optional(&[Question], vec![Draft::Tokens(&[Question], Slot::Optional)])
-}
-
-fn trailing_comma() -> Draft {
-    Draft::Optional(&[Comma], vec![token(&[Comma])])
-}
-
-fn arguments() -> Draft {
-    Draft::Optional(FIRST_OF_EXPR, vec![Draft::Rule(Rule::ExprList, 0, Slot::Arguments)])
-}
-
-/// Elements with commas between them. Where a comma may follow the last, a prediction decides.
-fn separated(decided_by_token: bool, parts: fn() -> Vec<Draft>) -> Vec<Draft> {
-    let mut all = parts();
-    let mut more = vec![token(&[Comma])];
-    more.extend(parts());
-    all.push(Draft::Loop { at_least_once: false, first: decided_by_token.then_some(Comma), parts: more });
-    all
-}
-
-fn logic(rule: Rule, operator: &'static [Kind], first: Kind) -> Vec<Draft> {
-    let more = vec![Draft::Tokens(operator, Slot::Operator), Draft::Rule(rule, 0, Slot::Second)];
-    vec![
-        Draft::Rule(rule, 0, Slot::First),
-        Draft::Loop { at_least_once: false, first: Some(first), parts: more },
-    ]
-}
-
-fn literal(label: Label, kind: &'static [Kind]) -> (Label, Vec<Draft>) {
-    (label, vec![Draft::Tokens(kind, Slot::Value)])
-}
-
-fn signed(label: Label, kind: &'static [Kind]) -> (Label, Vec<Draft>) {
-    let sign = Draft::Optional(&[Minus], vec![Draft::Tokens(&[Minus], Slot::Sign)]);
-    (label, vec![sign, Draft::Tokens(kind, Slot::Value)])
-}
-
-fn draft(rule: Rule) -> Vec<Draft> {
-    let one = |rule, slot| Draft::Rule(rule, 0, slot);
-    match rule {
-        Rule::Start => vec![one(Rule::Expr, Slot::First), token(&[End])],
-        Rule::Expr => vec![
-            one(Rule::ConditionalOr, Slot::First),
-            Draft::Optional(
-                &[Question],
-                vec![
-                    Draft::Tokens(&[Question], Slot::Operator),
-                    one(Rule::ConditionalOr, Slot::Second),
-                    token(&[Colon]),
-                    one(Rule::Expr, Slot::Third),
-                ],
-            ),
-        ],
-        Rule::ConditionalOr => logic(Rule::ConditionalAnd, &[Or], Or),
-        Rule::ConditionalAnd => logic(Rule::Relation, &[And], And),
-        Rule::Relation => {
-            let right = Draft::Rule(Rule::Relation, 2, Slot::Second);
-            let operator = vec![Draft::Tokens(COMPARISONS, Slot::Operator), right];
-            vec![Draft::Recursion(Rule::Calc, vec![(Label::None, 1, operator)])]
-        }
-        Rule::Calc => {
-            let operator = |kinds, precedence: u8| {
-                vec![
-                    Draft::Tokens(kinds, Slot::Operator),
-                    Draft::Rule(Rule::Calc, precedence + 1, Slot::Second),
-                ]
-            };
-            vec![Draft::Recursion(
-                Rule::Unary,
-                vec![
-                    (Label::None, 2, operator(&[Star, Slash, Percent], 2)),
-                    (Label::None, 1, operator(&[Plus, Minus], 1)),
-                ],
-            )]
-        }
-        Rule::Unary => {
-            let operators = |kind, first| {
-                let parts = vec![Draft::Tokens(kind, Slot::Operator)];
-                vec![Draft::Loop { at_least_once: true, first, parts }, one(Rule::Member, Slot::First)]
-            };
-            let alternatives = vec![
-                (Label::Other, vec![one(Rule::Member, Slot::First)]),
-                (Label::Not, operators(&[Exclamation], Some(Exclamation))),
-                (Label::Negate, operators(&[Minus], None)),
-            ];
-            vec![Draft::Choice(None, alternatives)]
-        }
-        Rule::Member => {
-            let operators = vec![
-                (
-                    Label::Select,
-                    3,
-                    vec![
-                        Draft::Tokens(&[Dot], Slot::Operator),
-                        question(),
-                        one(Rule::EscapeIdent, Slot::Name),
-                    ],
-                ),
-                (
-                    Label::MemberCall,
-                    2,
-                    vec![
-                        Draft::Tokens(&[Dot], Slot::Operator),
-                        Draft::Tokens(&[Ident], Slot::Name),
-                        Draft::Tokens(&[LeftParenthesis], Slot::Open),
-                        arguments(),
-                        token(&[RightParenthesis]),
-                    ],
-                ),
-                (
-                    Label::Index,
-                    1,
-                    vec![
-                        Draft::Tokens(&[LeftBracket], Slot::Operator),
-                        question(),
-                        one(Rule::Expr, Slot::Second),
-                        token(&[RightBracket]),
-                    ],
-                ),
-            ];
-            vec![Draft::Recursion(Rule::Primary, operators)]
-        }
-        Rule::Primary => vec![Draft::Choice(None, primary())],
-        Rule::ExprList => separated(true, || vec![Draft::Rule(Rule::Expr, 0, Slot::Arguments)]),
-        Rule::ListInit => separated(false, || vec![Draft::Rule(Rule::OptExpr, 0, Slot::Values)]),
-        Rule::FieldInitializerList => separated(false, || {
-            vec![
-                Draft::Rule(Rule::OptField, 0, Slot::Keys),
-                Draft::Tokens(&[Colon], Slot::Colons),
-                Draft::Rule(Rule::Expr, 0, Slot::Values),
-            ]
-        }),
-        Rule::OptField => vec![question(), one(Rule::EscapeIdent, Slot::Name)],
-        Rule::MapInitializerList => separated(false, || {
-            vec![
-                Draft::Rule(Rule::OptExpr, 0, Slot::Keys),
-                Draft::Tokens(&[Colon], Slot::Colons),
-                Draft::Rule(Rule::Expr, 0, Slot::Values),
-            ]
-        }),
-        Rule::EscapeIdent => vec![Draft::Choice(
-            Some(vec![vec![Ident], vec![EscapedIdent]]),
-            vec![
-                (Label::SimpleIdent, vec![Draft::Tokens(&[Ident], Slot::Name)]),
-                (Label::EscapedIdent, vec![Draft::Tokens(&[EscapedIdent], Slot::Name)]),
-            ],
-        )],
-        Rule::OptExpr => vec![question(), one(Rule::Expr, Slot::First)],
-        Rule::Literal => vec![Draft::Choice(
-            None,
-            vec![
-                signed(Label::Int, &[Int]),
-                literal(Label::Uint, &[Uint]),
-                signed(Label::Double, &[Double]),
-                literal(Label::String, &[String]),
-                literal(Label::Bytes, &[Bytes]),
-                literal(Label::Other, &[True]),
-                literal(Label::Other, &[False]),
-                literal(Label::Other, &[Null]),
-            ],
-        )],
-    }
-}
-
-fn primary() -> Vec<(Label, Vec<Draft>)> {
-    let name = || Draft::Tokens(&[Ident], Slot::Name);
-    let bracketed = |open, first, rule, close: &'static [Kind]| {
-        vec![
-            Draft::Tokens(open, Slot::Operator),
-            Draft::Optional(first, vec![Draft::Rule(rule, 0, Slot::Arguments)]),
-            trailing_comma(),
-            token(close),
-        ]
-    };
-    let more_names = vec![token(&[Dot]), name()];
-    let mut message = vec![
-        leading_dot(),
-        name(),
-        Draft::Loop { at_least_once: false, first: Some(Dot), parts: more_names },
-    ];
-    let first_of_fields = &[Question, Ident, EscapedIdent];
-    message.extend(bracketed(&[LeftBrace], first_of_fields, Rule::FieldInitializerList, &[RightBrace]));
-    vec![
-        (Label::Ident, vec![leading_dot(), name()]),
-        (
-            Label::GlobalCall,
-            vec![
-                leading_dot(),
-                name(),
-                Draft::Tokens(&[LeftParenthesis], Slot::Operator),
-                arguments(),
-                token(&[RightParenthesis]),
-            ],
-        ),
-        (
-            Label::Nested,
-            vec![
-                token(&[LeftParenthesis]),
-                Draft::Rule(Rule::Expr, 0, Slot::First),
-                token(&[RightParenthesis]),
-            ],
-        ),
-        (
-            Label::CreateList,
-            bracketed(&[LeftBracket], FIRST_OF_OPTIONAL_EXPR, Rule::ListInit, &[RightBracket]),
-        ),
-        (
-            Label::CreateMap,
-            bracketed(&[LeftBrace], FIRST_OF_OPTIONAL_EXPR, Rule::MapInitializerList, &[RightBrace]),
-        ),
-        (Label::CreateMessage, message),
-        (Label::Other, vec![Draft::Rule(Rule::Literal, 0, Slot::First)]),
-    ]
-}
-
-const ALL: [Rule; RULES] = [
-    Rule::Start,
-    Rule::Expr,
-    Rule::ConditionalOr,
-    Rule::ConditionalAnd,
-    Rule::Relation,
-    Rule::Calc,
-    Rule::Unary,
-    Rule::Member,
-    Rule::Primary,
-    Rule::ExprList,
-    Rule::ListInit,
-    Rule::FieldInitializerList,
-    Rule::OptField,
-    Rule::MapInitializerList,
-    Rule::EscapeIdent,
-    Rule::OptExpr,
-    Rule::Literal,
-];
 
 struct Builder {
     states: Vec<State>,
@@ -515,11 +191,7 @@ impl Builder {
         (Part::Loop { entry, back, at_least_once, decide, parts }, entry, end)
     }
 
-    fn recursion(
-        &mut self,
-        first: Rule,
-        operators: Vec<(Label, u8, Vec<Draft>)>,
-    ) -> (Part, usize, usize) {
+    fn recursion(&mut self, first: Rule, operators: Vec<(Label, u8, Vec<Draft>)>) -> (Part, usize, usize) {
         let (first, start, behind) = self.sequence(vec![Draft::Rule(first, 0, Slot::First)]);
         let entry = self.state(Role::Decision);
         let choice = self.state(Role::Decision);
@@ -563,7 +235,8 @@ fn build() -> Network {
         calls(part, &mut returns);
     }
     for (state, rule, precedence) in returns {
-        let Some(Step::Call { back, .. }) = builder.states.get(state).and_then(|state| state.steps.first()) else {
+        let Some(Step::Call { back, .. }) = builder.states.get(state).and_then(|state| state.steps.first())
+        else {
             continue;
         };
         let recursive = matches!(rule, Rule::Relation | Rule::Calc | Rule::Member);
@@ -573,7 +246,7 @@ fn build() -> Network {
             builder.step(*stop, step);
         }
     }
-    Network { states: builder.states, starts, stops, rules }
+    Network { states: builder.states, starts, rules }
 }
 
 /// Leaves out states that only lead to another: then calls in several alternatives return to the same state, and
@@ -609,7 +282,9 @@ fn calls(part: &Part, found: &mut Vec<(usize, Rule, u8)>) {
         Part::Choice { alternatives, .. } => alternatives.iter().for_each(|(_, parts)| all(parts)),
         Part::Recursion { first, operators, .. } => {
             all(first);
-            operators.iter().for_each(|(_, parts)| all(parts));
+            for (_, parts) in operators {
+                all(parts);
+            }
         }
     }
 }

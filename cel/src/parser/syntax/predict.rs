@@ -1,6 +1,7 @@
 //! Which alternative a generated parser takes.
 //!
-//! Source: ANTLR's adaptive prediction, antlr4-go parser_atn_simulator.go, prediction_mode.go and prediction_context.go.
+//! Source: ANTLR's adaptive prediction, antlr4-go `parser_atn_simulator.go`,
+//! `prediction_mode.go` and `prediction_context.go`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -70,7 +71,7 @@ pub(super) struct Decision<'d> {
 
 fn state(index: usize) -> &'static State {
     static NOWHERE: State =
-        State { role: Role::Plain, rule: super::network::Rule::Start, steps: Vec::new(), precedence: false };
+        State { role: Role::Plain, rule: super::rules::Rule::Start, steps: Vec::new(), precedence: false };
     NETWORK.states.get(index).unwrap_or(&NOWHERE)
 }
 
@@ -96,25 +97,23 @@ impl Predictor {
         mut token: impl FnMut(usize) -> Kind,
     ) -> Prediction {
         let key = (decision.state, decision.precedence);
-        let mut current = match self.starts.get(&key) {
-            Some(known) => *known,
-            None => {
-                let start = self.local_start(decision);
-                let number = self.number(start);
-                self.starts.insert(key, number);
-                number
-            }
+        let mut current = if let Some(known) = self.starts.get(&key) {
+            *known
+        } else {
+            let start = self.local_start(decision);
+            let number = self.number(start);
+            self.starts.insert(key, number);
+            number
         };
         let mut ahead = 0;
         loop {
             let kind = token(ahead);
-            let next = match self.following.get(&(current, kind)) {
-                Some(known) => known.clone(),
-                None => {
-                    let next = self.local_next(current, kind, decision);
-                    self.following.insert((current, kind), next.clone());
-                    next
-                }
+            let next = if let Some(known) = self.following.get(&(current, kind)) {
+                known.clone()
+            } else {
+                let next = self.local_next(current, kind, decision);
+                self.following.insert((current, kind), next.clone());
+                next
             };
             match next {
                 Next::Unique(alternative) => return Prediction::Alternative(alternative),
@@ -279,7 +278,7 @@ struct Closure<'p> {
     whole: bool,
     at_end: bool,
     /// The rule whose loop over operators the decision is.
-    recursive: Option<super::network::Rule>,
+    recursive: Option<super::rules::Rule>,
     /// The precedence of the rule around, where it decides at once.
     precedence: u8,
     found: Vec<Config>,
@@ -342,8 +341,7 @@ impl<'p> Closure<'p> {
                 match step {
                     Step::Free(target) => open.push((Config { state: *target, ..config.clone() }, depth)),
                     Step::Return { to, outermost } => {
-                        let kept =
-                            config.kept || (self.recursive.is_some() && *outermost == self.recursive);
+                        let kept = config.kept || (self.recursive.is_some() && *outermost == self.recursive);
                         let config = Config { state: *to, outside: true, kept, ..config.clone() };
                         open.push((config, depth.and_then(|depth| depth.checked_sub(1))));
                     }
@@ -424,9 +422,7 @@ fn unique(set: &[Config]) -> Option<usize> {
 /// The lowest alternative that finished the rule of the decision.
 fn finished(set: &[Config]) -> Option<usize> {
     set.iter()
-        .filter(|config| {
-            config.outside || (state(config.state).role == Role::Stop && config.stack == EMPTY)
-        })
+        .filter(|config| config.outside || (state(config.state).role == Role::Stop && config.stack == EMPTY))
         .map(|config| config.alternative)
         .min()
 }

@@ -1,6 +1,6 @@
 //! Tokens as they are asked for, and the errors that come up.
 //!
-//! Source: antlr4-go lexer.go, common_token_stream.go and error_strategy.go; cel-go parser/parser.go, `SyntaxError`.
+//! Source: antlr4-go `lexer.go`, `common_token_stream.go` and `error_strategy.go`; cel-go parser/parser.go, `SyntaxError`.
 
 use super::visit::NOWHERE;
 use crate::parser::lexer::{self, Found, Kind, NoToken, Token};

@@ -1,6 +1,6 @@
 //! What a walk found, as far as it came.
 
-use super::network::{Label, Rule, Slot};
+use super::rules::{Label, Rule, Slot};
 
 /// A rule with what was found of it.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go parser/parser.go, the visitor.
 
-use super::network::{Label, Rule, Slot};
+use super::rules::{Label, Rule, Slot};
 use super::tokens::Tokens;
 use super::tree::{Leaf, Tree};
 use crate::ast::{Entry, Expression, NodeId};
@@ -131,7 +131,7 @@ impl Visitor<'_, '_, '_, '_> {
             Rule::Unary => match tree.label {
                 Label::Not | Label::Negate => {
                     let operand = self.maybe(tree.tree(Slot::First))?;
-                    if tree.leaves(Slot::Operator).count() % 2 == 0 {
+                    if tree.leaves(Slot::Operator).count().is_multiple_of(2) {
                         return Ok(operand);
                     }
                     let offset = self.offset(tree.leaf(Slot::Operator));
@@ -141,7 +141,7 @@ impl Visitor<'_, '_, '_, '_> {
             },
             Rule::Member => self.member(tree),
             Rule::Primary => self.primary(tree),
-            Rule::Literal => self.literal(tree),
+            Rule::Literal => Ok(self.literal(tree)),
             _ => Ok(self.nothing()),
         }
     }
@@ -275,24 +275,26 @@ impl Visitor<'_, '_, '_, '_> {
                 if !self.allow_optional(field) {
                     continue;
                 }
-                let name = field.tree(Slot::Name).map_or(Err("unsupported ident kind"), |name| self.field(name));
+                let name =
+                    field.tree(Slot::Name).map_or(Err("unsupported ident kind"), |name| self.field(name));
                 match name {
                     Ok(_) => drop(self.maybe(Some(value))?),
                     Err(message) => drop(self.wrong(list, message)),
                 }
             }
         }
-        Ok(self.nothing())
+        let offset = self.offset(tree.leaf(Slot::Operator));
+        Ok(self.expander.tree.add(offset, Expression::Null))
     }
 
-    fn literal(&mut self, tree: &Tree) -> Result<NodeId, Abort> {
-        let Some(Leaf::Token(value)) = tree.leaf(Slot::Value) else { return Ok(self.nothing()) };
+    fn literal(&mut self, tree: &Tree) -> NodeId {
+        let Some(Leaf::Token(value)) = tree.leaf(Slot::Value) else { return self.nothing() };
         let sign = match tree.leaf(Slot::Sign) {
             Some(Leaf::Token(sign)) => Some(self.tokens.get(sign)),
             _ => None,
         };
         let value = self.tokens.get(value);
-        Ok(self.expander.literal(value, sign))
+        self.expander.literal(value, sign)
     }
 }
 
@@ -304,11 +306,12 @@ fn innermost(tree: &Tree) -> Option<&Tree> {
     loop {
         let has_operator = at.leaf(Slot::Operator).is_some();
         at = match at.rule {
-            Rule::Expr | Rule::ConditionalOr | Rule::ConditionalAnd if !has_operator => at.tree(Slot::First)?,
+            Rule::Expr | Rule::ConditionalOr | Rule::ConditionalAnd if !has_operator => {
+                at.tree(Slot::First)?
+            }
             Rule::Relation if !has_operator => at.tree(Slot::First).filter(|it| it.rule == Rule::Calc)?,
             Rule::Calc if !has_operator => at.tree(Slot::First).filter(|it| it.rule == Rule::Unary)?,
-            Rule::Unary if at.label == Label::Other => at.tree(Slot::First)?,
-            Rule::Member if at.label == Label::Other => at.tree(Slot::First)?,
+            Rule::Unary | Rule::Member if at.label == Label::Other => at.tree(Slot::First)?,
             Rule::Primary if matches!(at.label, Label::Nested | Label::Other) => at.tree(Slot::First)?,
             _ => return Some(at),
         };

@@ -1,11 +1,12 @@
 //! Walks the network like a generated parser, and recovers from errors as it does.
 //!
-//! Source: antlr4-go error_strategy.go, parser.go and the templates of generated parsers; cel-go parser/parser.go,
+//! Source: antlr4-go `error_strategy.go`, `parser.go` and the templates of generated parsers; cel-go parser/parser.go,
 //! `recoveryLimitErrorStrategy`.
 
 use super::expected::{Expected, behind, expected, look, recovery};
-use super::network::{Decide, Label, NETWORK, Part, RULES, Role, Rule, Slot};
+use super::network::{Decide, NETWORK, Part, Role};
 use super::predict::{Decision, Prediction, Predictor};
+use super::rules::{Label, RULES, Rule};
 use super::tokens::Tokens;
 use super::tree::{Child, Leaf, Tree};
 use crate::parser::DEEPEST;
@@ -28,7 +29,9 @@ enum Stop {
 enum Wrong {
     Mismatch(Expected),
     /// No alternative fits; the tokens from the current one up to so many ahead.
-    NoAlternative { ahead: usize },
+    NoAlternative {
+        ahead: usize,
+    },
 }
 
 /// A rule that is being read.
@@ -190,8 +193,7 @@ impl<'w, 's, 't> Walker<'w, 's, 't> {
     fn predict(&mut self, state: usize) -> Result<usize, Stop> {
         let callers: Vec<_> = self.frames.iter().filter_map(|frame| frame.caller).collect();
         let decides = NETWORK.states.get(state).is_some_and(|state| state.precedence);
-        let precedence =
-            if decides { self.frames.last().map_or(0, |frame| frame.precedence) } else { 0 };
+        let precedence = if decides { self.frames.last().map_or(0, |frame| frame.precedence) } else { 0 };
         let decision = Decision { state, precedence, callers: &callers };
         let (tokens, at) = (&mut *self.tokens, self.at);
         match self.predictor.predict(&decision, |ahead| tokens.kind(at + ahead)) {
@@ -366,5 +368,6 @@ fn keyword_as_name(text: &str) -> Option<String> {
     let mut letters = text.chars();
     letters.next()?;
     let word = letters.as_str();
-    matches!(word, "true" | "false" | "null").then(|| format!("mismatched input '{word}' expecting IDENTIFIER"))
+    matches!(word, "true" | "false" | "null")
+        .then(|| format!("mismatched input '{word}' expecting IDENTIFIER"))
 }

@@ -21,8 +21,8 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
         "string" => quoted(text?),
         "bytes" => {
             let bytes = STANDARD.decode(text?).ok()?;
-            let escaped: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
-            format!("b'{escaped}'")
+            let escaped: Vec<String> = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+            format!("b'{}'", escaped.concat())
         }
         "timestamp" => format!("timestamp('{}')", text?),
         "duration" => format!("duration('{}ns')", text?),
@@ -33,6 +33,12 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
             format!("[{}]", elements?.join(", "))
         }
         "map" => {
+            // A key that is no scalar is found in no other map.
+            let is_scalar =
+                |key: &Value| ["bool", "int", "uint", "string"].iter().any(|it| key.get(it).is_some());
+            if !inner.as_array()?.iter().all(|entry| is_scalar(&entry[0])) {
+                return None;
+            }
             let entry = |entry: &Value| Some(format!("{}: {}", literal(&entry[0])?, literal(&entry[1])?));
             let entries: Option<Vec<String>> = inner.as_array()?.iter().map(entry).collect();
             format!("{{{}}}", entries?.join(", "))
@@ -46,16 +52,12 @@ pub(crate) fn literal(value: &Value) -> Option<String> {
 
 /// A string literal; everything but letters and digits of ASCII is escaped.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("'");
-    for character in text.chars() {
-        if character.is_ascii_alphanumeric() {
-            quoted.push(character);
-        } else {
-            quoted.push_str(&format!("\\U{:08x}", u32::from(character)));
-        }
-    }
-    quoted.push('\'');
-    quoted
+    let escaped = |character: char| match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' => character.to_string(),
+        other => format!("\\U{:08x}", u32::from(other)),
+    };
+    let characters: Vec<String> = text.chars().map(escaped).collect();
+    format!("'{}'", characters.concat())
 }
 
 #[cfg(test)]

@@ -1,0 +1,82 @@
+//! Numbers of which only bounds are known.
+//!
+//! Source: cel-go checker/cost.go, `SizeEstimate` and `CostEstimate`.
+
+/// The least and the most that a size or a cost can be. Sizes are counted in code points, bytes, elements or entries,
+/// and are 1 for everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Range {
+    /// The least.
+    pub min: u64,
+    /// The most; `u64::MAX` where nothing bounds it.
+    pub max: u64,
+}
+
+impl Range {
+    /// Bounds.
+    pub fn new(min: u64, max: u64) -> Self {
+        Self { min, max }
+    }
+
+    /// A number that is known.
+    pub fn exactly(number: u64) -> Self {
+        Self::new(number, number)
+    }
+
+    /// Any number.
+    pub fn unknown() -> Self {
+        Self::new(0, u64::MAX)
+    }
+
+    /// What joins with any other range to that range.
+    pub(super) fn nothing() -> Self {
+        Self::new(u64::MAX, 0)
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self::new(self.min.saturating_add(other.min), self.max.saturating_add(other.max))
+    }
+
+    pub(super) fn times(self, other: Self) -> Self {
+        Self::new(self.min.saturating_mul(other.min), self.max.saturating_mul(other.max))
+    }
+
+    /// Each bound by a factor, rounded up.
+    pub(super) fn by(self, factor: f64) -> Self {
+        Self::new(scaled(self.min, factor), scaled(self.max, factor))
+    }
+
+    /// A tenth, rounded up: what it costs to read a text of this size.
+    pub(super) fn read(self) -> Self {
+        self.by(0.1)
+    }
+
+    pub(super) fn or(self, other: Self) -> Self {
+        Self::new(self.min.min(other.min), self.max.max(other.max))
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the estimate is that of a server that counts in doubles; a cast to an integer saturates"
+)]
+fn scaled(number: u64, factor: f64) -> u64 {
+    (number as f64 * factor).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Range;
+
+    #[test]
+    fn bounds_saturate() {
+        assert_eq!(Range::unknown().plus(Range::exactly(1)), Range::new(1, u64::MAX));
+        assert_eq!(Range::unknown().times(Range::exactly(2)), Range::new(0, u64::MAX));
+        assert_eq!(Range::exactly(11).read(), Range::exactly(2));
+        assert_eq!(Range::exactly(u64::MAX).by(2.0), Range::exactly(u64::MAX));
+        assert_eq!(Range::unknown().read(), Range::new(0, 1_844_674_407_370_955_264));
+    }
+}
