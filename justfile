@@ -50,6 +50,11 @@ coverage:
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
 
+# Random CEL expressions, compared with what Kubernetes' own packages make of them: `just cel --seed 7 --count 1000`. Needs
+# Go. `just cel --confirm` asks a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl.
+cel *ARGS:
+    cargo run --quiet -p tests -- cel {{ARGS}}
+
 # `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
 verified:
     ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 32] = [
+const HARNESS_LAYERS: [&str; 34] = [
     "status",
     "names",
     "quoting",
@@ -21,6 +21,7 @@ const HARNESS_LAYERS: [&str; 32] = [
     "attributes",
     "authorizer",
     "schema",
+    "conditions",
     "config",
     "cluster_state",
     "equality",

@@ -1,10 +1,12 @@
 //! One run of admission: what one attempt at a request knows.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::attributes::{Attributes, GroupVersionKind};
+use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::event::Record;
 use crate::ownership::Times;
@@ -26,6 +28,7 @@ pub struct AdmissionRun<'a> {
     patched: bool,
     times: Times,
     state: &'a dyn ClusterState,
+    authorizer: Arc<dyn Authorizer>,
     /// The new and the old object in other versions than those of `attributes`; the new ones until the object changes.
     versions: Vec<(GroupVersionKind, Value)>,
     old_versions: Vec<(GroupVersionKind, Value)>,
@@ -52,11 +55,23 @@ impl<'a> AdmissionRun<'a> {
             patched: false,
             times,
             state,
+            authorizer: Arc::new(AlwaysAllow),
             versions: Vec::new(),
             old_versions: Vec::new(),
             equivalents: None,
             record: Record::default(),
         }
+    }
+
+    /// The same with somebody to ask what the user may do. Otherwise users may do everything.
+    #[must_use]
+    pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer, ..self }
+    }
+
+    /// Who is asked what the user may do.
+    pub(crate) fn authorizer(&self) -> &Arc<dyn Authorizer> {
+        &self.authorizer
     }
 
     /// The request. Between the phases its object is in the version of its `kind`.
@@ -206,7 +221,6 @@ fn internal_package(group: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::caller::Reply;
+use crate::conditions::Evaluation;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::status::Status;
 
@@ -38,6 +39,7 @@ impl Record {
         self.events.iter().filter_map(|event| match event {
             Event::Called(called) => Some(called.as_ref()),
             Event::Skipped { .. }
+            | Event::Conditions(_)
             | Event::PluginChanged { .. }
             | Event::PluginRefused { .. }
             | Event::MatchFailed { .. } => None,
@@ -83,6 +85,8 @@ pub enum Event {
         /// Why not.
         mismatch: Mismatch,
     },
+    /// The conditions of a webhook were evaluated: everything else says that it is called.
+    Conditions(Box<Conditions>),
     /// A webhook was called, or was about to be and could not.
     Called(Box<Called>),
     /// An in-tree plugin changed the object.
@@ -102,7 +106,7 @@ pub enum Event {
         status: Box<Status>,
     },
     /// The request was refused while deciding whether to call a webhook: a selector that cannot be evaluated, a
-    /// namespace that is gone, an object that cannot be converted.
+    /// namespace that is gone, an object that cannot be converted, a condition without a value.
     MatchFailed {
         /// Which webhook.
         webhook: Arc<WebhookId>,
@@ -155,10 +159,27 @@ pub enum Mismatch {
     ObjectSelector,
     /// No rule catches the request, exactly or by an equivalent resource.
     Rules,
+    /// A condition is false, or has no value under `Ignore`.
+    Conditions,
     /// The kind is exempt from webhooks, or the resource is virtual.
     Exempt,
     /// In the second round: the webhook is not due for reinvocation.
     NotReinvoked,
+}
+
+/// The conditions of a webhook, evaluated.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// Which webhook.
+    pub webhook: Arc<WebhookId>,
+    /// In which phase.
+    pub phase: Phase,
+    /// In which round.
+    pub round: Round,
+    /// The webhook's failure policy.
+    pub failure_policy: FailurePolicy,
+    /// What they came to.
+    pub evaluation: Evaluation,
 }
 
 /// One call of a webhook.

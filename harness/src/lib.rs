@@ -20,6 +20,7 @@ pub mod caller;
 pub mod chain;
 pub mod client;
 pub mod cluster_state;
+pub mod conditions;
 pub mod config;
 pub mod dispatcher;
 pub mod equality;

@@ -7,11 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 
 use crate::attributes::Operation;
-use crate::event::{CallResult, Called, Event, Part, Pass, Phase, Record};
+use crate::conditions::Outcome;
+use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Pass, Phase, Record};
 
 /// Upper bounds in seconds.
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
+const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 const SUMMARY: &str = "apiserver_admission_step_admission_duration_seconds_summary";
 
 /// The admission metrics of one server, with kube-apiserver's names and labels.
@@ -26,6 +28,9 @@ pub struct Metrics {
     requests: IntCounterVec,
     rejections: IntCounterVec,
     fail_open: IntCounterVec,
+    condition_errors: IntCounterVec,
+    condition_exclusions: IntCounterVec,
+    condition_seconds: HistogramVec,
     /// Sum and count by type, operation and rejected: the library has no summaries.
     summary: Mutex<BTreeMap<[&'static str; 3], (f64, u64)>>,
 }
@@ -35,18 +40,21 @@ impl Default for Metrics {
         let registry = Registry::new();
         let metrics = Self {
             step: histogram(
+                "STABLE",
                 "step_admission_duration_seconds",
                 "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).",
                 &STEP_BUCKETS,
                 &["type", "operation", "rejected"],
             ),
             controller: histogram(
+                "STABLE",
                 "controller_admission_duration_seconds",
                 "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
                 &STEP_BUCKETS,
                 &["name", "type", "operation", "rejected"],
             ),
             webhook: histogram(
+                "STABLE",
                 "webhook_admission_duration_seconds",
                 "Admission webhook latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
                 &WEBHOOK_BUCKETS,
@@ -67,16 +75,36 @@ impl Default for Metrics {
                 "Admission webhook fail open count, identified by name and broken out for each admission type (validating or admit).",
                 &["name", "type"],
             ),
+            condition_errors: counter(
+                "match_condition_evaluation_errors_total",
+                "Admission match condition evaluation errors count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
+                &["name", "kind", "type", "operation"],
+            ),
+            condition_exclusions: counter(
+                "match_condition_exclusions_total",
+                "Admission match condition evaluation exclusions count, identified by name of resource containing the match condition and broken out for each kind containing matchConditions (webhook or policy), operation and admission type (validate or admit).",
+                &["name", "kind", "type", "operation"],
+            ),
+            condition_seconds: histogram(
+                "ALPHA",
+                "match_condition_evaluation_seconds",
+                "Admission match condition evaluation time in seconds, identified by name and broken out for each kind containing matchConditions (webhook or policy), operation and type (validate or admit).",
+                &CONDITION_BUCKETS,
+                &["name", "kind", "type", "operation"],
+            ),
             summary: Mutex::default(),
             registry,
         };
-        let collectors: [Box<dyn prometheus::core::Collector>; 6] = [
+        let collectors: [Box<dyn prometheus::core::Collector>; 9] = [
             Box::new(metrics.step.clone()),
             Box::new(metrics.controller.clone()),
             Box::new(metrics.webhook.clone()),
             Box::new(metrics.requests.clone()),
             Box::new(metrics.rejections.clone()),
             Box::new(metrics.fail_open.clone()),
+            Box::new(metrics.condition_errors.clone()),
+            Box::new(metrics.condition_exclusions.clone()),
+            Box::new(metrics.condition_seconds.clone()),
         ];
         for collector in collectors {
             registered(metrics.registry.register(collector));
@@ -91,6 +119,15 @@ impl Metrics {
         for event in &record.events {
             match event {
                 Event::Called(called) => self.observe_call(operation, called),
+                Event::Conditions(conditions) => self.observe_conditions(operation, conditions),
+                Event::Skipped { webhook, phase, mismatch: Mismatch::Conditions, .. } => {
+                    let kind = match phase {
+                        Phase::Mutating => "admit",
+                        Phase::Validating => "validate",
+                    };
+                    let labels = [webhook.name.as_str(), "webhook", kind, operation.as_str()];
+                    self.condition_exclusions.with_label_values(&labels).inc();
+                }
                 Event::Skipped { .. }
                 | Event::PluginChanged { .. }
                 | Event::PluginRefused { .. }
@@ -149,6 +186,27 @@ impl Metrics {
         self.webhook.with_label_values(&[name, kind, operation, rejected]).observe(called.took.as_secs_f64());
     }
 
+    /// The time is observed unless all conditions are true. The type is another one than that of exclusions.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`;
+    /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+    fn observe_conditions(&self, operation: Operation, conditions: &Conditions) {
+        let Conditions { webhook, phase, evaluation, .. } = conditions;
+        if evaluation.outcome == Outcome::True {
+            return;
+        }
+        let kind = match phase {
+            Phase::Mutating => "admit",
+            Phase::Validating => "validating",
+        };
+        let labels = [webhook.name.as_str(), "webhook", kind, operation.as_str()];
+        self.condition_seconds.with_label_values(&labels).observe(evaluation.took.as_secs_f64());
+        let errors = evaluation.counted_errors();
+        if errors > 0 {
+            self.condition_errors.with_label_values(&labels).inc_by(errors);
+        }
+    }
+
     fn observe_pass(&self, operation: Operation, pass: &Pass) {
         let kind = match pass.phase {
             Phase::Mutating => "admit",
@@ -175,8 +233,8 @@ fn flag(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
 
-fn histogram(name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
-    let opts = HistogramOpts::new(format!("apiserver_admission_{name}"), format!("[STABLE] {help}"));
+fn histogram(stability: &str, name: &str, help: &str, buckets: &[f64], labels: &[&str]) -> HistogramVec {
+    let opts = HistogramOpts::new(format!("apiserver_admission_{name}"), format!("[{stability}] {help}"));
     registered(HistogramVec::new(opts.buckets(buckets.to_vec()), labels))
 }
 
@@ -196,9 +254,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::event::CallFailure;
+    use crate::conditions::{Evaluated, Evaluation};
+    use crate::config::FailurePolicy;
+    use crate::event::{CallFailure, Round};
     use crate::status::Status;
-    use crate::testing::called;
+    use crate::testing::{called, webhook};
 
     #[track_caller]
     fn check(called: Called, expect: &[&str]) {
@@ -249,6 +309,60 @@ mod tests {
                 r#"apiserver_admission_webhook_request_total{code="0",name="w.x.y",operation="CREATE",rejected="true",type="admit"} 1"#,
             ],
         );
+    }
+
+    /// Conditions with these values that lead to `outcome`, of a webhook that is not called then.
+    fn conditions(values: &[Result<bool, &str>], outcome: Outcome) -> Vec<Event> {
+        let evaluated = |value: &Result<bool, &str>| Evaluated {
+            name: "n".to_owned(),
+            expression: "e".to_owned(),
+            value: value.map_err(str::to_owned),
+            cost: 1,
+            took: Duration::ZERO,
+        };
+        let conditions = values.iter().map(evaluated).collect();
+        let webhook = webhook("w.x.y").id;
+        let (phase, round) = (Phase::Validating, Round::First);
+        let evaluation = Evaluation { conditions, outcome, took: Duration::from_millis(2) };
+        vec![
+            Event::Conditions(Box::new(Conditions {
+                webhook: webhook.clone(),
+                phase,
+                round,
+                failure_policy: FailurePolicy::Ignore,
+                evaluation,
+            })),
+            Event::Skipped { webhook, phase, round, mismatch: Mismatch::Conditions },
+        ]
+    }
+
+    #[test]
+    fn conditions_are_counted_by_what_follows_from_them() {
+        let labels =
+            |kind: &str| format!(r#"{{kind="webhook",name="w.x.y",operation="CREATE",type="{kind}"}}"#);
+        let counts = |events: Vec<Event>| {
+            let metrics = Metrics::default();
+            metrics.observe(Operation::Create, &Record { events, ..Record::default() });
+            let text = metrics.render();
+            let count = |name: &str, kind: &str| {
+                let start = format!("apiserver_admission_match_condition_{name}{} ", labels(kind));
+                text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
+            };
+            [
+                count("evaluation_errors_total", "validating"),
+                count("exclusions_total", "validate"),
+                count("evaluation_seconds_count", "validating"),
+            ]
+        };
+        let some = |count: &str| Some(count.to_owned());
+        let excluded = conditions(&[Err("a"), Ok(false), Err("b")], Outcome::False { index: 1 });
+        assert_eq!(counts(excluded), [some("1"), some("1"), some("1")]);
+        let failed = conditions(&[Err("a"), Err("b")], Outcome::Errors("[a, b]".to_owned()));
+        assert_eq!(counts(failed), [some("2"), some("1"), some("1")]);
+        let exhausted = conditions(&[Err("a"), Ok(true)], Outcome::OutOfBudget);
+        assert_eq!(counts(exhausted), [None, some("1"), some("1")]);
+        let called = conditions(&[Ok(true)], Outcome::True).into_iter().take(1).collect();
+        assert_eq!(counts(called), [None, None, None]);
     }
 
     #[test]

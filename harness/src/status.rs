@@ -135,6 +135,11 @@ impl FieldError {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
 
+    /// A value that the server cannot work with.
+    pub(crate) fn internal(field: impl Into<String>, why: impl fmt::Display) -> Self {
+        Self::new("InternalError", field, format!("Internal error: {why}"))
+    }
+
     /// A list of more than `limit` items.
     pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
         let text = format!("Too many: {count}: must have at most {limit} items");

@@ -40,6 +40,7 @@ pub(crate) fn webhook(name: &str) -> Webhook {
         side_effects: SideEffects::None,
         timeout: Duration::from_secs(10),
         admission_review_versions: vec!["v1".to_owned()],
+        match_conditions: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/authorization.feature", include_str!("../../features/authorization.feature")),
     ("features/failure-policy.feature", include_str!("../../features/failure-policy.feature")),
     ("features/faults.feature", include_str!("../../features/faults.feature")),
+    ("features/match-conditions.feature", include_str!("../../features/match-conditions.feature")),
     ("features/match-policy.feature", include_str!("../../features/match-policy.feature")),
     ("features/object-selector.feature", include_str!("../../features/object-selector.feature")),
     ("features/reinvocation.feature", include_str!("../../features/reinvocation.feature")),

@@ -15,11 +15,11 @@ use super::world::World;
 const GROUP: &str = "rbac.authorization.k8s.io";
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// A Role, or a ClusterRole where the resource has no namespace, and its binding.
+/// A Role, or a `ClusterRole` where the resource has no namespace, and its binding.
 #[given(expr = "the user {string} may {verbs} {word}")]
-async fn may(world: &mut World, user: String, verbs: Verbs, word: String) -> Outcome {
+async fn may(world: &mut World, user: String, verbs: Verbs, resource: String) -> Outcome {
     let Verbs(verbs) = verbs;
-    let resource = resource::called(world.client()?, &word).await?;
+    let resource = resource::called(world.client()?, &resource).await?;
     let group = resource.api_version.split_once('/').map_or("", |(group, _)| group);
     let prefix = match resource.scope {
         Scope::Namespaced => "",

@@ -51,6 +51,14 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given "policy" selects objects with the label "team=blue""#,
     ),
     given(
+        "{string} has the match condition {string}:",
+        "matchConditions: a CEL expression that must be true for it to be called; the same name again replaces it",
+        r#"Given "policy" has the match condition "exclude-leases":
+  """cel
+  request.resource.group != 'coordination.k8s.io'
+  """"#,
+    ),
+    given(
         "{string} is configured with:",
         "Merges YAML into its entry in the configuration",
         r#"Given "policy" is configured with:

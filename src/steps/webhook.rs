@@ -102,6 +102,20 @@ impl Webhook {
         }
     }
 
+    /// Adds a match condition, or gives the one of this name another expression.
+    fn add_condition(&mut self, name: &str, expression: &str) {
+        let condition = json!({"name": name, "expression": expression});
+        let mut conditions = match self.entry.get("matchConditions") {
+            Some(Value::Array(conditions)) => conditions.clone(),
+            Some(_) | None => Vec::new(),
+        };
+        match conditions.iter_mut().find(|it| it.get("name").and_then(Value::as_str) == Some(name)) {
+            Some(same) => *same = condition,
+            None => conditions.push(condition),
+        }
+        self.set("matchConditions", Value::Array(conditions));
+    }
+
     pub(super) fn set(&mut self, field: &str, value: Value) {
         merge(&mut self.entry, &json!({ field: value }));
     }
@@ -235,6 +249,13 @@ fn timeout(world: &mut World, short: String, seconds: u32) -> Outcome {
 fn selects_objects(world: &mut World, short: String, label: String) -> Outcome {
     let (key, value) = label_parts(&label)?;
     world.change(&short)?.set("objectSelector", json!({"matchLabels": {key: value}}));
+    Ok(())
+}
+
+#[given(expr = "{string} has the match condition {string}:")]
+fn has_the_match_condition(world: &mut World, step: &Step, short: String, name: String) -> Outcome {
+    let expression = document::text(step)?;
+    world.change(&short)?.add_condition(&name, expression.trim());
     Ok(())
 }
 

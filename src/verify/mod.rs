@@ -64,7 +64,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "KEY=VALUE", value_parser = annotation, conflicts_with = "filename")]
     annotation: Vec<(String, String)>,
 
-    /// Take webhooks with matchConditions, too: admit evaluates no CEL yet, and sends every request as if they held. The
+    /// Verify webhooks with matchConditions as if these always matched: the checks do not evaluate them yet. The
     /// report says so with all that it finds about such a webhook
     #[arg(long)]
     ignore_match_conditions: bool,
@@ -365,8 +365,8 @@ impl Verify {
             return Ok(subjects);
         }
         Err(Failure::usage(format!(
-            "admit does not evaluate match conditions (CEL) yet:\n  {}\nadd --ignore-match-conditions to have every request \
-             sent as if they held",
+            "admit verify does not evaluate match conditions yet:\n  {}\nadd --ignore-match-conditions to have every \
+             request sent as if they held",
             conditional.join("\n  ")
         )))
     }

@@ -232,7 +232,7 @@ fn a_bad_input_is_named_with_its_file_and_line() {
     let conditions = configuration(
         "ValidatingWebhookConfiguration",
         NOWHERE,
-        "  matchConditions: [{name: x, expression: 'true'}]\n",
+        "  matchConditions: [{name: x, expression: object.kind}]\n",
     );
     let files = files([
         ("pod.yaml", POD),
@@ -254,7 +254,11 @@ fn a_bad_input_is_named_with_its_file_and_line() {
             2,
             &["bad-policy.yaml:1: ", "webhooks[0].admissionReviewVersions"],
         ),
-        ("-f pod.yaml -c conditions.yaml", 5, &["conditions.yaml:1: ", "admit does not imitate this"]),
+        (
+            "-f pod.yaml -c conditions.yaml",
+            2,
+            &["conditions.yaml:1: ", "matchConditions[0].expression", "must evaluate to bool but got dyn"],
+        ),
         ("-f pod.yaml", 2, &["--configurations"]),
         ("-f - -c -", 2, &["standard input can be read only once"]),
         ("-f pod.yaml -c good.yaml --service x", 2, &["expected namespace/name=host:port"]),

@@ -169,6 +169,41 @@ fn a_webhook_that_is_not_called_says_why() {
 }
 
 #[test]
+fn conditions_are_shown_with_their_values_and_costs() {
+    let fakes = fakes(&[
+        "name: asked, type: validating, behaviour: allow, matchConditions: [{name: web, expression: \"object.metadata.labels.app == 'web'\"}]",
+        "name: excluded, type: validating, behaviour: allow, matchConditions: [{name: error, expression: object.none == 1}, {name: never, expression: 'false'}]",
+        "name: skipped, type: validating, behaviour: allow, failurePolicy: Ignore, matchConditions: [{name: error, expression: object.none == 1}]",
+    ]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    files.review("-f pod.yaml --fakes fakes.yaml --explain").check(
+        0,
+        &expect![[r#"
+            pod/web created
+
+            Webhooks
+              validating
+                ✔ asked.fakes.local     N ms  allowed
+                    condition web (cost 5): true
+                - excluded.fakes.local  not called: its match condition "never" is false
+                    condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
+                    condition never (cost 0): false
+                - skipped.fakes.local   not called: its matchConditions have no value, and its failurePolicy is Ignore: expression 'object.none == 1' resulted in error: no such key: none
+                    condition error (cost 3): error: expression 'object.none == 1' resulted in error: no such key: none
+
+            Object
+              11 changes by defaults, 3 changes by plugins, 6 changes by the server (-v shows them)
+
+        "#]],
+    );
+    let report = files.report("-f pod.yaml --fakes fakes.yaml --explain");
+    let excluded = &report["webhooks"][1];
+    assert_eq!(excluded["skipped"][0]["test"], "matchConditions");
+    assert_eq!(excluded["conditions"][1]["value"], false);
+    assert_eq!(excluded["conditions"][0]["cost"], 3);
+}
+
+#[test]
 fn a_second_round_is_told_apart_from_the_first() {
     let fakes = fakes(&[
         "name: env, type: mutating, behaviour: {container-env: {name: A, value: b}}, reinvocationPolicy: IfNeeded",

@@ -384,7 +384,11 @@ async fn match_conditions_are_ignored_only_where_that_is_said_and_the_report_tel
     let caveat = "its matchConditions (not-kubelet) were ignored";
     assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
     assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
-    assert!(text.contains("V55 ? not checked") && text.contains("admit does not evaluate CEL yet"), "{text}");
+    assert!(
+        text.contains("V55 ? not checked")
+            && text.contains("admit verify does not evaluate match conditions yet"),
+        "{text}"
+    );
     // The proof is called as it was, by a command that refuses conditions.
     let proof = std::fs::read_to_string(stage.path("proofs/V01-c_w.example.com-1/c_w.example.com.yaml"));
     assert!(!proof.expect("it is there").contains("matchConditions"));

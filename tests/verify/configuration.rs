@@ -274,6 +274,9 @@ async fn v55_is_never_passed_by_conditions_that_nobody_evaluates() {
     let found = check("V55", &json!({"matchConditions": conditions(&["a", "example.com/b"])})).await;
     let (tally, reasons) = verdict(&found);
     assert_eq!((tally, found.results[0].unequipped), (Tally::NotChecked, true));
-    assert!(reasons.keys().all(|reason| reason.contains("admit does not evaluate CEL yet")), "{reasons:?}");
+    assert!(
+        reasons.keys().all(|reason| reason.contains("admit verify does not evaluate match conditions yet")),
+        "{reasons:?}"
+    );
     assert_eq!(verdict(&check("V55", &json!({})).await).0, Tally::NotApplicable);
 }

@@ -19,6 +19,7 @@ pub(crate) use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};
 use serde_json::Value;
 
+use crate::conditions::Condition;
 use crate::selector::Selector;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -54,6 +55,8 @@ pub struct Webhook {
     pub timeout: Duration,
     /// `admissionReviewVersions`, in the author's order of preference.
     pub admission_review_versions: Vec<String>,
+    /// `matchConditions`: all of them must be true for a call.
+    pub match_conditions: Vec<Condition>,
 }
 
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.

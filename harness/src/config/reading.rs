@@ -12,6 +12,7 @@ use super::{
     ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
 };
 use crate::attributes::GroupVersionKind;
+use crate::conditions::{CompileError, Condition};
 use crate::go_base64;
 use crate::selector::Selector;
 use crate::status::Unsupported;
@@ -48,15 +49,21 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
     for field in root.child("webhooks").items().map_err(in_configuration)? {
         let field = field.object().map_err(in_configuration)?;
         let webhook_name = field.child("name").some_text().map_err(in_configuration)?;
-        if !field.child("matchConditions").items().map_err(in_configuration)?.is_empty() {
-            let what = format!("match conditions (webhook \"{webhook_name}\")");
+        let match_conditions = conditions(&field).map_err(in_configuration)?;
+        let unsupported = match_conditions.iter().find_map(|condition| match &condition.expression {
+            Err(CompileError::Unsupported(what)) => Some((&condition.name, what)),
+            Err(CompileError::Invalid(_) | CompileError::Internal(_)) | Ok(_) => None,
+        });
+        if let Some((condition, what)) = unsupported {
+            let what = format!("the match condition \"{condition}\" of webhook \"{webhook_name}\": {what}");
             return Err(Unsupported { what }.into());
         }
         let earlier = seen.entry(webhook_name).or_default();
         let id =
             WebhookId { configuration: name.to_owned(), name: webhook_name.to_owned(), ordinal: *earlier };
         *earlier += 1;
-        webhooks.push(webhook(&field, Arc::new(id), admission).map_err(in_configuration)?);
+        let webhook = webhook(&field, Arc::new(id), admission).map_err(in_configuration)?;
+        webhooks.push(Webhook { match_conditions, ..webhook });
     }
     Ok(webhooks)
 }
@@ -104,7 +111,18 @@ fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Resul
         side_effects,
         timeout: timeout(&field.child("timeoutSeconds"))?,
         admission_review_versions: texts(&versions)?,
+        match_conditions: Vec::new(),
     })
+}
+
+/// The conditions of a webhook, compiled as stored ones: what is wrong with them is an error of each evaluation.
+fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, Wrong> {
+    let conditions = webhook.child("matchConditions").items()?.into_iter().map(|condition| {
+        let condition = condition.object()?;
+        let text = |field| condition.child(field).some_text().map(str::to_owned);
+        Ok(Condition::new(text("name")?, text("expression")?))
+    });
+    conditions.collect()
 }
 
 fn rule(field: Field<'_>) -> Result<Rule, Wrong> {
@@ -312,12 +330,20 @@ mod tests {
     }
 
     #[test]
-    fn match_conditions_are_said_to_be_unsupported() {
-        assert_eq!(
-            read(&json!({"matchConditions": [{"name": "a", "expression": "true"}]})).unwrap_err().to_string(),
-            "unsupported: match conditions (webhook \"w.example.com\")"
+    fn a_stored_condition_may_be_wrong_and_needs_a_name_and_an_expression() {
+        let condition = |expression: &str| json!({"name": "a", "expression": expression});
+        let found = read(&json!({"matchConditions": [condition("true"), condition("nonsense")]})).unwrap();
+        let compiled: Vec<bool> =
+            found.match_conditions.iter().map(|condition| condition.expression.is_ok()).collect();
+        assert_eq!(compiled, [true, false]);
+        check_wrong(
+            &json!({"matchConditions": [{"name": "a"}]}),
+            "webhooks[0].matchConditions[0].expression: is required",
         );
-        assert!(read(&json!({"matchConditions": []})).is_ok());
+        check_wrong(
+            &json!({"matchConditions": "true"}),
+            "webhooks[0].matchConditions: must be a list, found a string",
+        );
     }
 
     #[test]

@@ -12,9 +12,9 @@ use crate::admission_run::AdmissionRun;
 use crate::caller::Caller;
 use crate::cluster_state::ConversionError;
 use crate::config::Webhook;
-use crate::event::{CallResult, Event, Mismatch, Part, Pass, Phase, Record, Round};
+use crate::event::{CallResult, Conditions, Event, Mismatch, Part, Pass, Phase, Record, Round};
 use crate::failure;
-use crate::matching::{self, Decision, Invocation};
+use crate::matching::{self, Decided, Decision, Invocation};
 use crate::mutation::{self, PatchError};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
@@ -227,13 +227,21 @@ fn decide(
     place: Place,
     run: &mut AdmissionRun<'_>,
 ) -> Result<Option<Invocation>, Refusal> {
-    match matching::decide(webhook, run) {
+    let Decided { decision, conditions } = matching::decide(webhook, run);
+    if let Some(evaluation) = conditions {
+        let Place { phase, round, .. } = place;
+        let (webhook, failure_policy) = (webhook.id.clone(), webhook.failure_policy);
+        let evaluated = Conditions { webhook, phase, round, failure_policy, evaluation };
+        run.record.events.push(Event::Conditions(Box::new(evaluated)));
+    }
+    match decision {
         Decision::Call(invocation) => Ok(Some(invocation)),
         Decision::Skip(mismatch) => {
             run.record.events.push(skipped(webhook, place, mismatch));
             Ok(None)
         }
         Decision::Refuse(status) => Err(refused(webhook, place, status, run)),
+        Decision::Unconvertible(error) => Err(unconvertible(error, webhook, place, run)),
     }
 }
 

@@ -51,7 +51,8 @@ pub fn explain(
         Mismatch::Exempt => {
             vec![format!("{} are exempt, whatever the rules say", attributes.resource.group_resource())]
         }
-        Mismatch::NotReinvoked => Vec::new(),
+        // What the conditions came to stands in the record.
+        Mismatch::Conditions | Mismatch::NotReinvoked => Vec::new(),
     }
 }
 

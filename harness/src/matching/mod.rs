@@ -8,10 +8,11 @@ mod selectors;
 mod tests;
 
 pub use self::explanation::explain;
-use crate::admission_run::AdmissionRun;
+use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
-use crate::cluster_state::ClusterState;
-use crate::config::{MatchPolicy, Webhook};
+use crate::cluster_state::{ClusterState, ConversionError};
+use crate::conditions::{self, Evaluation, Outcome};
+use crate::config::{FailurePolicy, MatchPolicy, Webhook};
 use crate::event::Mismatch;
 use crate::ownership::Times;
 use crate::status::Status;
@@ -27,6 +28,25 @@ pub enum Decision {
     Skip(Mismatch),
     /// The request is refused: the server cannot tell, whatever the failure policy. What the client gets.
     Refuse(Box<Status>),
+    /// The request is refused: there is no such version of the object for the conditions.
+    Unconvertible(ConversionError),
+}
+
+/// A [`Decision`], and what the conditions of the webhook came to if they were evaluated.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[expect(clippy::exhaustive_structs, reason = "a decision has these parts")]
+pub struct Decided {
+    /// Whether the webhook is called.
+    pub decision: Decision,
+    /// Its conditions.
+    pub conditions: Option<Evaluation>,
+}
+
+impl From<Decision> for Decided {
+    fn from(decision: Decision) -> Self {
+        Self { decision, conditions: None }
+    }
 }
 
 /// The version in which a webhook is called. Only [`decide`] can make one: no review without a match.
@@ -50,40 +70,73 @@ impl Invocation {
 
 /// Decides whether `webhook` is called for this request, and in which version.
 ///
-/// The order: exempt kinds, namespace selector, object selector, rules, equivalent resources. A namespace that is
-/// not there refuses the request only if everything else matches.
+/// The order: exempt kinds, namespace selector, object selector, rules, equivalent resources, conditions. A namespace
+/// that is not there refuses the request only if everything before the conditions matches.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
-pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decision {
+pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     let attributes = run.attributes();
     if exemption::is_exempt(attributes) {
-        return Decision::Skip(Mismatch::Exempt);
+        return Decision::Skip(Mismatch::Exempt).into();
     }
     let namespace = selectors::namespace(webhook, attributes, run.state());
     if namespace == Ok(false) {
-        return Decision::Skip(Mismatch::NamespaceSelector);
+        return Decision::Skip(Mismatch::NamespaceSelector).into();
     }
     if !selectors::object(webhook, attributes) {
-        return Decision::Skip(Mismatch::ObjectSelector);
+        return Decision::Skip(Mismatch::ObjectSelector).into();
     }
     let invocation = match exact(webhook, attributes) {
         Some(invocation) => Some(invocation),
         None => match equivalent(webhook, run) {
             Ok(invocation) => invocation,
-            Err(status) => return Decision::Refuse(status),
+            Err(status) => return Decision::Refuse(status).into(),
         },
     };
     match (invocation, namespace) {
-        (None, _) => Decision::Skip(Mismatch::Rules),
-        (Some(_), Err(status)) => Decision::Refuse(status),
-        (Some(invocation), Ok(_)) => Decision::Call(invocation),
+        (None, _) => Decision::Skip(Mismatch::Rules).into(),
+        (Some(_), Err(status)) => Decision::Refuse(status).into(),
+        (Some(invocation), Ok(_)) if webhook.match_conditions.is_empty() => Decision::Call(invocation).into(),
+        (Some(invocation), Ok(_)) => by_conditions(webhook, invocation, run),
     }
+}
+
+/// Asks the conditions of a webhook that is called otherwise. They see the objects as the webhook would.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
+fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionRun<'_>) -> Decided {
+    let kind = invocation.kind();
+    if let Err(error) = run.convert(kind) {
+        return Decision::Unconvertible(error).into();
+    }
+    let Objects { object, old_object } = run.objects(kind);
+    let attributes = run.attributes();
+    let evaluation = conditions::evaluate(
+        &webhook.match_conditions,
+        &conditions::Subject {
+            attributes,
+            kind,
+            object,
+            old_object,
+            built_in: run.state().is_built_in(kind),
+            authorizer: run.authorizer(),
+        },
+    );
+    let decision = match (evaluation.error(), webhook.failure_policy) {
+        (None, _) if evaluation.outcome == Outcome::True => Decision::Call(invocation),
+        (None, _) | (Some(_), FailurePolicy::Ignore) => Decision::Skip(Mismatch::Conditions),
+        (Some(error), FailurePolicy::Fail) => {
+            let GroupVersionResource { group, resource, .. } = &attributes.resource;
+            Decision::Refuse(Box::new(Status::forbidden(group, resource, &attributes.name, error)))
+        }
+    };
+    Decided { decision, conditions: Some(evaluation) }
 }
 
 /// Whether `webhook` is called for a request that nothing has changed yet.
 pub fn is_called(webhook: &Webhook, attributes: Attributes, state: &dyn ClusterState) -> bool {
     let mut run = AdmissionRun::new(attributes, Times::Whole, state);
-    matches!(decide(webhook, &mut run), Decision::Call(_))
+    matches!(decide(webhook, &mut run).decision, Decision::Call(_))
 }
 
 /// Any rule that catches the request as it came.

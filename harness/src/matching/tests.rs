@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::attributes::{Operation, UserInfo};
-use crate::cluster_state::{ConversionError, EquivalentResource};
+use crate::cluster_state::EquivalentResource;
 use crate::config;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
@@ -59,7 +59,7 @@ fn resource(path: &str) -> GroupVersionResource {
 
 /// The decision in a run of its own.
 fn decide(webhook: &Webhook, attributes: &Attributes, state: &State) -> Decision {
-    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), Times::Whole, state))
+    super::decide(webhook, &mut AdmissionRun::new(attributes.clone(), Times::Whole, state)).decision
 }
 
 /// A webhook whose only rule is for everything; `more` replaces fields.
@@ -137,7 +137,7 @@ fn check_skipped(decision: &Decision, mismatch: Mismatch) {
 fn check_refused(decision: &Decision, code: i32, message: &str) {
     match decision {
         Decision::Refuse(status) => assert_eq!((status.code, status.message.as_str()), (code, message)),
-        Decision::Call(_) | Decision::Skip(_) => panic!("{decision:?}"),
+        Decision::Call(_) | Decision::Skip(_) | Decision::Unconvertible(_) => panic!("{decision:?}"),
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
 
     fn encoded(version: ReviewVersion, attributes: &Attributes) -> String {
         let mut run = AdmissionRun::new(attributes.clone(), Times::Whole, &NoCluster);
-        let Decision::Call(invocation) = decide(&webhook("w.x.y"), &mut run) else {
+        let Decision::Call(invocation) = decide(&webhook("w.x.y"), &mut run).decision else {
             panic!("the webhook matches everything");
         };
         let body = encode(version, "u1", attributes, &invocation, run.objects(invocation.kind())).unwrap();

@@ -203,7 +203,7 @@ fn canonical(value: &mut Value) {
         Value::Number(number) => number.to_string(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return,
     };
-    if let Ok(quantity) = Quantity::parse(&text) {
+    if let Ok(quantity) = Quantity::parse(text.trim()) {
         *value = Value::String(quantity.to_string());
     }
 }

@@ -120,7 +120,8 @@ impl Admission {
 impl<'a> Admitting<'a> {
     /// Begins a run for one attempt, with an object of these `times`.
     pub(super) fn begin(&self, attributes: Attributes, times: Times) -> AdmissionRun<'a> {
-        AdmissionRun::new(attributes, times, &*self.admission.state)
+        let state = &self.admission.state;
+        AdmissionRun::new(attributes, times, &**state).with_authorizer(Arc::clone(&state.authorizer))
     }
 
     /// The mutating phase. What happened in it goes over into the record of the request.

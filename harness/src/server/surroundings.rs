@@ -10,6 +10,7 @@ use super::state::State;
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::ownership::Owners;
 use crate::status::Status;
@@ -20,10 +21,11 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// The namespaces that every cluster has, and of `objects` the Namespaces and the `CustomResourceDefinition`s. A later
-    /// object replaces an earlier one of the same name.
+    /// The namespaces that every cluster has, and of `objects` the Namespaces, the `CustomResourceDefinition`s, and the
+    /// roles and bindings. A later object replaces an earlier one of the same name.
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::new(Arc::new(Storage::default()), AuthorizationMode::default());
+        let mut access = Vec::new();
         for name in FIRST_NAMESPACES {
             add_namespace(&state, &json!({"metadata": {"name": name}}));
         }
@@ -43,11 +45,20 @@ impl Surroundings {
                     };
                     put(&state, &key, definition);
                 }
+                (RBAC_GROUP, _) => access.push(object),
                 _ => {}
             }
         }
         state.reload_resources();
+        for object in access {
+            add_access(&state, object);
+        }
         Self { state }
+    }
+
+    /// Decides by the roles and bindings.
+    pub fn authorizer(&self) -> Arc<dyn Authorizer> {
+        Arc::clone(&self.state.authorizer)
     }
 
     /// The resource whose objects are of `kind`; none if nothing like it is served.
@@ -125,6 +136,18 @@ fn add_namespace(state: &State, object: &Value) {
     }
     defaulting::set_defaults(&mut namespace);
     put(state, &namespace_key(&name), namespace);
+}
+
+/// Stores a role or a binding.
+fn add_access(state: &State, object: &Value) {
+    let kind = GroupVersionKind::of(object);
+    let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
+    let Some(GroupVersionResource { group, resource, .. }) = resource else { return };
+    let mut object = object.clone();
+    state.set_defaults(&mut object);
+    let text = |field| metadata::text(&object, field).to_owned();
+    let key = Key { group, resource, namespace: text("namespace"), name: text("name") };
+    put(state, &key, object);
 }
 
 /// Stores `object`, whatever was there. Nobody else writes here.

@@ -89,6 +89,7 @@ impl Foreign {
             side_effects: SideEffects::None,
             timeout: Duration::from_secs(30),
             admission_review_versions: vec!["v1".to_owned()],
+            match_conditions: Vec::new(),
         })
     }
 

@@ -92,6 +92,7 @@ impl Trial<'_> {
                 let part = match mismatch {
                     Mismatch::NamespaceSelector => "the namespace selector does",
                     Mismatch::ObjectSelector => "the object selector does",
+                    Mismatch::Conditions => "the match conditions do",
                     Mismatch::Rules | Mismatch::Exempt | Mismatch::NotReinvoked => "the rules do",
                 };
                 return Err(Obstacle::not_applicable(format!("{part} not pick the request")));

@@ -11,7 +11,7 @@ use super::Report;
 use super::difference::Change;
 use super::secret::masked;
 use super::steps::{By, Step};
-use super::webhooks::{CallReport, Outcome, Skipped};
+use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 
 /// The report of one request: the decision, the calls, what they changed.
@@ -92,6 +92,7 @@ fn webhooks(text: &mut String, report: &Report) {
                 webhook.skipped.iter().filter(|skipped| skipped.round == round).filter(is_asked_for);
             if let Some(call) = calls.next() {
                 self::call(&mut lines, call, width);
+                conditions(&mut lines, webhook, round);
             }
             for skipped in skipped {
                 let line = format!("{:width$}  not called: {}", webhook.name, skipped.reason);
@@ -99,6 +100,7 @@ fn webhooks(text: &mut String, report: &Report) {
                 for compared in &skipped.compared {
                     let _ = writeln!(lines, "        {FAINT}{compared}{FAINT:#}");
                 }
+                conditions(&mut lines, webhook, round);
             }
             if !webhook.is_considered() && round == 1 {
                 let line = format!("{:width$}  not reached", webhook.name);
@@ -108,6 +110,16 @@ fn webhooks(text: &mut String, report: &Report) {
         if !lines.is_empty() {
             let _ = write!(text, "  {heading}\n{lines}");
         }
+    }
+}
+
+/// Each match condition with its value, or why it has none, and what it cost.
+fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
+    for condition in webhook.conditions.iter().filter(|condition| condition.round == round) {
+        let ConditionReport { name, error, cost, .. } = condition;
+        let value = condition.value.map_or_else(|| format!("error: {error}"), |value| value.to_string());
+        let line = format!("condition {name} (cost {cost}): {}", value.replace('\n', " "));
+        let _ = writeln!(text, "        {FAINT}{line}{FAINT:#}");
     }
 }
 

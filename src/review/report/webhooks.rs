@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use harness::conditions;
 use harness::config::{
     self, ConfigError, FailurePolicy, ServiceReference, Webhook, WebhookId, WebhookTarget,
 };
-use harness::event::{CallResult, Called, Event, Mismatch, Phase, Record, Round};
+use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use harness::server::ApiServer;
 use harness::status::Status;
 use serde::Serialize;
@@ -41,6 +42,29 @@ pub(super) struct WebhookReport {
     pub(super) called: bool,
     /// Why it was not called, for each round in which it was not.
     pub(super) skipped: Vec<Skipped>,
+    /// Its match conditions, for each round in which they were evaluated; only with `--explain`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) conditions: Vec<ConditionReport>,
+}
+
+/// A match condition that was evaluated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConditionReport {
+    /// 1, or 2 for the reinvocation.
+    pub(super) round: usize,
+    /// `name` of the condition.
+    pub(super) name: String,
+    /// `expression` of the condition.
+    expression: String,
+    /// Its value; left out if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<bool>,
+    /// Why it has no value; left out if it has one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) error: String,
+    /// What it cost; 1,000,000 is the limit for one, 2,500,000 for all of a webhook.
+    pub(super) cost: u64,
 }
 
 /// A round in which a webhook was not called.
@@ -49,7 +73,8 @@ pub(super) struct WebhookReport {
 pub(super) struct Skipped {
     /// 1, or 2 for the reinvocation.
     pub(super) round: usize,
-    /// `exempt`, `namespaceSelector`, `objectSelector`, `rules`, `notReinvoked`, or `error`: the first test that said no.
+    /// `exempt`, `namespaceSelector`, `objectSelector`, `rules`, `matchConditions`, `notReinvoked`, or `error`: the first
+    /// test that said no.
     pub(super) test: &'static str,
     /// The same in words.
     pub(super) reason: String,
@@ -175,17 +200,22 @@ fn phase(kind: &str) -> Phase {
 fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&Facts>) -> WebhookReport {
     let mut called = false;
     let mut skipped = Vec::new();
+    let mut evaluated: Vec<&Conditions> = Vec::new();
     for (index, event) in record.events.iter().enumerate() {
         let is_meant = |id: &Arc<WebhookId>, of: Phase| of == phase && *id == webhook.id;
         if let Event::Called(call) = event {
             called |= is_meant(&call.webhook, call.phase);
+        } else if let Event::Conditions(conditions) = event {
+            if is_meant(&conditions.webhook, conditions.phase) {
+                evaluated.push(conditions);
+            }
         } else if let Event::Skipped { webhook: id, phase, round, mismatch } = event
             && is_meant(id, *phase)
         {
             skipped.push(Skipped {
                 round: round.number() + 1,
                 test: test(mismatch),
-                reason: reason(mismatch, webhook),
+                reason: reason(mismatch, webhook, evaluated.last().copied()),
                 compared: explained.map_or_else(Vec::new, |facts| facts.compared(index, mismatch, webhook)),
             });
         } else if let Event::MatchFailed { webhook: id, phase, round, status } = event
@@ -205,7 +235,24 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
         considered: called || !skipped.is_empty(),
         called,
         skipped,
+        conditions: if explained.is_some() {
+            evaluated.into_iter().flat_map(condition_reports).collect()
+        } else {
+            Vec::new()
+        },
     }
+}
+
+fn condition_reports(conditions: &Conditions) -> impl Iterator<Item = ConditionReport> {
+    let round = conditions.round.number() + 1;
+    conditions.evaluation.conditions.iter().map(move |condition| ConditionReport {
+        round,
+        name: condition.name.clone(),
+        expression: condition.expression.clone(),
+        value: condition.value.as_ref().ok().copied(),
+        error: condition.value.as_ref().err().cloned().unwrap_or_default(),
+        cost: condition.cost,
+    })
 }
 
 fn cannot_tell(round: Round, status: &Status) -> Skipped {
@@ -218,13 +265,30 @@ fn test(mismatch: &Mismatch) -> &'static str {
         Mismatch::NamespaceSelector => "namespaceSelector",
         Mismatch::ObjectSelector => "objectSelector",
         Mismatch::Rules => "rules",
+        Mismatch::Conditions => "matchConditions",
         Mismatch::Exempt => "exempt",
         Mismatch::NotReinvoked => "notReinvoked",
         _ => "other",
     }
 }
 
-fn reason(mismatch: &Mismatch, webhook: &Webhook) -> String {
+fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions>) -> String {
+    if let (Mismatch::Conditions, Some(Conditions { evaluation, .. })) = (mismatch, conditions) {
+        let without_value = || {
+            let error = evaluation.error().unwrap_or_default();
+            format!("its matchConditions have no value, and its failurePolicy is Ignore: {error}")
+        };
+        let is_false = |index: usize| {
+            let name = evaluation.conditions.get(index).map_or("", |condition| condition.name.as_str());
+            format!("its match condition \"{name}\" is false")
+        };
+        return match evaluation.outcome {
+            conditions::Outcome::False { index } => is_false(index),
+            conditions::Outcome::True | conditions::Outcome::Errors(_) | conditions::Outcome::OutOfBudget => {
+                without_value()
+            }
+        };
+    }
     let text = match mismatch {
         Mismatch::NamespaceSelector => "its namespaceSelector does not select the namespace",
         Mismatch::ObjectSelector => "its objectSelector does not select the object",
@@ -234,7 +298,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook) -> String {
             config::ReinvocationPolicy::Never => "its reinvocationPolicy is Never",
             config::ReinvocationPolicy::IfNeeded => "nothing changed the object after its call",
         },
-        _ => "it does not match",
+        Mismatch::Conditions | _ => "it does not match",
     };
     text.to_owned()
 }

@@ -57,6 +57,10 @@ impl Errors {
         self.0.push(FieldError::duplicate(path, quote(text)));
     }
 
+    pub(super) fn internal(&mut self, path: impl Into<String>, detail: &str) {
+        self.0.push(FieldError::internal(path, detail));
+    }
+
     pub(super) fn forbidden(&mut self, path: impl Into<String>, detail: &str) {
         self.0.push(FieldError::forbidden(path, detail));
     }

@@ -1,6 +1,7 @@
 //! What the API refuses in a new configuration.
 
 mod client_config;
+mod conditions;
 mod error;
 mod metadata;
 mod rules;
@@ -21,12 +22,10 @@ const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 const OLD_SIDE_EFFECTS: [&str; 4] = ["None", "NoneOnDryRun", "Some", "Unknown"];
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-const MAX_MATCH_CONDITIONS: usize = 64;
 
 /// What is wrong with a configuration that is to be created, in the API server's order; nothing when it is valid.
 ///
-/// `configuration` has its defaults already. A field of another type than the API's counts as missing. The
-/// expressions of match conditions are not compiled.
+/// `configuration` has its defaults already. A field of another type than the API's counts as missing.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` beside it.
@@ -52,17 +51,19 @@ pub fn validate_update(configuration: &Value, old: &Value) -> Vec<FieldError> {
 /// What an update is forgiven.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
-struct Lenience {
+struct Lenience<'a> {
     side_effects: bool,
     review_versions: bool,
     repeated_names: bool,
     label_values: bool,
     match_conditions: bool,
+    /// The old webhooks: expressions that are among theirs are compiled as stored ones.
+    stored: &'a [Value],
 }
 
-impl Lenience {
+impl<'a> Lenience<'a> {
     /// Judged by all of the old webhooks together, but for match conditions, which must not have changed.
-    fn towards(new: &Value, old: &Value) -> Self {
+    fn towards(new: &Value, old: &'a Value) -> Self {
         let (new, old) = (list(new, "webhooks"), list(old, "webhooks"));
         let mut seen = BTreeSet::new();
         let side_effects =
@@ -84,11 +85,12 @@ impl Lenience {
                 !errors.distinct().is_empty()
             }),
             match_conditions: new.iter().map(conditions).eq(old.iter().map(conditions)),
+            stored: old,
         }
     }
 }
 
-fn validate_with(configuration: &Value, lenience: Lenience, errors: &mut Errors) {
+fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Errors) {
     metadata::validate(configuration.get("metadata").unwrap_or(&Value::Null), errors);
     let mutating = text(configuration, "kind") == Some(MUTATING);
     let mut seen = BTreeSet::new();
@@ -103,7 +105,13 @@ fn validate_with(configuration: &Value, lenience: Lenience, errors: &mut Errors)
     }
 }
 
-fn validate_webhook(webhook: &Value, path: &str, mutating: bool, lenience: Lenience, errors: &mut Errors) {
+fn validate_webhook(
+    webhook: &Value,
+    path: &str,
+    mutating: bool,
+    lenience: Lenience<'_>,
+    errors: &mut Errors,
+) {
     name(text(webhook, "name").unwrap_or_default(), &format!("{path}.name"), errors);
     for (index, rule) in list(webhook, "rules").iter().enumerate() {
         rules::validate(rule, &format!("{path}.rules[{index}]"), errors);
@@ -128,11 +136,12 @@ fn validate_webhook(webhook: &Value, path: &str, mutating: bool, lenience: Lenie
     let client_config = webhook.get("clientConfig").unwrap_or(&Value::Null);
     client_config::validate(client_config, &format!("{path}.clientConfig"), errors);
     if !lenience.match_conditions {
-        match_conditions(list(webhook, "matchConditions"), &format!("{path}.matchConditions"), errors);
+        let conditions = list(webhook, "matchConditions");
+        conditions::validate(conditions, lenience.stored, &format!("{path}.matchConditions"), errors);
     }
 }
 
-fn selectors(webhook: &Value, path: &str, lenience: Lenience, errors: &mut Errors) {
+fn selectors(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
     for field in ["namespaceSelector", "objectSelector"] {
         let value = webhook.get(field).unwrap_or(&Value::Null);
         selector(value, &format!("{path}.{field}"), lenience, errors);
@@ -154,7 +163,7 @@ fn name(name: &str, path: &str, errors: &mut Errors) {
 }
 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateAdmissionReviewVersions`.
-fn review_versions(webhook: &Value, path: &str, lenience: Lenience, errors: &mut Errors) {
+fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
     let versions = list(webhook, "admissionReviewVersions");
     if versions.is_empty() {
         errors.required(path, &format!("must specify one of {}", REVIEW_VERSIONS.join(", ")));
@@ -176,7 +185,7 @@ fn review_versions(webhook: &Value, path: &str, lenience: Lenience, errors: &mut
 }
 
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
-fn selector(selector: &Value, path: &str, lenience: Lenience, errors: &mut Errors) {
+fn selector(selector: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
     metadata::labels(selector.get("matchLabels"), &format!("{path}.matchLabels"), errors);
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
@@ -201,29 +210,6 @@ fn selector(selector: &Value, path: &str, lenience: Lenience, errors: &mut Error
         for (index, value) in values.iter().enumerate() {
             let value = value.as_str().unwrap_or_default();
             errors.all_invalid(&format!("{path}.values[{index}]"), value, &names::label_value(value));
-        }
-    }
-}
-
-/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`.
-fn match_conditions(conditions: &[Value], path: &str, errors: &mut Errors) {
-    if conditions.len() > MAX_MATCH_CONDITIONS {
-        errors.too_many(path, conditions.len(), MAX_MATCH_CONDITIONS);
-    }
-    let mut seen = BTreeSet::new();
-    for (index, condition) in conditions.iter().enumerate() {
-        if text(condition, "expression").unwrap_or_default().trim().is_empty() {
-            errors.required(format!("{path}[{index}].expression"), "");
-        }
-        let name_path = format!("{path}[{index}].name");
-        let name = text(condition, "name").unwrap_or_default();
-        if name.is_empty() {
-            errors.required(name_path, "");
-            continue;
-        }
-        errors.all_invalid(&name_path, name, &names::label_key(name));
-        if !seen.insert(name) {
-            errors.duplicate(name_path, name);
         }
     }
 }

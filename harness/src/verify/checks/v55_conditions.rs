@@ -24,7 +24,8 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
     }
     let violations = refused(subject);
     if violations.is_empty() {
-        let reason = "admit does not evaluate CEL yet: every request was sent as if they held";
+        let reason =
+            "admit verify does not evaluate match conditions yet: every request was sent as if they held";
         return Err(Obstacle::Unequipped(reason.to_owned()));
     }
     Ok(violations)

@@ -51,7 +51,7 @@ pub(super) fn of_claim(limit_range: &Value, claim: &Value) -> Vec<String> {
     let mut violations = Vec::new();
     for item in items(limit_range).filter(|item| item_type(item) == TYPE) {
         for (name, least) in list(Some(item), "min") {
-            violations.extend(minimum(TYPE, &name, least, &resources));
+            violations.extend(minimum(TYPE, &name, &least, &resources));
         }
         for (name, most) in list(Some(item), "max") {
             let bound = format!("maximum {name} usage per {TYPE} is {most}");
@@ -79,54 +79,84 @@ fn of_item(item: &Value, resources: &Resources) -> Vec<String> {
     let limit_type = item_type(item);
     let mut violations = Vec::new();
     for (name, least) in list(Some(item), "min") {
-        violations.extend(minimum(limit_type, &name, least, resources));
+        violations.extend(minimum(limit_type, &name, &least, resources));
     }
     for (name, most) in list(Some(item), "max") {
-        violations.extend(maximum(limit_type, &name, most, resources));
+        violations.extend(maximum(limit_type, &name, &most, resources));
     }
     for (name, most) in list(Some(item), "maxLimitRequestRatio") {
-        violations.extend(ratio(limit_type, &name, most, resources));
+        violations.extend(ratio(limit_type, &name, &most, resources));
     }
     violations
 }
 
-fn minimum(limit_type: &str, name: &str, least: Quantity, resources: &Resources) -> Option<String> {
+fn minimum(limit_type: &str, name: &str, least: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("minimum {name} usage per {limit_type} is {least}");
+    let values = Values::of(name, least, resources);
     let Some(request) = resources.requests.get(name) else {
         return Some(format!("{bound}.  No request is specified"));
     };
-    if *request < least {
+    if values.request < values.bound {
         return Some(format!("{bound}, but request is {request}"));
     }
-    let limit = resources.limits.get(name).filter(|limit| **limit < least)?;
+    let limit = resources.limits.get(name).filter(|_| values.limit < values.bound)?;
     Some(format!("{bound}, but limit is {limit}"))
 }
 
-fn maximum(limit_type: &str, name: &str, most: Quantity, resources: &Resources) -> Option<String> {
+fn maximum(limit_type: &str, name: &str, most: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("maximum {name} usage per {limit_type} is {most}");
+    let values = Values::of(name, most, resources);
     let Some(limit) = resources.limits.get(name) else {
         return Some(format!("{bound}.  No limit is specified"));
     };
-    if *limit > most {
+    if values.limit > values.bound {
         return Some(format!("{bound}, but limit is {limit}"));
     }
-    let request = resources.requests.get(name).filter(|request| **request > most)?;
+    let request = resources.requests.get(name).filter(|_| values.request > values.bound)?;
     Some(format!("{bound}, but request is {request}"))
 }
 
+/// What is compared: thousandths, or whole units where one amount is too large.
+struct Values {
+    request: i64,
+    limit: i64,
+    bound: i64,
+}
+
+impl Values {
+    /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `requestLimitEnforcedValues`.
+    fn of(name: &str, bound: &Quantity, resources: &Resources) -> Self {
+        let request = resources.requests.get(name).unwrap_or(&Quantity::ZERO);
+        let limit = resources.limits.get(name).unwrap_or(&Quantity::ZERO);
+        let values = [request, limit, bound];
+        let read = if values.iter().all(|amount| amount.value() <= MAX_MILLI_VALUE) {
+            Quantity::milli_value
+        } else {
+            Quantity::value
+        };
+        let [request, limit, bound] = values.map(read);
+        Self { request, limit, bound }
+    }
+}
+
+/// Source: apimachinery pkg/api/resource/math.go, `MaxMilliValue`.
+const MAX_MILLI_VALUE: i64 = i64::MAX / 1000;
+
 #[expect(clippy::cast_precision_loss, reason = "the server divides in floating point too")]
-fn ratio(limit_type: &str, name: &str, most: Quantity, resources: &Resources) -> Option<String> {
+fn ratio(limit_type: &str, name: &str, most: &Quantity, resources: &Resources) -> Option<String> {
     let bound = format!("{name} max limit to request ratio per {limit_type} is {most}");
-    let amount = |list: &ResourceList| list.get(name).map_or(0, |quantity| quantity.milli_value());
-    let request = amount(&resources.requests);
-    if request == 0 {
+    let values = Values::of(name, most, resources);
+    if values.request == 0 {
         return Some(format!("{bound}, but no request is specified or request is 0"));
     }
-    let limit = amount(&resources.limits);
-    if limit == 0 {
+    if values.limit == 0 {
         return Some(format!("{bound}, but no limit is specified or limit is 0"));
     }
-    let observed = limit as f64 / request as f64;
-    (observed * 1000.0 > most.milli_value() as f64)
-        .then(|| format!("{bound}, but provided ratio is {observed:.6}"))
+    let observed = values.limit as f64 / values.request as f64;
+    let exceeds = if most.value() <= MAX_MILLI_VALUE {
+        observed * 1000.0 > most.milli_value() as f64
+    } else {
+        observed > most.value() as f64
+    };
+    exceeds.then(|| format!("{bound}, but provided ratio is {observed:.6}"))
 }

@@ -61,14 +61,20 @@ pub(super) fn containers<'a>(pod: &'a Value, list: &str) -> impl Iterator<Item =
 
 fn add(total: &mut ResourceList, more: &ResourceList) {
     for (name, quantity) in more {
-        total.entry(name.clone()).and_modify(|sum| *sum = *sum + *quantity).or_insert(*quantity);
+        let sum = total.get(name).map_or_else(|| quantity.clone(), |sum| plus(sum, quantity));
+        total.insert(name.clone(), sum);
     }
+}
+
+/// The sum; where one amount is so small beside the other that it takes 100,000 digits, the other one.
+fn plus(left: &Quantity, right: &Quantity) -> Quantity {
+    left.plus(right).unwrap_or_else(|_| left.max(right).clone())
 }
 
 fn raise(total: &mut ResourceList, other: &ResourceList) {
     for (name, quantity) in other {
         if total.get(name).is_none_or(|present| quantity > present) {
-            total.insert(name.clone(), *quantity);
+            total.insert(name.clone(), quantity.clone());
         }
     }
 }

@@ -1,0 +1,412 @@
+Feature: Match conditions
+  A webhook's rules and selectors say for which resources and labels it is called. A match condition is a CEL expression
+  about the request itself: the webhook is called only if each of its conditions is true.
+
+  Source: KEP-3716; Dynamic admission control, "Matching requests: matchConditions"; apiserver
+  pkg/admission/plugin/webhook/matchconditions/matcher.go
+
+  Rule: A webhook is called only if every condition is true
+
+    Scenario Outline: A <kind> webhook for everything but what says skip-me
+      Given a <kind> webhook "policy" for configmaps
+      And "policy" has the match condition "not-skipped":
+        """cel
+        object.metadata.name != 'skip-me'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: <name>}
+        """
+      Then the request is admitted
+      And "policy" <is called>
+
+      Examples:
+        | kind       | name     | is called      |
+        | mutating   | settings | is called once |
+        | mutating   | skip-me  | is not called  |
+        | validating | settings | is called once |
+        | validating | skip-me  | is not called  |
+
+    Scenario Outline: Two conditions, <of which>
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the match condition "team":
+        """cel
+        has(object.metadata.labels) && 'team' in object.metadata.labels
+        """
+      And "policy" has the match condition "production":
+        """cel
+        has(object.data) && object.data.?stage.orValue('') == 'production'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings, labels: <labels>}
+        data: {stage: <stage>}
+        """
+      Then the request is admitted
+      And "policy" <is called>
+
+      Examples:
+        | of which        | labels       | stage      | is called      |
+        | both are true   | {team: blue} | production | is called once |
+        | one is true     | {team: blue} | test       | is not called  |
+        | the other is    | {}           | production | is not called  |
+        | neither is true | {}           | test       | is not called  |
+
+    Scenario: A changed condition decides about the next request
+      Given a validating webhook "policy" for configmaps
+      And "policy" denies the request with the message "seen"
+      And "policy" has the match condition "never":
+        """cel
+        false
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: first}
+        """
+      Then the request is admitted
+      Given "policy" has the match condition "never":
+        """cel
+        object.metadata.name == 'second'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: second}
+        """
+      Then the request is refused with 400
+      And the message contains "denied the request: seen"
+
+  Rule: A condition sees the object as the webhook would, and the request
+
+    Scenario: In the mutating phase it sees what earlier webhooks changed
+      Given a mutating webhook "first" for configmaps
+      And "first" adds the label "team=blue"
+      And a mutating webhook "second" for configmaps
+      And "second" has the match condition "blue":
+        """cel
+        object.metadata.?labels.team.orValue('') == 'blue'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And the webhooks are called in the order "first, second"
+
+    Scenario: It is evaluated again before the webhook is reinvoked
+      Given a mutating webhook "first" for configmaps
+      And "first" may be reinvoked
+      And "first" has the match condition "not-yet-blue":
+        """cel
+        !has(object.metadata.labels) || !('team' in object.metadata.labels)
+        """
+      And a mutating webhook "second" for configmaps
+      And "second" adds the label "team=blue"
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And "first" is called once
+
+    Scenario: An update is judged by both objects
+      Given a config map "settings" with the label "team=blue" exists
+      And a validating webhook "policy" for configmaps
+      And "policy" is registered only for UPDATE
+      And "policy" has the match condition "team-changes":
+        """cel
+        object.metadata.?labels.team != oldObject.metadata.?labels.team
+        """
+      When the configmap "settings" gets the label "team=green"
+      Then the request is admitted
+      And "policy" is called once
+
+    Scenario: A deletion has only the old object
+      Given a config map "settings" with the label "team=blue" exists
+      And a validating webhook "policy" for configmaps
+      And "policy" is registered only for DELETE
+      And "policy" has the match condition "blue":
+        """cel
+        object == null && oldObject.metadata.labels.team == 'blue' && request.operation == 'DELETE'
+        """
+      When the configmap "settings" is deleted
+      Then the request is admitted
+      And "policy" is called once
+
+    Scenario Outline: A dry run is <seen>
+      Given requests are dry runs
+      And a validating webhook "policy" for configmaps
+      And "policy" has the match condition "dry-run":
+        """cel
+        <expression>
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And "policy" <is called>
+
+      Examples:
+        | seen     | expression      | is called      |
+        | seen     | request.dryRun  | is called once |
+        | left out | !request.dryRun | is not called  |
+
+  Rule: Requests that the cluster depends on are left out by conditions
+
+    Scenario: The leases by which nodes say that they are alive
+      Given a validating webhook "everything" for *
+      And "everything" denies the request with the message "seen"
+      And "everything" has the match condition "exclude-leases":
+        """cel
+        !(request.resource.group == 'coordination.k8s.io' && request.resource.resource == 'leases')
+        """
+      When this object is created:
+        """yaml
+        apiVersion: coordination.k8s.io/v1
+        kind: Lease
+        metadata: {name: node-1}
+        spec: {holderIdentity: node-1, leaseDurationSeconds: 40}
+        """
+      Then the request is admitted
+      And "everything" is not called
+
+    Scenario Outline: Requests for RBAC pass by, and <others>
+      Given a validating webhook "everything" for *
+      And "everything" has the match condition "exclude-rbac":
+        """cel
+        request.resource.group != 'rbac.authorization.k8s.io'
+        """
+      When this object is created:
+        """yaml
+        <object>
+        """
+      Then the request is admitted
+      And "everything" <is called>
+
+      Examples:
+        | others         | object                                                                                      | is called      |
+        | roles do       | {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, rules: []} | is not called  |
+        | secrets do not | {apiVersion: v1, kind: Secret, metadata: {name: token}}                                     | is called once |
+
+    Scenario Outline: What the controllers of kube-system write passes by, and what <user> writes <does>
+      Given the user "<user>" may create configmaps
+      And requests are made by the user "<user>" of the group "<group>"
+      And a validating webhook "policy" for configmaps
+      And "policy" denies the request with the message "seen"
+      And "policy" has the match condition "exclude-kube-system-service-accounts":
+        """cel
+        !request.userInfo.groups.exists(group, group == 'system:serviceaccounts:kube-system')
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then "policy" <is called>
+
+      Examples:
+        | user                                       | group                              | does | is called      |
+        | system:serviceaccount:kube-system:deployer | system:serviceaccounts:kube-system | too  | is not called  |
+        | jane                                       | developers                         | not  | is called once |
+
+  Rule: The authorizer says what the client may do
+
+    Scenario Outline: A client who may break the glass is not judged, <another> is
+      Given the user "jane" may create configmaps
+      And the user "jane" may <verb> secrets
+      And requests are made by the user "jane"
+      And a validating webhook "policy" for configmaps
+      And "policy" denies the request with the message "seen"
+      And "policy" has the match condition "breakglass":
+        """cel
+        !authorizer.group('').resource('secrets').namespace(request.namespace).check('breakglass').allowed()
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then "policy" <is called>
+
+      Examples:
+        | another           | verb       | is called      |
+        | and she           | breakglass | is not called  |
+        | who may only read | get        | is called once |
+
+    Scenario: It knows the resource of the request
+      Given the user "jane" may create configmaps
+      And requests are made by the user "jane"
+      And a validating webhook "policy" for configmaps
+      And "policy" has the match condition "may-not-delete":
+        """cel
+        authorizer.requestResource.check('create').allowed() && !authorizer.requestResource.check('delete').allowed()
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And "policy" is called once
+
+  Rule: A condition that fails is decided by the failure policy
+
+    Scenario: With the policy Fail the request is refused, without a call
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the failure policy Fail
+      And "policy" has the match condition "stage":
+        """cel
+        object.data.stage == 'production'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 403 Forbidden
+      And the message contains "is forbidden: expression 'object.data.stage == 'production'' resulted in error: no such key: data"
+      And "policy" is not called
+
+    Scenario: With the policy Ignore the webhook is passed over
+      Given a mutating webhook "policy" for configmaps
+      And "policy" has the failure policy Ignore
+      And "policy" adds the label "seen=yes"
+      And "policy" has the match condition "stage":
+        """cel
+        object.data.stage == 'production'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And "policy" is not called
+
+    Scenario: A condition that is false counts more than one that fails
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the failure policy Fail
+      And "policy" has the match condition "stage":
+        """cel
+        object.data.stage == 'production'
+        """
+      And "policy" has the match condition "never":
+        """cel
+        false
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And "policy" is not called
+
+  Rule: Evaluation has a budget
+
+    Scenario: An expression that costs too much fails
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the match condition "expensive":
+        """cel
+        [0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c,
+          [0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, [0,1,2,3,4,5,6,7,8,9].all(f, a + b + c + d + e + f >= 0))))))
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 403 Forbidden
+      And the message contains "operation cancelled: actual cost limit exceeded"
+
+    Scenario: A third question to the authorizer costs more than an expression may
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the match condition "asks-thrice":
+        """cel
+        ['get', 'list', 'watch'].all(verb, authorizer.requestResource.check(verb).allowed())
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 403 Forbidden
+      And the message contains "operation cancelled: actual cost limit exceeded"
+
+    Scenario: All conditions of a webhook share a budget
+      Given a validating webhook "policy" for configmaps
+      And "policy" has the match condition "first":
+        """cel
+        ['get', 'list'].all(verb, authorizer.requestResource.check(verb).allowed())
+        """
+      And "policy" has the match condition "second":
+        """cel
+        ['get', 'list'].all(verb, authorizer.requestResource.check(verb).allowed())
+        """
+      And "policy" has the match condition "third":
+        """cel
+        ['get', 'list'].all(verb, authorizer.requestResource.check(verb).allowed())
+        """
+      And "policy" has the match condition "fourth":
+        """cel
+        ['get', 'list'].all(verb, authorizer.requestResource.check(verb).allowed())
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 403 Forbidden
+      And the message contains "validation failed due to running out of cost budget, no further validation rules will be run"
+
+  Rule: A condition that cannot be compiled is refused with its configuration
+
+    Scenario Outline: A configuration whose condition <is wrong> is refused
+      When this object is created:
+        """yaml
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: <kind>WebhookConfiguration
+        metadata: {name: conditions.admit.example.com}
+        webhooks:
+        - name: policy.admit.example.com
+          clientConfig: {url: "https://127.0.0.1:9443/"}
+          rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+          namespaceSelector: {matchLabels: {admit.example.com/nowhere: ""}}
+          sideEffects: None
+          admissionReviewVersions: [v1]
+          matchConditions: [{name: condition, expression: "<expression>"}]
+        """
+      Then the request is refused with 422 Invalid
+      And the message contains "webhooks[0].matchConditions[0].expression: Invalid value:"
+      And the message contains "<because>"
+
+      Examples:
+        | is wrong                        | kind       | expression              | because                                                                                    |
+        | is no expression                | Validating | object.metadata.name == | compilation failed: ERROR: <input>:1:24: Syntax error: mismatched input                    |
+        | names what is not declared      | Mutating   | params.stage == 'x'     | compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '') |
+        | reads a field that is not there | Validating | request.uid == 'x'      | compilation failed: ERROR: <input>:1:8: undefined field 'uid'                              |
+        | compares different types        | Mutating   | request.dryRun == 'yes' | found no matching overload for '_==_' applied to '(bool, string)'                          |
+        | is a text                       | Validating | request.operation       | must evaluate to bool but got string                                                       |

@@ -1,0 +1,145 @@
+//! Expressions of conditions: compiled once, evaluated for each request.
+
+use std::sync::LazyLock;
+
+use kubernetes_cel::environment;
+use kubernetes_cel::kubernetes::{self, Expressions, Variables, Version, with_admission_variables};
+use kubernetes_cel::types::Type;
+use kubernetes_cel::value::Value;
+use kubernetes_cel::{Limits, Program};
+
+use super::variables::Bindings;
+
+/// Which expressions are compiled: what a new one may mention the release before knows too, so that the server can be
+/// rolled back.
+///
+/// Source: apiserver pkg/cel/environment/environment.go, `NewExpressions` and `StoredExpressions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
+pub enum Environment {
+    /// New and changed ones.
+    New,
+    /// Stored ones.
+    Stored,
+}
+
+/// An expression that is ready to be evaluated.
+#[derive(Clone, Debug)]
+pub struct Expression(Program);
+
+/// Why an expression is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "upstream has two types of errors, and what admit does not imitate"
+)]
+pub enum CompileError {
+    /// It is invalid, in the server's words.
+    #[error("{0}")]
+    Invalid(String),
+    /// It is valid, and no program can be made of it; in the server's words.
+    #[error("{0}")]
+    Internal(String),
+    /// admit does not imitate something in it.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// The version whose expressions are imitated.
+const RELEASE: Version = Version::new(1, 37);
+
+static NEW: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::New));
+static STORED: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::Stored));
+
+/// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`.
+fn declared(expressions: Expressions) -> environment::Environment {
+    let variables = Variables { params: false, authorizer: true };
+    with_admission_variables(kubernetes::environment(RELEASE, expressions), variables)
+}
+
+/// What expressions of conditions can mention.
+pub fn declarations(environment: Environment) -> &'static environment::Environment {
+    match environment {
+        Environment::New => &NEW,
+        Environment::Stored => &STORED,
+    }
+}
+
+/// Compiles the expression of a condition.
+///
+/// # Errors
+/// [`CompileError`] in the words of the server.
+///
+/// Source: apiserver pkg/admission/plugin/cel/compile.go, `CompileCELExpression`; kubernetes
+/// pkg/apis/admissionregistration/validation/validation.go, `convertCELErrorToValidationError`.
+pub fn compile(text: &str, environment: Environment) -> Result<Expression, CompileError> {
+    let declared = declarations(environment);
+    match declared.compile(text) {
+        Ok(program) => check_type(program.result_type()).map(|()| Expression(program)),
+        Err(error) => Err(match &error {
+            environment::CompileError::Invalid(_) => CompileError::Invalid(error.to_string()),
+            // Its type comes first.
+            environment::CompileError::Instantiation(_) => declared
+                .type_of(text)
+                .map_err(|error| CompileError::Invalid(error.to_string()))
+                .and_then(|found| check_type(&found))
+                .map_or_else(|error| error, |()| CompileError::Internal(error.to_string())),
+            environment::CompileError::Unsupported(what) => CompileError::Unsupported(what.clone()),
+            _ => CompileError::Unsupported(error.to_string()),
+        }),
+    }
+}
+
+fn check_type(found: &Type) -> Result<(), CompileError> {
+    if *found == Type::Bool {
+        return Ok(());
+    }
+    Err(CompileError::Invalid(format!("must evaluate to bool but got {}", found.runtime_text())))
+}
+
+impl Expression {
+    /// The value, or the error in the server's words; and the cost.
+    ///
+    /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
+    pub(super) fn evaluate(&self, variables: &Bindings<'_>) -> (Result<bool, String>, u64) {
+        let evaluation = self.0.evaluate(variables, &Limits::default());
+        let value = match evaluation.value {
+            Ok(Value::Bool(value)) => Ok(value),
+            // Its type says that it is a bool.
+            Ok(other) => Err(format!("{other} is no bool")),
+            Err(error) => Err(format!("expression '{}' resulted in error: {error}", self.0.source())),
+        };
+        (value, evaluation.cost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, environment: Environment, expected: &Result<(), CompileError>) {
+        assert_eq!(compile(text, environment).map(drop), *expected, "{text}");
+    }
+
+    #[test]
+    fn a_condition_is_a_bool_and_its_constant_parts_have_values() {
+        let invalid = |text: &str| Err(CompileError::Invalid(text.to_owned()));
+        check("object.a == 1", Environment::New, &Ok(()));
+        check("6", Environment::New, &invalid("must evaluate to bool but got int"));
+        check("object.a", Environment::New, &invalid("must evaluate to bool but got dyn"));
+        check("int('x')", Environment::New, &invalid("must evaluate to bool but got int"));
+        let internal = "program instantiation failed: type conversion error from 'string' to 'int'";
+        check("int('x') == 1", Environment::New, &Err(CompileError::Internal(internal.to_owned())));
+        let undeclared = "compilation failed: ERROR: <input>:1:1: undeclared reference to 'params' (in container '')\n \
+                          | params == null\n | ^";
+        check("params == null", Environment::New, &invalid(undeclared));
+    }
+
+    #[test]
+    fn a_new_expression_knows_what_the_release_before_does() {
+        let expression = "[1, 2].includes(1)";
+        check(expression, Environment::Stored, &Ok(()));
+        assert!(matches!(compile(expression, Environment::New), Err(CompileError::Invalid(_))));
+    }
+}

@@ -1,0 +1,57 @@
+//! What the API refuses in the match conditions of a webhook.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::super::{list, text};
+use super::error::Errors;
+use crate::conditions::{CompileError, Environment, compile};
+use crate::names;
+
+const MOST: usize = 64;
+
+/// `stored` are the webhooks that an update replaces: an expression that is among theirs may mention what only this
+/// release knows. What is compiled, and compared with theirs, is the expression without blanks around it.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`,
+/// `validateMatchCondition`, `validateMatchConditionsExpression` and `convertCELErrorToValidationError`.
+pub(super) fn validate(conditions: &[Value], stored: &[Value], path: &str, errors: &mut Errors) {
+    if conditions.len() > MOST {
+        errors.too_many(path, conditions.len(), MOST);
+    }
+    let stored: BTreeSet<&str> = stored
+        .iter()
+        .flat_map(|webhook| list(webhook, "matchConditions"))
+        .filter_map(|condition| text(condition, "expression"))
+        .collect();
+    let mut seen = BTreeSet::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let expression = text(condition, "expression").unwrap_or_default().trim();
+        let environment = if stored.contains(expression) { Environment::Stored } else { Environment::New };
+        validate_expression(expression, environment, format!("{path}[{index}].expression"), errors);
+        let name_path = format!("{path}[{index}].name");
+        let name = text(condition, "name").unwrap_or_default();
+        if name.is_empty() {
+            errors.required(name_path, "");
+            continue;
+        }
+        errors.all_invalid(&name_path, name, &names::label_key(name));
+        if !seen.insert(name) {
+            errors.duplicate(name_path, name);
+        }
+    }
+}
+
+fn validate_expression(expression: &str, environment: Environment, path: String, errors: &mut Errors) {
+    if expression.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    match compile(expression, environment) {
+        // What admit does not imitate is said when the configuration is read.
+        Ok(_) | Err(CompileError::Unsupported(_)) => {}
+        Err(CompileError::Invalid(detail)) => errors.invalid(path, expression, &detail),
+        Err(CompileError::Internal(detail)) => errors.internal(path, &detail),
+    }
+}
