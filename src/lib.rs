@@ -1,5 +1,6 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
+mod cel;
 mod certs;
 mod cluster_client;
 mod documents;
@@ -44,6 +45,7 @@ enum Command {
     Fakes(fakes::Fakes),
     Verify(Box<verify::Verify>),
     Serve(serve::Serve),
+    Cel(cel::Cel),
     Certs(certs::Certs),
 }
 
@@ -64,6 +66,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Fakes(fakes) => fakes.run().await,
             Command::Verify(verify) => verify.run().await,
             Command::Serve(serve) => serve.run().await,
+            Command::Cel(cel) => cel.run(),
             Command::Certs(certs) => certs.run(),
         }
     });

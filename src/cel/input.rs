@@ -1,0 +1,191 @@
+//! The values of the variables.
+
+use std::sync::{Arc, OnceLock};
+
+use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use harness::authorizer::Authorizer;
+use harness::cluster_state::ClusterState as _;
+use harness::conditions::{Bindings, Subject};
+use harness::server::Surroundings;
+use kubernetes_cel::Variables;
+use kubernetes_cel::value::{Origin, Value};
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use crate::Failure;
+use crate::documents::Document;
+
+/// What the command line gives beside the request.
+pub(super) struct Given {
+    pub(super) object: Option<Document>,
+    pub(super) old_object: Option<Document>,
+    pub(super) namespace_object: Option<Document>,
+    /// Objects that the cluster has.
+    pub(super) existing: Vec<Json>,
+}
+
+/// What the variables are about.
+pub(super) struct Input {
+    attributes: Attributes,
+    /// The version of the objects.
+    kind: GroupVersionKind,
+    built_in: bool,
+    namespace_object: Option<Json>,
+    authorizer: Arc<dyn Authorizer>,
+    /// What could not be found out, for people.
+    pub(super) notes: Vec<String>,
+}
+
+/// `request` of an `AdmissionReview`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    kind: GroupVersionKind,
+    resource: GroupVersionResource,
+    #[serde(default)]
+    sub_resource: String,
+    #[serde(rename = "requestKind")]
+    original_kind: Option<GroupVersionKind>,
+    #[serde(rename = "requestResource")]
+    original_resource: Option<GroupVersionResource>,
+    #[serde(rename = "requestSubResource")]
+    original_subresource: Option<String>,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    operation: Operation,
+    #[serde(default)]
+    user_info: UserInfo,
+    object: Option<Json>,
+    old_object: Option<Json>,
+    #[serde(default)]
+    dry_run: bool,
+    options: Option<Json>,
+}
+
+impl Input {
+    /// The request that creates, updates or deletes the object.
+    pub(super) fn of_objects(given: Given, user: UserInfo, namespace: &str) -> Result<Self, Failure> {
+        let (operation, options) = match (&given.object, &given.old_object) {
+            (Some(_), Some(_)) => (Operation::Update, "UpdateOptions"),
+            (None, Some(_)) => (Operation::Delete, "DeleteOptions"),
+            (_, None) => (Operation::Create, "CreateOptions"),
+        };
+        let surroundings = Surroundings::new(&given.existing);
+        let mut notes = Vec::new();
+        let mut attributes = Attributes {
+            operation,
+            resource: GroupVersionResource::default(),
+            subresource: String::new(),
+            kind: GroupVersionKind::default(),
+            namespace: String::new(),
+            name: String::new(),
+            object: None,
+            old_object: None,
+            options: Some(json!({"kind": options, "apiVersion": "meta.k8s.io/v1"})),
+            dry_run: false,
+            user,
+        };
+        for (document, is_old) in [(given.old_object, true), (given.object, false)] {
+            let Some(Document { place, object }) = document else { continue };
+            let kind = GroupVersionKind::of(&object);
+            let object = if surroundings.resource_of(&kind).is_some() {
+                let created = surroundings
+                    .create(object, namespace, attributes.user.clone())
+                    .map_err(|status| place.failure(&status.message))?;
+                let Attributes { resource, kind, namespace, name, object, .. } = created;
+                attributes = Attributes { resource, kind, namespace, name, ..attributes };
+                object
+            } else {
+                notes.push(format!(
+                    "{} {} is not a kind of the server, so that request.resource.resource is empty: give its \
+                     CustomResourceDefinition with --with FILE, or the request with --request FILE",
+                    kind.api_version(),
+                    kind.kind
+                ));
+                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                let resource = GroupVersionResource::new(&*kind.group, &*kind.version, "");
+                let (namespace, name) = (text("namespace"), text("name"));
+                attributes = Attributes { resource, kind, namespace, name, ..attributes };
+                Some(object)
+            };
+            if is_old { attributes.old_object = object } else { attributes.object = object }
+        }
+        let kind = attributes.kind.clone();
+        Ok(Self::new(attributes, kind, given.namespace_object, &surroundings, notes))
+    }
+
+    /// The request of an `AdmissionReview`.
+    pub(super) fn of_review(review: Document, given: Given) -> Result<Self, Failure> {
+        let Document { place, object: mut review } = review;
+        let request = review.get_mut("request").map(Json::take).ok_or_else(|| {
+            place.failure("expected an AdmissionReview with `request`, as API servers send it to webhooks")
+        })?;
+        let request: Request = serde_json::from_value(request)
+            .map_err(|error| place.failure(format_args!("request: {error}")))?;
+        let attributes = Attributes {
+            operation: request.operation,
+            resource: request.original_resource.unwrap_or(request.resource),
+            subresource: request.original_subresource.unwrap_or(request.sub_resource),
+            kind: request.original_kind.unwrap_or_else(|| request.kind.clone()),
+            namespace: request.namespace,
+            name: request.name,
+            object: given.object.map(|document| document.object).or(request.object),
+            old_object: given.old_object.map(|document| document.object).or(request.old_object),
+            options: request.options,
+            dry_run: request.dry_run,
+            user: request.user_info,
+        };
+        let surroundings = Surroundings::new(&given.existing);
+        Ok(Self::new(attributes, request.kind, given.namespace_object, &surroundings, Vec::new()))
+    }
+
+    fn new(
+        attributes: Attributes,
+        kind: GroupVersionKind,
+        namespace_object: Option<Document>,
+        surroundings: &Surroundings,
+        notes: Vec<String>,
+    ) -> Self {
+        Self {
+            built_in: surroundings.is_built_in(&kind),
+            attributes,
+            kind,
+            namespace_object: namespace_object.map(|document| document.object),
+            authorizer: surroundings.authorizer(),
+            notes,
+        }
+    }
+
+    /// The values, which are made when an expression asks for them; `request` keeps that of the variable.
+    pub(super) fn variables<'a>(&'a self, request: &'a OnceLock<Json>) -> InputVariables<'a> {
+        let subject = Subject {
+            attributes: &self.attributes,
+            kind: &self.kind,
+            object: self.attributes.object.as_ref(),
+            old_object: self.attributes.old_object.as_ref(),
+            built_in: self.built_in,
+            authorizer: &self.authorizer,
+        };
+        InputVariables {
+            bindings: Bindings::new(&subject, request),
+            namespace_object: self.namespace_object.as_ref(),
+        }
+    }
+}
+
+/// The values of the variables.
+pub(super) struct InputVariables<'a> {
+    bindings: Bindings<'a>,
+    namespace_object: Option<&'a Json>,
+}
+
+impl<'a> Variables<'a> for InputVariables<'a> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        match (name, self.namespace_object) {
+            ("namespaceObject", Some(object)) => Some(Value::from_json_of(object, Origin::Typed)),
+            _ => self.bindings.get(name),
+        }
+    }
+}

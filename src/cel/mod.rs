@@ -1,0 +1,182 @@
+//! `admit cel`: what kube-apiserver makes of CEL expressions.
+
+mod input;
+mod report;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use harness::chain;
+use harness::conditions::{self, Environment};
+use harness::server::impersonated_user;
+use serde_json::Value;
+
+use self::input::{Given, Input};
+use self::report::Report;
+use crate::documents::{self, Document};
+use crate::{ExitCode, Failure};
+
+/// Evaluates CEL expressions as kube-apiserver evaluates match conditions.
+///
+/// Prints the type, the value or the error, and the cost of each expression. The variables are those of match conditions:
+/// object, oldObject, request, namespaceObject and authorizer. Nothing is sent anywhere.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Cel {
+    /// The expressions
+    #[arg(value_name = "EXPR", required_unless_present = "configurations")]
+    expressions: Vec<String>,
+    /// Evaluate the match conditions of these webhook configurations: files, folders, or - for standard input
+    #[arg(short = 'c', long = "configuration", value_name = "FILE", conflicts_with = "expressions")]
+    configurations: Vec<PathBuf>,
+
+    /// The variable object: a file with one object, or - for standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", help_heading = "Variables")]
+    object: Option<PathBuf>,
+    /// The variable oldObject; with object the request is an update, without it a deletion
+    #[arg(long, value_name = "FILE", help_heading = "Variables")]
+    old: Option<PathBuf>,
+    /// The variable request: a file with an AdmissionReview, whose objects are object and oldObject unless other files
+    /// are given [default: the request that creates, updates or deletes the object]
+    #[arg(long, value_name = "FILE", help_heading = "Variables", conflicts_with_all = ["user", "groups"])]
+    request: Option<PathBuf>,
+    /// The variable namespaceObject, which is null in match conditions of webhooks
+    #[arg(long, value_name = "FILE", help_heading = "Variables")]
+    namespace_object: Option<PathBuf>,
+    /// Objects that the cluster has already: definitions of custom resources, and the roles and bindings by which
+    /// authorizer decides
+    #[arg(long = "with", value_name = "FILE", help_heading = "Variables")]
+    existing: Vec<PathBuf>,
+    /// The user who makes the request [default: kubernetes-admin]
+    #[arg(long = "as", value_name = "USER", help_heading = "Variables")]
+    user: Option<String>,
+    /// A group of --as; may be given several times
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user", help_heading = "Variables")]
+    groups: Vec<String>,
+    /// The namespace of an object that names none
+    #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Variables")]
+    namespace: String,
+
+    /// Compile as kube-apiserver compiles expressions that are stored already: with all that its own version knows, not
+    /// only with what the version before knew
+    #[arg(long)]
+    stored: bool,
+    /// Show what each part of an expression evaluates to, and what it costs
+    #[arg(long)]
+    each: bool,
+    /// How to print the results; json is one object a line
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  admit cel \"object.spec.replicas > 2\" -f deployment.yaml
+  admit cel \"object.data == oldObject.data\" -f new.yaml --old old.yaml --each
+  admit cel -c webhook.yaml -f pod.yaml --as system:node:a --as-group system:nodes
+  admit cel \"authorizer.requestResource.check('delete').allowed()\" -f pod.yaml --with roles.yaml --as jane -o json
+
+Exit status: 0 each expression has a value, 1 one does not compile or its evaluation fails.";
+
+/// `--output`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+    /// One YAML document for each expression
+    Yaml,
+}
+
+/// An expression, and where it comes from.
+struct Expression {
+    /// The webhook and the condition; none for one of the command line.
+    condition: Option<(String, String)>,
+    text: String,
+}
+
+impl Cel {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let expressions = self.all_expressions()?;
+        let input = self.input()?;
+        for note in &input.notes {
+            anstream::eprintln!("note: {note}");
+        }
+        let environment = if self.stored { Environment::Stored } else { Environment::New };
+        let declarations = conditions::declarations(environment);
+        let request = OnceLock::new();
+        let variables = input.variables(&request);
+        let mut code = ExitCode::Ok;
+        let mut text = String::new();
+        let several = expressions.len() > 1 || !self.configurations.is_empty();
+        for expression in &expressions {
+            let report = Report::new(expression, declarations, &variables, self.each);
+            if report.failed() {
+                code = ExitCode::Failed;
+            }
+            text += &match self.output {
+                Output::Text => report.text(several),
+                Output::Json => report.json()?,
+                Output::Yaml => report.yaml()?,
+            };
+        }
+        let mut out = anstream::stdout().lock();
+        // A reader that has gone away is no reason to stop: the exit status still counts.
+        let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        Ok(code)
+    }
+
+    /// The expressions of the command line, or those of the configurations in their order.
+    fn all_expressions(&self) -> Result<Vec<Expression>, Failure> {
+        if self.configurations.is_empty() {
+            let own = self.expressions.iter().map(|text| Expression { condition: None, text: text.clone() });
+            return Ok(own.collect());
+        }
+        let mut all = Vec::new();
+        for Document { object, .. } in documents::read(&self.configurations)? {
+            for webhook in object["webhooks"].as_array().into_iter().flatten() {
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                for condition in webhook["matchConditions"].as_array().into_iter().flatten() {
+                    let names = (text(&webhook["name"]), text(&condition["name"]));
+                    // The server compiles what is left without the blanks around it.
+                    let expression = text(&condition["expression"]).trim().to_owned();
+                    all.push(Expression { condition: Some(names), text: expression });
+                }
+            }
+        }
+        if all.is_empty() {
+            return Err(Failure::nothing_run("no webhook in the configurations has matchConditions"));
+        }
+        Ok(all)
+    }
+
+    fn input(&self) -> Result<Input, Failure> {
+        let existing = if self.existing.is_empty() { Vec::new() } else { documents::read(&self.existing)? };
+        let given = Given {
+            object: self.object.as_ref().map(one).transpose()?,
+            old_object: self.old.as_ref().map(one).transpose()?,
+            namespace_object: self.namespace_object.as_ref().map(one).transpose()?,
+            existing: existing.into_iter().map(|document| document.object).collect(),
+        };
+        if let Some(review) = &self.request {
+            return Input::of_review(one(review)?, given);
+        }
+        let user = match &self.user {
+            Some(name) => impersonated_user(name, self.groups.clone()),
+            None => chain::administrator(),
+        };
+        Input::of_objects(given, user, &self.namespace)
+    }
+}
+
+/// The one object in a file.
+fn one(path: &PathBuf) -> Result<Document, Failure> {
+    let mut documents = documents::read(std::slice::from_ref(path))?.into_iter();
+    match (documents.next(), documents.next()) {
+        (Some(document), None) => Ok(document),
+        (_, Some(second)) => Err(second.place.failure("expected one object in the file, found another")),
+        (None, None) => Err(Failure::usage(format!("{}: it holds no object", path.display()))),
+    }
+}

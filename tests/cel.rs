@@ -1,0 +1,170 @@
+//! `admit cel`: types, values, errors and costs. What they must be was recorded from Kubernetes' own packages.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+const OBJECT: &str = r"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: demo, labels: {team: blue}}
+data: {stage: test}
+";
+
+fn cel(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_admit")).current_dir(folder).arg("cel").args(arguments).output().unwrap()
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn reports(output: &Output) -> Vec<Value> {
+    text(output).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    std::fs::write(path.join("settings.yaml"), OBJECT).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn expressions_have_the_types_values_costs_and_errors_of_kubernetes() {
+    let rows = std::fs::read_to_string("tests/cel/expressions.jsonl").unwrap();
+    let expressions = [
+        "1 == 1.0",
+        "2 + 3 == 5",
+        "'abc'.startsWith('ab')",
+        "[1, 2, 3].all(x, x > 0)",
+        "quantity('1000m') == quantity('1')",
+        "ip('10.0.0.1').isUnspecified()",
+        "int('x') == 42",
+        "optional.none().value() == 1",
+        "duration('1h') > duration('59m')",
+    ];
+    let expected: BTreeMap<&str, Value> = rows
+        .lines()
+        .filter_map(|row| serde_json::from_str::<Value>(row).ok())
+        .filter_map(|row| Some((*expressions.iter().find(|it| row["expr"] == **it)?, row)))
+        .collect();
+    let known: Vec<&str> = expressions.into_iter().filter(|it| expected.contains_key(it)).collect();
+    assert!(known.len() >= 6, "{known:?}");
+    let arguments: Vec<&str> = known.iter().copied().chain(["-o", "json"]).collect();
+    let (_folder, path) = folder();
+    for report in reports(&cel(&path, &arguments)) {
+        let expression = report["expr"].as_str().unwrap();
+        let expected = &expected[expression];
+        assert_eq!(report["type"], expected["type"], "{expression}");
+        assert_eq!(report["cost"], expected["cost"], "{expression}");
+        assert_eq!(report["value"], expected["value"]["bool"], "{expression}");
+        assert_eq!(report["compile_error"], expected["compile_error"], "{expression}");
+        assert_eq!(report["run_error"].is_null(), expected["run_error"].is_null(), "{expression}");
+    }
+}
+
+#[test]
+fn variables_come_from_files_and_the_request_from_the_objects() {
+    let (_folder, path) = folder();
+    let expressions = [
+        "object.data.stage == 'test' && oldObject == null",
+        "request.operation == 'CREATE' && request.resource.resource == 'configmaps'",
+        "request.namespace == 'demo' && request.userInfo.username == 'jane' && 'dev' in request.userInfo.groups",
+        "authorizer.requestResource.check('create').allowed()",
+    ];
+    let arguments =
+        [&expressions[..], &["-f", "settings.yaml", "--as", "jane", "--as-group", "dev", "-o", "json"]];
+    let output = cel(&path, &arguments.concat());
+    let values: Vec<Value> = reports(&output).into_iter().map(|report| report["value"].clone()).collect();
+    assert_eq!((values, code(&output)), (vec![json!(true), json!(true), json!(true), json!(false)], Some(0)));
+
+    std::fs::write(
+        path.join("roles.yaml"),
+        r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: writer, namespace: demo}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [create]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: writer, namespace: demo}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: writer}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
+"#,
+    )
+    .unwrap();
+    let arguments =
+        [expressions[3], "-f", "settings.yaml", "--as", "jane", "--with", "roles.yaml", "-o", "json"];
+    assert_eq!(reports(&cel(&path, &arguments))[0]["value"], true);
+
+    let deletion = "object == null && oldObject.metadata.name == 'settings' && request.operation == 'DELETE'";
+    assert_eq!(reports(&cel(&path, &[deletion, "--old", "settings.yaml", "-o", "json"]))[0]["value"], true);
+}
+
+#[test]
+fn an_admission_review_is_the_request() {
+    let (_folder, path) = folder();
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "u", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"}, "subResource": "status",
+        "operation": "UPDATE", "name": "web", "namespace": "shop", "userInfo": {"username": "kubelet"},
+        "object": {"a": 1}, "oldObject": {"a": 2}, "dryRun": true,
+    }});
+    std::fs::write(path.join("review.json"), review.to_string()).unwrap();
+    let expression = "object.a + oldObject.a == 3 && request.subResource == 'status' && request.dryRun && \
+                      request.name == 'web' && request.userInfo.username == 'kubelet'";
+    let output = cel(&path, &[expression, "--request", "review.json", "-o", "json"]);
+    assert_eq!((reports(&output)[0]["value"].clone(), code(&output)), (json!(true), Some(0)));
+}
+
+#[test]
+fn conditions_of_a_configuration_are_evaluated_and_must_be_bool() {
+    let (_folder, path) = folder();
+    std::fs::write(
+        path.join("hook.yaml"),
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: c}\n\
+         webhooks:\n- name: w.example.com\n  matchConditions:\n  - {name: staged, expression: \" object.data.stage == \
+         'test' \"}\n  - {name: named, expression: request.name}\n",
+    )
+    .unwrap();
+    let output = cel(&path, &["-c", "hook.yaml", "-f", "settings.yaml", "-o", "json"]);
+    let reports = reports(&output);
+    assert_eq!((reports.len(), code(&output)), (2, Some(1)));
+    assert_eq!(
+        reports[0],
+        json!({"webhook": "w.example.com", "condition": "staged", "expr": "object.data.stage == 'test'",
+            "type": "bool", "value": true, "cost": 4})
+    );
+    assert_eq!(reports[1]["compile_error"], "must evaluate to bool but got string");
+    std::fs::write(path.join("none.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n").unwrap();
+    assert_eq!(code(&cel(&path, &["-c", "none.yaml"])), Some(4));
+}
+
+#[test]
+fn people_see_where_an_error_is_and_what_each_part_is() {
+    let (_folder, path) = folder();
+    let output = cel(&path, &["true && object.data.missing == 'x'", "-f", "settings.yaml"]);
+    assert_eq!(code(&output), Some(1));
+    let shown = text(&output);
+    assert!(shown.contains("resulted in error: no such key: missing"), "{shown}");
+    assert!(shown.contains("| true && object.data.missing == 'x'\n         | ........^\n"), "{shown}");
+
+    let output = cel(&path, &["object.data.size() + 1 == 2", "-f", "settings.yaml", "--each"]);
+    let shown = text(&output);
+    assert!(shown.contains("object.data.size() + 1"), "{shown}");
+    assert!(shown.contains(r#"{"stage":"test"}  (cost 2)"#), "{shown}");
+
+    let output = cel(&path, &["object.", "-f", "settings.yaml"]);
+    assert_eq!(code(&output), Some(1));
+    assert!(text(&output).contains("ERROR: <input>:1:8: Syntax error"), "{}", text(&output));
+}
