@@ -55,12 +55,13 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What the steps of the last attempt told: every call and every decision. Uids, times and ports are new in every run,
-/// and validating webhooks are called at the same time, so that their order means nothing.
+/// What the steps of the last attempt told: every call and every decision. Uids, times, ports and namespaces are new in
+/// every run, and validating webhooks are called at the same time, so that their order means nothing.
 fn told(scenario: &Value) -> Vec<String> {
-    let drawn =
-        regex::Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|127.0.0.1:[0-9]+|[0-9-]{10}T[0-9:]{8}Z")
-            .expect("it is an expression");
+    let drawn = regex::Regex::new(
+        "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|127.0.0.1:[0-9]+|[0-9-]{10}T[0-9:]{8}Z|admit-a[0-9a-f]{8}",
+    )
+    .expect("it is an expression");
     let attempt = list(&scenario["attempts"]).last().unwrap_or(&Value::Null);
     let mut told = Vec::new();
     for step in list(&attempt["steps"]) {
