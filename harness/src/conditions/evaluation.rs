@@ -63,6 +63,15 @@ impl Evaluation {
         }
     }
 
+    /// What kube-apiserver would have gone on with and admit does not, such as texts of more than 64 MiB.
+    pub fn unsupported(&self) -> Option<&str> {
+        self.conditions.iter().find_map(|Evaluated { expression, value, .. }| {
+            let error =
+                value.as_ref().err()?.strip_prefix("expression '")?.strip_prefix(expression.as_str())?;
+            error.strip_prefix("' resulted in error: unsupported: ")
+        })
+    }
+
     /// How many errors the server counts: those before the first condition that is false, and none if the budget ran
     /// out.
     ///
@@ -145,6 +154,14 @@ mod tests {
         check(&["t", "a"], &errors("a"), 1);
         check(&["a", "t", "b"], &errors("[a, b]"), 2);
         check(&["a", "a"], &errors("a"), 2);
+    }
+
+    #[test]
+    fn what_is_unsupported_is_no_error_of_the_server() {
+        let long = "expression 'e' resulted in error: unsupported: more than 64 MiB";
+        assert_eq!(evaluation(&["f", long]).unsupported(), Some("more than 64 MiB"));
+        let own = "expression 'e' resulted in error: no such key: unsupported: ";
+        assert_eq!(evaluation(&["t", own]).unsupported(), None);
     }
 
     #[test]

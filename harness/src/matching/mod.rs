@@ -15,7 +15,7 @@ use crate::conditions::{self, Evaluation, Outcome};
 use crate::config::{FailurePolicy, MatchPolicy, Webhook};
 use crate::event::Mismatch;
 use crate::ownership::Times;
-use crate::status::Status;
+use crate::status::{Status, Unsupported};
 
 /// Whether a webhook is called.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +122,11 @@ fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionR
             authorizer: run.authorizer(),
         },
     );
+    if let Some(what) = evaluation.unsupported() {
+        let what = format!("a match condition of webhook \"{}\": {what}", webhook.id.name);
+        let decision = Decision::Refuse(Box::new(Status::unsupported(&Unsupported { what })));
+        return Decided { decision, conditions: Some(evaluation) };
+    }
     let decision = match (evaluation.error(), webhook.failure_policy) {
         (None, _) if evaluation.outcome == Outcome::True => Decision::Call(invocation),
         (None, _) | (Some(_), FailurePolicy::Ignore) => Decision::Skip(Mismatch::Conditions),
