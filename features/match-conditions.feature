@@ -166,9 +166,14 @@ Feature: Match conditions
         | left out | !request.dryRun | is not called  |
 
   Rule: Requests that the cluster depends on are left out by conditions
+    The rules are for objects in namespaces: no namespace selector would keep the others of the cluster out.
 
     Scenario: The leases by which nodes say that they are alive
       Given a validating webhook "everything" for *
+      And "everything" is configured with:
+        """yaml
+        rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
+        """
       And "everything" denies the request with the message "seen"
       And "everything" has the match condition "exclude-leases":
         """cel
@@ -186,6 +191,10 @@ Feature: Match conditions
 
     Scenario Outline: Requests for RBAC pass by, and <others>
       Given a validating webhook "everything" for *
+      And "everything" is configured with:
+        """yaml
+        rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
+        """
       And "everything" has the match condition "exclude-rbac":
         """cel
         request.resource.group != 'rbac.authorization.k8s.io'
