@@ -172,7 +172,7 @@ Feature: Match conditions
       Given a validating webhook "everything" for *
       And "everything" is configured with:
         """yaml
-        rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
+        rules: [{operations: [CREATE, UPDATE], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
         """
       And "everything" denies the request with the message "seen"
       And "everything" has the match condition "exclude-leases":
@@ -193,7 +193,7 @@ Feature: Match conditions
       Given a validating webhook "everything" for *
       And "everything" is configured with:
         """yaml
-        rules: [{operations: ["*"], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
+        rules: [{operations: [CREATE, UPDATE], apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], scope: Namespaced}]
         """
       And "everything" has the match condition "exclude-rbac":
         """cel
