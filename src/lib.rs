@@ -14,6 +14,8 @@ mod steps;
 pub mod target;
 mod verify;
 
+use std::io::Write as _;
+
 use clap::{Parser, Subcommand};
 
 use crate::exit_code::{ExitCode, Failure};
@@ -77,4 +79,11 @@ pub fn main() -> std::process::ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// Prints on standard output.
+fn print(text: &str) {
+    let mut out = anstream::stdout().lock();
+    // A reader that has gone away is no reason to stop: the exit status still counts.
+    let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! Who may do what: the question that `authorizer` asks whoever embeds the language.
+//! Who may do what: the question that `authorizer` asks the program that embeds the language.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// What somebody wants to do.
+/// An access check: who does what with what.
 ///
 /// Source: apiserver pkg/authorization/authorizer/interfaces.go, `AttributesRecord`.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ pub struct Attributes<'a> {
     pub target: Target<'a>,
 }
 
-/// What somebody wants to do something with.
+/// What an access check is about.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Target<'a> {

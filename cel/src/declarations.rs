@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::function::{Function, Overload};
-use crate::parser::MacroSet;
+use crate::parser::{MacroSet, RESERVED};
 use crate::types::Type;
 
 /// An object type with the types of its fields.
@@ -36,30 +36,7 @@ impl ObjectType {
 
 /// Source: apiserver pkg/cel/escaping.go, `celReservedSymbols`.
 fn is_keyword(name: &str) -> bool {
-    const KEYWORDS: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    KEYWORDS.contains(&name)
+    RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
 }
 
 /// A check of a tree whose types are right.

@@ -63,7 +63,7 @@ impl<'a> AdmissionRun<'a> {
         }
     }
 
-    /// The same with somebody to ask what the user may do. Otherwise users may do everything.
+    /// The same with an authorizer. Without one users may do everything.
     #[must_use]
     pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { authorizer, ..self }

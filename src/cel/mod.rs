@@ -3,7 +3,6 @@
 mod input;
 mod report;
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -122,9 +121,7 @@ impl Cel {
                 Output::Yaml => report.yaml()?,
             };
         }
-        let mut out = anstream::stdout().lock();
-        // A reader that has gone away is no reason to stop: the exit status still counts.
-        let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        crate::print(&text);
         Ok(code)
     }
 

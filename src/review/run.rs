@@ -1,7 +1,6 @@
 //! The edge: reads files, starts fakes, sends requests, prints reports.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,15 +52,15 @@ impl Review {
         for planned in planned {
             let report = self.review(&chain, planned, &webhooks).await?;
             if self.output == Output::Text {
-                print(&report::people::text(&report, self.verbose));
+                crate::print(&report::people::text(&report, self.verbose));
             }
             reports.push(report);
         }
         match self.output {
-            Output::Text if several => print(&report::people::summary(&reports)),
+            Output::Text if several => crate::print(&report::people::summary(&reports)),
             Output::Text => {}
-            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?),
-            Output::Yaml => print(&report::json::yaml(&reports).map_err(Failure::environment)?),
+            Output::Json => crate::print(&report::json::json(&reports).map_err(Failure::environment)?),
+            Output::Yaml => crate::print(&report::json::yaml(&reports).map_err(Failure::environment)?),
         }
         if let Some(fleet) = fakes {
             fleet.stop().await;
@@ -188,12 +187,6 @@ async fn start(file: &Path) -> Result<Fleet, Failure> {
 fn refused(place: &documents::Place, status: &harness::status::Status) -> Failure {
     let failure = place.failure(&status.message);
     if status.code == 501 { Failure::unsupported(failure) } else { failure }
-}
-
-fn print(text: &str) {
-    let mut out = anstream::stdout().lock();
-    // A reader that has gone away is no reason to stop: the exit status still counts.
-    let _: std::io::Result<()> = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 fn exit_code(reports: &[Report]) -> ExitCode {

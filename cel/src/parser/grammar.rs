@@ -7,7 +7,7 @@ use super::{Abort, DEEPEST, Expander};
 use crate::ast::{Entry, Expression, NodeId};
 
 /// Names that cannot be those of variables and functions, though fields may have them.
-pub(super) const RESERVED: [&str; 17] = [
+pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
     "const",

@@ -18,6 +18,7 @@ use grammar::Parser;
 use lexer::{Kind, Token};
 use tree::Tree;
 
+pub(crate) use grammar::RESERVED;
 pub use macros::MacroSet;
 
 /// How many code points an expression may have.

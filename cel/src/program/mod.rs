@@ -131,7 +131,7 @@ impl Program {
         self.run(variables, limits, false).0
     }
 
-    /// The same, with what each part that somebody wrote evaluated to, in the order in which that was known. Constants that
+    /// The same, with what each written part evaluated to, in the order in which that was known. Constants that
     /// were folded into others are no parts.
     pub fn observe<'a>(
         &'a self,

@@ -1,4 +1,4 @@
-//! Whether somebody who has some rights may give others away.
+//! Whether a user who has some rights may grant others.
 
 use std::collections::BTreeSet;
 

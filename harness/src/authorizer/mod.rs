@@ -21,9 +21,9 @@ pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Source: apiserver pkg/authentication/user/user.go, `SystemPrivilegedGroup`.
 pub const PRIVILEGED_GROUP: &str = "system:masters";
 
-/// What somebody wants to do.
+/// An access check: who does what with what.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "whoever asks says all of it")]
+#[expect(clippy::exhaustive_structs, reason = "a caller says all of it")]
 pub struct AccessRequest<'a> {
     /// Who wants to do it.
     pub user: &'a UserInfo,
@@ -46,7 +46,7 @@ pub enum AccessTarget<'a> {
 
 /// A resource, one object or a subresource. What a request does not say is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "whoever asks says all of it")]
+#[expect(clippy::exhaustive_structs, reason = "a caller says all of it")]
 pub struct ResourceTarget<'a> {
     /// The API group; empty for the core group.
     pub group: &'a str,
@@ -148,7 +148,7 @@ pub fn is_privileged(user: &UserInfo) -> bool {
     user.groups.iter().any(|group| group == PRIVILEGED_GROUP)
 }
 
-/// RBAC as kube-apiserver runs it with `--authorization-mode=RBAC`: whoever is in `system:masters` is allowed first.
+/// RBAC as kube-apiserver runs it with `--authorization-mode=RBAC`: members of `system:masters` are allowed first.
 ///
 /// Source: kubernetes pkg/kubeapiserver/authorizer/reload.go, `newForConfig`; apiserver
 /// pkg/authorization/union/union.go, which puts the name of the authorizer before its reason where none decides.

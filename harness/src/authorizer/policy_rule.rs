@@ -92,7 +92,7 @@ fn names(rule: &str, resource: &str, subresource: &str) -> bool {
     if subresource.is_empty() {
         return rule == resource;
     }
-    // A resource may have a slash in it where somebody asks by an access review.
+    // A resource may have a slash in it in an access review.
     rule.strip_suffix(subresource)
         .and_then(|rest| rest.strip_suffix('/'))
         .is_some_and(|rest| rest == "*" || rest == resource)
