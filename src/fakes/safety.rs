@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use harness::admission_run::AdmissionRun;
 use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use harness::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use harness::config::{FailurePolicy, Rule, Webhook};
 use harness::matching;
+use harness::ownership::Times;
 use harness::selector::Selector;
 use serde_json::{Value, json};
 
@@ -214,7 +216,7 @@ fn is_caught(
                 dry_run: false,
                 user: UserInfo::default(),
             };
-            matching::is_called(webhook, attributes, namespaces)
+            matching::is_called(webhook, &mut AdmissionRun::new(attributes, Times::Whole, namespaces))
         })
 }
 

@@ -54,6 +54,9 @@ impl Listed {
         };
         let looks_at = match check.probe {
             Probe::Configuration(_) => "the configuration, without a call",
+            Probe::ConfigurationAndObject(..) => {
+                "the configuration, and with each object of the corpus, without a call"
+            }
             Probe::Configurations(_) => "the configurations of all webhooks together, without a call",
             Probe::Webhook(_) => "each webhook alone",
             Probe::Object(_) => "each object of the corpus",

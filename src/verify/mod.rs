@@ -44,7 +44,6 @@ use crate::{ExitCode, Failure, documents};
 /// what is wrong, with the smallest object that shows it. `admit verify --list` prints the checks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
     /// standard input; other objects in them are only for the API server of --api-server-out
@@ -63,11 +62,6 @@ pub(crate) struct Verify {
     /// several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = annotation, conflicts_with = "filename")]
     annotation: Vec<(String, String)>,
-
-    /// Verify webhooks with matchConditions as if these always matched: the checks do not evaluate them yet. The
-    /// report says so with all that it finds about such a webhook
-    #[arg(long)]
-    ignore_match_conditions: bool,
 
     /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
@@ -180,7 +174,8 @@ Exit status:
   130  stopped by SIGINT or SIGTERM";
 
 /// The kinds of which an object decides whether a webhook is called for another one.
-const MATTER_TO_MATCHING: [&str; 2] = ["Namespace", "CustomResourceDefinition"];
+const MATTER_TO_MATCHING: [&str; 6] =
+    ["Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
 /// One `--skip`.
 #[derive(Clone, Debug)]
@@ -234,6 +229,15 @@ impl Configurations {
         let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
         webhook.map_or_else(String::new, |webhook| self.place(&format!("{name}/{webhook}")))
     }
+
+    /// The webhooks, in dispatch order.
+    fn subjects(&self) -> Result<Vec<Subject>, Failure> {
+        for configuration in &self.webhooks {
+            let read = Subject::of(std::slice::from_ref(configuration));
+            read.map_err(|error| Failure::usage(format!("{}{error}", self.place_of(configuration, &error))))?;
+        }
+        Subject::of(&self.webhooks).map_err(Failure::usage)
+    }
 }
 
 /// The objects of a corpus, read as they are needed.
@@ -261,7 +265,7 @@ impl Verify {
 
     async fn verify(&self) -> Result<ExitCode, Failure> {
         let configurations = self.configurations().await?;
-        let subjects = self.subjects(&configurations)?;
+        let subjects = configurations.subjects()?;
         if subjects.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
         }
@@ -337,38 +341,6 @@ impl Verify {
             }
         }
         Ok(found)
-    }
-
-    /// The webhooks of `configurations`.
-    fn subjects(&self, configurations: &Configurations) -> Result<Vec<Subject>, Failure> {
-        for configuration in &configurations.webhooks {
-            let read = Subject::ignoring_match_conditions(std::slice::from_ref(configuration));
-            read.map_err(|error| {
-                Failure::usage(format!("{}{error}", configurations.place_of(configuration, &error)))
-            })?;
-        }
-        let subjects =
-            Subject::ignoring_match_conditions(&configurations.webhooks).map_err(Failure::usage)?;
-        if self.ignore_match_conditions {
-            return Ok(subjects);
-        }
-        let conditional: Vec<String> = subjects
-            .iter()
-            .filter(|subject| !subject.ignored_conditions().is_empty())
-            .map(|subject| {
-                let (name, index) = (subject.name(), subject.index);
-                let place = configurations.place(&name);
-                format!("{place}webhooks[{index}].matchConditions of {name}")
-            })
-            .collect();
-        if conditional.is_empty() {
-            return Ok(subjects);
-        }
-        Err(Failure::usage(format!(
-            "admit verify does not evaluate match conditions yet:\n  {}\nadd --ignore-match-conditions to have every \
-             request sent as if they held",
-            conditional.join("\n  ")
-        )))
     }
 
     fn api_server<'a>(

@@ -125,7 +125,7 @@ impl Proofs {
         };
         let name: String = step.webhook.chars().map(plain).collect();
         if !configured.contains(&name) {
-            fs::write(folder.join(format!("{name}.yaml")), yaml(&called_configuration(subject)))?;
+            fs::write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;
             fs::write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
             configured.push(name.clone());
         }
@@ -175,15 +175,6 @@ impl Proofs {
 /// How a step names the webhook.
 fn id(subject: &Subject) -> String {
     format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
-}
-
-/// The configuration with this webhook alone, as it was called: without the conditions that were ignored.
-fn called_configuration(subject: &Subject) -> Value {
-    let mut configuration = own_configuration(subject);
-    if let Some(webhook) = configuration["webhooks"][0].as_object_mut() {
-        webhook.remove("matchConditions");
-    }
-    configuration
 }
 
 /// The configuration with this webhook alone.

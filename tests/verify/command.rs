@@ -366,40 +366,40 @@ async fn kinds_without_built_in_objects_are_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn match_conditions_are_ignored_only_where_that_is_said_and_the_report_tells() {
+async fn conditions_that_ask_the_authorizer_have_a_caveat_and_the_roles_of_the_files() {
     let stage = Stage::with("non-idempotent").await;
     let mut sometimes = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
-    sometimes["matchConditions"] =
-        json!([{"name": "not-kubelet", "expression": "request.userInfo.username != 'x'"}]);
+    let expression = "!authorizer.group('example.com').resource('webhooks').check('skip').allowed()";
+    sometimes["matchConditions"] = json!([{"name": "not-trusted", "expression": expression}]);
     let always = entry("v", &stage.fake.url(), stage.fake.ca_bundle());
     let file = configuration("MutatingWebhookConfiguration", "c", &[always, sometimes]);
     stage.write("conditions.yaml", &[file]);
     let base = ["-c", "conditions.yaml", "-f", "pods.yaml", "--check", "V01,V55"];
-    let text = ends_with(&stage.verify(&base).await, 2);
-    assert!(text.contains("conditions.yaml:1: webhooks[1].matchConditions of c/w.example.com"), "{text}");
-    assert!(text.contains("add --ignore-match-conditions"), "{text}");
-
-    let ignoring = [&base[..], &["--ignore-match-conditions", "--proofs", "proofs"]].concat();
-    let text = ends_with(&stage.verify(&ignoring).await, 1);
-    let caveat = "its matchConditions (not-kubelet) were ignored";
+    let text = ends_with(&stage.verify(&[&base[..], &["--proofs", "proofs"]].concat()).await, 1);
+    let caveat = "its matchConditions (not-trusted) ask what a user may do";
     assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
     assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
-    assert!(
-        text.contains("V55 ? not checked")
-            && text.contains("admit verify does not evaluate match conditions yet"),
-        "{text}"
-    );
-    // The proof is called as it was, by a command that refuses conditions.
     let proof = std::fs::read_to_string(stage.path("proofs/V01-c_w.example.com-1/c_w.example.com.yaml"));
-    assert!(!proof.expect("it is there").contains("matchConditions"));
+    assert!(proof.expect("it is there").contains("not-trusted"));
 
-    let json = stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "json"]].concat()).await;
+    let json = stage.verify(&[&base[..], &["-o", "json"]].concat()).await;
     let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(report["caveats"].as_object().map(serde_json::Map::len), Some(1), "{}", report["caveats"]);
-    let markdown =
-        stage.verify(&[&ignoring[..6], &["--ignore-match-conditions", "-o", "markdown"]].concat()).await;
+    let markdown = stage.verify(&[&base[..], &["-o", "markdown"]].concat()).await;
     let text = String::from_utf8_lossy(&markdown.stdout).into_owned();
-    assert!(text.contains("> **Caveat** c/w.example.com: its matchConditions (not-kubelet)"), "{text}");
+    assert!(text.contains(&format!("> **Caveat** c/w.example.com: {caveat}")), "{text}");
+
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "trusted"},
+        "rules": [{"apiGroups": ["example.com"], "resources": ["webhooks"], "verbs": ["skip"]}]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "trusted"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "trusted"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "admit-verify"}]});
+    stage.write("roles.yaml", &[role, binding]);
+    let trusted = ["-c", "conditions.yaml", "roles.yaml", "-f", "pods.yaml", "--check", "V01", "-o", "json"];
+    let report: Value = serde_json::from_slice(&stage.verify(&trusted).await.stdout).expect("JSON");
+    let results = &report["checks"][0]["results"];
+    assert_eq!((&results[0]["verdict"], &results[1]["verdict"]), (&json!("found"), &json!("notApplicable")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

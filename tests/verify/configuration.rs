@@ -1,4 +1,4 @@
-//! Checks that look at one configuration and need no call: V48, V50, V51, V53 to V55 and V57.
+//! Checks that look at one configuration and need no call: V48, V50, V51, V53, V54 and V57.
 
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Settings, Severity};
@@ -224,59 +224,4 @@ async fn v53_passes_rules_that_say_what_they_mean() {
     let fields = json!({"rules": rules(&["apps"], &["deployments/scale"]), "objectSelector": selector});
     passes(&check("V53", &fields).await);
     assert_eq!(verdict(&check("V53", &json!({"rules": []})).await).0, Tally::NotApplicable);
-}
-
-/// A condition that keeps everything away, which nobody knows who does not evaluate it.
-fn conditions(names: &[&str]) -> Value {
-    names.iter().map(|name| json!({"name": name, "expression": "false"})).collect()
-}
-
-#[tokio::test]
-async fn v48_and_v50_cannot_be_told_where_conditions_may_keep_a_webhook_away() {
-    for id in ["V48", "V50"] {
-        let found = check(id, &json!({"matchConditions": conditions(&["nothing"])})).await;
-        let (tally, reasons) = verdict(&found);
-        assert_eq!((tally, found.results[0].unequipped), (Tally::NotChecked, true), "{id}");
-        let reason = reasons.into_keys().next().expect("a reason");
-        assert!(
-            reason.starts_with("unless the matchConditions of c/w.example.com, which were ignored"),
-            "{reason}"
-        );
-        // Conditions only take requests away.
-        let fields = json!({"matchConditions": conditions(&["nothing"]), "namespaceSelector": elsewhere()});
-        passes(&check(id, &fields).await);
-    }
-}
-
-#[tokio::test]
-async fn v55_finds_conditions_that_the_api_server_refuses() {
-    let many: Vec<String> = (0..65).map(|number| format!("c{number}")).collect();
-    let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    for (conditions, kind, field) in [
-        (conditions(&["a", "a"]), "refused name", "webhooks[0].matchConditions[1].name: Duplicate value"),
-        (conditions(&["a b"]), "refused name", "webhooks[0].matchConditions[0].name: Invalid value"),
-        (
-            json!([{"name": "a", "expression": " "}]),
-            "refused expression",
-            "matchConditions[0].expression: Required",
-        ),
-        (conditions(&many), "refused matchConditions", "webhooks[0].matchConditions: Too many"),
-    ] {
-        let found = check("V55", &json!({"matchConditions": conditions})).await;
-        finds(&found, &[kind]);
-        let message = &found.results[0].findings[0].message;
-        assert!(message.contains(field), "{message}");
-    }
-}
-
-#[tokio::test]
-async fn v55_is_never_passed_by_conditions_that_nobody_evaluates() {
-    let found = check("V55", &json!({"matchConditions": conditions(&["a", "example.com/b"])})).await;
-    let (tally, reasons) = verdict(&found);
-    assert_eq!((tally, found.results[0].unequipped), (Tally::NotChecked, true));
-    assert!(
-        reasons.keys().all(|reason| reason.contains("admit verify does not evaluate match conditions yet")),
-        "{reasons:?}"
-    );
-    assert_eq!(verdict(&check("V55", &json!({})).await).0, Tally::NotApplicable);
 }

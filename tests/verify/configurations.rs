@@ -93,24 +93,3 @@ async fn v56_passes_a_product_that_divides_the_requests_and_is_not_about_two() {
     passes(&check("V56", &webhooks).await);
     assert_eq!(verdict(&check("V56", &[json!({}), json!({})]).await).0, Tally::NotApplicable);
 }
-
-#[tokio::test]
-async fn v52_and_v56_cannot_be_told_where_conditions_may_keep_webhooks_apart() {
-    let conditions = json!([{"name": "nothing", "expression": "false"}]);
-    let there = json!({"url": "https://one.example.com/"});
-    let slow = json!({"timeoutSeconds": 20, "clientConfig": there});
-    let late = json!({"timeoutSeconds": 25});
-    let mut sometimes = slow.clone();
-    sometimes["matchConditions"] = conditions;
-    for id in ["V52", "V56"] {
-        let found = check(id, &[sometimes.clone(), slow.clone()]).await;
-        let (tally, reasons) = verdict(&found);
-        assert_eq!(tally, Tally::NotChecked, "{id}: {found:#?}");
-        assert!(
-            reasons.keys().all(|reason| reason.contains("a/a.example.com, which were ignored")),
-            "{reasons:?}"
-        );
-    }
-    // What two webhooks without conditions do is found all the same.
-    finds(&check("V52", &[sometimes, slow, late]).await, &["timeouts add up"]);
-}

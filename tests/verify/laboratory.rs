@@ -198,7 +198,7 @@ async fn run_among(
 ) -> Report {
     let plan = Plan {
         laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new(around), UserInfo::default()),
-        subjects: Subject::ignoring_match_conditions(configurations).expect("the configurations can be read"),
+        subjects: Subject::of(configurations).expect("the configurations can be read"),
         checks: vec![(checks::find(id).expect("there is such a check"), None)],
         settings,
         jobs: 4,

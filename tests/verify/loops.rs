@@ -70,19 +70,6 @@ async fn v49_finds_a_longer_loop_and_only_warns_where_labels_may_break_it() {
 }
 
 #[tokio::test]
-async fn v49_does_not_know_what_conditions_leave_out() {
-    let conditions = json!([{"name": "not-theirs", "expression": "request.namespace != 'gate'"}]);
-    let mesh = with(behind("mesh", &["mesh"]), "matchConditions", conditions);
-    let found = check(&[behind("gate", &["gate"]), mesh]).await;
-    let (tally, reasons) = verdict(&found);
-    assert_eq!((tally, found.results[0].unequipped), (Tally::NotChecked, true));
-    assert!(
-        reasons.keys().all(|reason| reason.contains("matchConditions of mesh/mesh.example.com")),
-        "{reasons:?}"
-    );
-}
-
-#[tokio::test]
 async fn v49_passes_who_lets_the_other_in_and_says_what_it_cannot_tell() {
     passes(&check(&[behind("gate", &["gate", "mesh"]), behind("mesh", &["mesh"])]).await);
     let open = with(behind("gate", &["gate"]), "failurePolicy", json!("Ignore"));

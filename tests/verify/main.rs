@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
 mod command;
+mod conditions;
 mod configuration;
 mod configurations;
 mod contract;

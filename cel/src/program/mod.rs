@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Expression};
 use crate::checked::Checked;
 use crate::function::Error;
 use crate::stack;
@@ -124,6 +124,21 @@ impl Program {
     /// The static type of the result.
     pub fn result_type(&self) -> &Type {
         &self.inner.result
+    }
+
+    /// Whether it names the variable `name`, or one that is declared as `name.…`.
+    pub fn mentions(&self, name: &str) -> bool {
+        let is_meant = |ident: &str| {
+            ident.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let mut nodes = self.inner.ast.nodes.iter();
+        nodes.any(|node| matches!(&node.expression, Expression::Ident(ident) if is_meant(ident)))
+    }
+
+    /// Whether it calls `function`.
+    pub fn calls(&self, function: &str) -> bool {
+        let mut nodes = self.inner.ast.nodes.iter();
+        nodes.any(|node| matches!(&node.expression, Expression::Call { function: called, .. } if called == function))
     }
 
     /// The value of the expression and what it cost.

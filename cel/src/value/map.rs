@@ -16,6 +16,8 @@ pub struct Map<'a>(Repr<'a>);
 #[derive(Clone, Debug)]
 enum Repr<'a> {
     Json(&'a serde_json::Map<String, Json>, Origin),
+    /// Of which the members with these keys are not known.
+    Partial(&'a serde_json::Map<String, Json>, Origin, &'a [&'a str]),
     Shared(Arc<Entries<'a>>),
 }
 
@@ -121,10 +123,20 @@ impl<'a> Map<'a> {
         Self(Repr::Json(members, origin))
     }
 
+    /// The map of a JSON object of which nobody knows whether it has members with the keys `unknown`, and what they are:
+    /// to select one, or to test for it, is an error. The map as a whole has only the known members.
+    pub fn partial(
+        members: &'a serde_json::Map<String, Json>,
+        unknown: &'a [&'a str],
+        origin: Origin,
+    ) -> Self {
+        Self(Repr::Partial(members, origin, unknown))
+    }
+
     /// How many entries it has.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::Json(members, _) => members.len(),
+            Repr::Json(members, _) | Repr::Partial(members, ..) => members.len(),
             Repr::Shared(entries) => entries.entries.len(),
         }
     }
@@ -136,7 +148,10 @@ impl<'a> Map<'a> {
 
     /// How kube-apiserver holds it; maps that the evaluation made are unstructured.
     pub fn origin(&self) -> Origin {
-        if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
+        match self.0 {
+            Repr::Json(_, origin) | Repr::Partial(_, origin, _) => origin,
+            Repr::Shared(_) => Origin::Unstructured,
+        }
     }
 
     /// The name of the type that holds it in Go.
@@ -151,7 +166,9 @@ impl<'a> Map<'a> {
     /// The value of a text as key.
     pub fn member(&self, key: &str) -> Option<Value<'a>> {
         match &self.0 {
-            Repr::Json(members, origin) => members.get(key).map(|value| Value::from_json_of(value, *origin)),
+            Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
+                members.get(key).map(|value| Value::from_json_of(value, *origin))
+            }
             Repr::Shared(_) => self.get(&Value::from(key)),
         }
     }
@@ -161,7 +178,7 @@ impl<'a> Map<'a> {
     /// Source: cel-go common/types/map.go, `refValMapAccessor.Find`.
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
         let entries = match &self.0 {
-            Repr::Json(..) => return self.member(key.as_str()?),
+            Repr::Json(..) | Repr::Partial(..) => return self.member(key.as_str()?),
             Repr::Shared(entries) => entries,
         };
         let find =
@@ -179,7 +196,9 @@ impl<'a> Map<'a> {
     /// Whether it has exactly this key, which does not find keys of other numeric types.
     pub(crate) fn has_key(&self, key: &Value<'_>) -> bool {
         match &self.0 {
-            Repr::Json(members, _) => key.as_str().is_some_and(|key| members.contains_key(key)),
+            Repr::Json(members, _) | Repr::Partial(members, ..) => {
+                key.as_str().is_some_and(|key| members.contains_key(key))
+            }
             Repr::Shared(entries) => entries.position(key).is_some(),
         }
     }
@@ -188,8 +207,13 @@ impl<'a> Map<'a> {
     ///
     /// # Errors
     ///
-    /// Typed maps have texts as keys only.
+    /// Typed maps have texts as keys only, and partial ones members that are not known.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
+        if let Repr::Partial(_, _, unknown) = self.0
+            && let Some(unknown) = unknown.iter().find(|unknown| key.as_str() == Some(unknown))
+        {
+            return Err(Error(format!("not known: {unknown}")));
+        }
         if self.origin() == Origin::Typed && key.as_str().is_none() {
             return Err(Error(format!("unsupported map key type: {}", key.go_type())));
         }
@@ -200,7 +224,9 @@ impl<'a> Map<'a> {
     /// random.
     pub fn iter(&self) -> Iter<'_, 'a> {
         match &self.0 {
-            Repr::Json(members, origin) => Iter::Json(members.iter(), *origin),
+            Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
+                Iter::Json(members.iter(), *origin)
+            }
             Repr::Shared(entries) => Iter::Shared(entries.entries.iter()),
         }
     }

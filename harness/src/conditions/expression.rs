@@ -98,6 +98,11 @@ fn check_type(found: &Type) -> Result<(), CompileError> {
 }
 
 impl Expression {
+    /// The program.
+    pub(super) fn program(&self) -> &Program {
+        &self.0
+    }
+
     /// The value, or the error in the server's words; and the cost.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.

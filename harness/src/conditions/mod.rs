@@ -3,6 +3,7 @@
 mod evaluation;
 mod expression;
 mod request;
+mod settled;
 mod variables;
 
 use std::sync::OnceLock;
@@ -11,6 +12,7 @@ use tokio::time::Instant;
 
 pub use self::evaluation::{Evaluated, Evaluation, OUT_OF_BUDGET, Outcome};
 pub use self::expression::{CompileError, Environment, Expression, compile, declarations};
+pub(crate) use self::settled::{Known, settled};
 pub use self::variables::{Bindings, Subject};
 
 /// What all conditions of a webhook may cost together.
@@ -41,6 +43,11 @@ impl Condition {
     /// A stored condition.
     pub fn new(name: String, text: String) -> Self {
         Self { expression: compile(&text, Environment::Stored), name, text }
+    }
+
+    /// Whether its expression names this variable.
+    pub(crate) fn mentions(&self, variable: &str) -> bool {
+        self.expression.as_ref().is_ok_and(|expression| expression.program().mentions(variable))
     }
 }
 

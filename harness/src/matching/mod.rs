@@ -10,11 +10,10 @@ mod tests;
 pub use self::explanation::explain;
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
-use crate::cluster_state::{ClusterState, ConversionError};
+use crate::cluster_state::ConversionError;
 use crate::conditions::{self, Evaluation, Outcome};
 use crate::config::{FailurePolicy, MatchPolicy, Webhook};
 use crate::event::Mismatch;
-use crate::ownership::Times;
 use crate::status::{Status, Unsupported};
 
 /// Whether a webhook is called.
@@ -138,10 +137,9 @@ fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionR
     Decided { decision, conditions: Some(evaluation) }
 }
 
-/// Whether `webhook` is called for a request that nothing has changed yet.
-pub fn is_called(webhook: &Webhook, attributes: Attributes, state: &dyn ClusterState) -> bool {
-    let mut run = AdmissionRun::new(attributes, Times::Whole, state);
-    matches!(decide(webhook, &mut run).decision, Decision::Call(_))
+/// Whether `webhook` is called for a request.
+pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
+    matches!(decide(webhook, run).decision, Decision::Call(_))
 }
 
 /// Any rule that catches the request as it came.

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::attributes::{Operation, UserInfo};
-use crate::cluster_state::EquivalentResource;
+use crate::cluster_state::{ClusterState, EquivalentResource};
 use crate::config;
+use crate::ownership::Times;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
 #[derive(Default)]

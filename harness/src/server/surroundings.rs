@@ -9,10 +9,11 @@ use super::authorization::AuthorizationMode;
 use super::state::State;
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
+use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
-use crate::ownership::Owners;
+use crate::ownership::{Owners, Times};
 use crate::status::Status;
 
 /// Namespaces and the resources that are served, without a server.
@@ -54,6 +55,12 @@ impl Surroundings {
             add_access(&state, object);
         }
         Self { state }
+    }
+
+    /// A run of a request that was just made.
+    pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
+        let times = Times::of(&request, self.is_built_in(&request.kind));
+        AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
     }
 
     /// Decides by the roles and bindings.

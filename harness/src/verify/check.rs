@@ -77,6 +77,11 @@ impl Audience {
 pub enum Probe {
     /// Looks at the configuration alone: no call is made.
     Configuration(fn(&Subject, &Surroundings) -> Observed),
+    /// Looks at the configuration alone, and then with each object of the corpus: no call is made.
+    ConfigurationAndObject(
+        fn(&Subject, &Surroundings) -> Observed,
+        for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>,
+    ),
     /// Looks at the configurations of all webhooks of the audience together: no call is made.
     Configurations(fn(&Scene<'_>) -> Observed),
     /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
@@ -109,6 +114,7 @@ impl std::fmt::Debug for Probe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Configuration(_) => "Configuration",
+            Self::ConfigurationAndObject(..) => "ConfigurationAndObject",
             Self::Configurations(_) => "Configurations",
             Self::Webhook(_) => "Webhook",
             Self::Object(_) => "Object",
@@ -141,6 +147,11 @@ impl Obstacle {
     /// There is nothing that the check could be about, since `reason`.
     pub fn not_applicable(reason: impl Into<String>) -> Self {
         Self::NotApplicable(reason.into())
+    }
+
+    /// Whether webhooks are called for it nobody knows.
+    pub(super) fn no_conditions() -> Self {
+        Self::not_applicable("match conditions have no value for the request: see V55")
     }
 
     /// It cannot be told from here, since `reason`.

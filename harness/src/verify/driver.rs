@@ -146,7 +146,7 @@ impl Plan {
         let mut seen = Vec::new();
         for (position, check) in self.active() {
             match check.probe {
-                Probe::Object(_) => {
+                Probe::Object(_) | Probe::ConfigurationAndObject(..) => {
                     for (subject, _) in self.audience(check) {
                         let place = (position, Some(subject));
                         seen.extend(
@@ -188,7 +188,9 @@ impl Plan {
         let trial =
             Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
         match self.checks[check].0.probe {
-            Probe::Object(probe) | Probe::Collection(probe) => Some(probe(&trial).await),
+            Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe) => {
+                Some(probe(&trial).await)
+            }
             Probe::Configuration(_)
             | Probe::Configurations(_)
             | Probe::Webhook(_)
@@ -202,7 +204,7 @@ impl Run<'_> {
         self.tell(Stage::Configurations);
         for (position, check) in self.plan.active() {
             match check.probe {
-                Probe::Configuration(probe) => {
+                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
                     for (subject, found) in self.plan.audience(check) {
                         let observed = probe(found, &self.plan.laboratory.surroundings);
                         self.ledger.note((position, Some(subject)), None, observed);
@@ -353,6 +355,7 @@ impl Run<'_> {
                         self.ledger.note((position, None), None, nothing());
                     }
                     Probe::Object(_)
+                    | Probe::ConfigurationAndObject(..)
                     | Probe::Configuration(_)
                     | Probe::Webhook(_)
                     | Probe::Intervention(..) => {

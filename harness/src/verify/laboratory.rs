@@ -9,15 +9,13 @@ use tokio::time::Instant;
 
 use super::line::{Exchange, Exchangery, Exchanges, Line};
 use super::plugins;
-use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
 use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
-use crate::event::{CallResult, Called, Event, Mismatch, Record, Round};
-use crate::ownership::Times;
+use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Record, Round};
 use crate::server::Surroundings;
 use crate::status::Status;
 
@@ -79,7 +77,7 @@ pub struct Outcome {
 #[derive(Debug)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "the four ways in which a request ends, and what admit cannot say"
+    reason = "the five ways in which a request ends, and what admit cannot say"
 )]
 pub enum Verdict<'a> {
     /// It is admitted.
@@ -90,6 +88,9 @@ pub enum Verdict<'a> {
     Failed(&'a str),
     /// The server could not go on, whatever the failure policy: a patch that does not apply, for instance.
     ServerError(&'a Status),
+    /// The match conditions of a webhook have no value, so that nobody knows whether it is called: the reason in
+    /// kube-apiserver's words.
+    NoConditions(&'a str),
     /// admit does not imitate what would happen.
     Unsupported(String),
 }
@@ -132,8 +133,7 @@ impl Laboratory {
             started: Instant::now(),
             deadline: None,
         };
-        let times = Times::of(request, self.surroundings.is_built_in(&request.kind));
-        let mut run = AdmissionRun::new(request.clone(), times, &self.surroundings);
+        let mut run = self.surroundings.run(request.clone());
         let mut done = dispatcher.mutate(&mut run, &chain).await;
         if done.is_ok() && !lineup.validating.is_empty() {
             done = dispatcher.validate(&mut run, &chain).await;
@@ -212,7 +212,17 @@ impl Outcome {
             CallResult::ServerError { status, .. } => Some(Verdict::ServerError(status)),
             CallResult::Allowed { .. } => None,
         });
-        refused.unwrap_or(Verdict::ServerError(status))
+        refused
+            .or_else(|| self.failed_conditions().map(|(_, reason)| Verdict::NoConditions(reason)).next())
+            .unwrap_or(Verdict::ServerError(status))
+    }
+
+    /// The webhooks whose match conditions have no value, and the reasons.
+    fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
+        self.record.events.iter().filter_map(|event| {
+            let Event::Conditions(conditions) = event else { return None };
+            Some((&**conditions, conditions.evaluation.error()?))
+        })
     }
 
     /// Every call, in order.
@@ -233,8 +243,13 @@ impl Outcome {
         self.calls_of(id).any(|called| called.round == round)
     }
 
-    /// Why a webhook was not called in the first round.
+    /// Why a webhook was not called in the first round; conditions without a value are a reason, too.
     pub fn mismatch(&self, id: &WebhookId) -> Option<&Mismatch> {
+        let has_failed =
+            |(failed, _): (&Conditions, _)| *failed.webhook == *id && failed.round == Round::First;
+        if self.failed_conditions().any(has_failed) {
+            return Some(&Mismatch::Conditions);
+        }
         self.record.events.iter().find_map(|event| {
             if let Event::Skipped { webhook, round: Round::First, mismatch, .. } = event
                 && **webhook == *id
@@ -260,7 +275,7 @@ impl std::fmt::Display for Verdict<'_> {
         match self {
             Self::Admitted => f.write_str("admitted"),
             Self::Denied(status) | Self::ServerError(status) => f.write_str(&status.message),
-            Self::Failed(reason) => f.write_str(reason),
+            Self::Failed(reason) | Self::NoConditions(reason) => f.write_str(reason),
             Self::Unsupported(what) => f.write_str(what),
         }
     }

@@ -104,7 +104,9 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
         Some(
             Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) | Probe::Intervention(..),
         ) => u64::max,
-        Some(Probe::Object(_) | Probe::Collection(_)) | None => u64::saturating_add,
+        Some(Probe::Object(_) | Probe::Collection(_) | Probe::ConfigurationAndObject(..)) | None => {
+            u64::saturating_add
+        }
     };
     for other in other.results {
         match check.results.iter_mut().find(|result| result.webhook == other.webhook) {
@@ -138,7 +140,10 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, total: fn(u64, u64
 
 fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
     let size = |finding: &Finding| finding.object.as_ref().map(|object| object.to_string().len());
-    let count = total(finding.count, other.count);
+    // What the configuration says by itself, every shard has found.
+    let is_about_objects = finding.object.is_some();
+    let count =
+        if is_about_objects { total(finding.count, other.count) } else { finding.count.max(other.count) };
     let mut examples = std::mem::take(&mut finding.examples);
     examples.extend(other.examples.iter().cloned());
     examples.truncate(MOST_EXAMPLES);

@@ -3,8 +3,8 @@
 use super::stored::{as_stored, delete, update};
 use super::subject::Subject;
 use crate::attributes::{Attributes, GroupVersionKind, Operation};
-use crate::cluster_state::ClusterState;
 use crate::matching;
+use crate::server::Surroundings;
 
 /// How many requests a webhook is tried with.
 const MOST: usize = 32;
@@ -27,7 +27,7 @@ struct OfKind {
 
 impl Samples {
     /// Takes what `subject` asks for of the creation of an object, an update that changes nothing, and its deletion.
-    pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, state: &dyn ClusterState) {
+    pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, surroundings: &Surroundings) {
         let known = self.kinds.iter().position(|known| known.kind == creation.kind);
         let known = known.unwrap_or_else(|| {
             self.kinds.push(OfKind { kind: creation.kind.clone(), requests: Default::default() });
@@ -38,7 +38,7 @@ impl Samples {
                 continue;
             }
             let request = request(creation, operation);
-            if matching::is_called(&subject.webhook, request.clone(), state) {
+            if matching::is_called(&subject.webhook, &mut surroundings.run(request.clone())) {
                 requests.push(request);
             }
         }
@@ -90,7 +90,6 @@ mod tests {
 
     use super::*;
     use crate::attributes::UserInfo;
-    use crate::server::Surroundings;
 
     /// What a webhook for these operations on everything is tried with: kinds, names and operations.
     fn chosen(operations: &[&str], objects: &[(&str, &str)]) -> Vec<String> {

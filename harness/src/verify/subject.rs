@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::laboratory::Lineup;
 use crate::attributes::{Attributes, GroupVersionKind};
-use crate::cluster_state::ClusterState;
 use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
 use crate::event::Phase;
 use crate::matching;
 use crate::selector::Selector;
+use crate::server::Surroundings;
 
 /// A webhook that is verified.
 #[derive(Clone, Debug)]
@@ -31,23 +31,8 @@ impl Subject {
     /// The webhooks of `configurations`, in dispatch order: those that mutate first.
     ///
     /// # Errors
-    /// [`ConfigError`] names the first field that cannot be read. Match conditions are unsupported.
-    pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
-        Self::read(configurations, config::webhooks)
-    }
-
-    /// As [`Self::of`], but every request is sent as if the match conditions of all webhooks held.
-    ///
-    /// # Errors
     /// [`ConfigError`] names the first field that cannot be read.
-    pub fn ignoring_match_conditions(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
-        Self::read(configurations, |configuration| config::webhooks(&without_conditions(configuration)))
-    }
-
-    fn read(
-        configurations: &[Value],
-        webhooks: impl Fn(&Value) -> Result<Vec<Webhook>, ConfigError>,
-    ) -> Result<Vec<Self>, ConfigError> {
+    pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
         let mut subjects = Vec::new();
         for configuration in configurations {
             let phase = match GroupVersionKind::of(configuration).kind.as_str() {
@@ -55,7 +40,7 @@ impl Subject {
                 _ => Phase::Validating,
             };
             let configuration = Arc::new(configuration.clone());
-            for (index, webhook) in webhooks(&configuration)?.into_iter().enumerate() {
+            for (index, webhook) in config::webhooks(&configuration)?.into_iter().enumerate() {
                 let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
                 subjects.push(Self {
                     webhook: Arc::new(webhook),
@@ -88,31 +73,31 @@ impl Subject {
         &self.configuration["webhooks"][self.index]
     }
 
-    /// Whether the rules are for `request`, whatever the selectors say.
-    pub fn asks_for(&self, request: &Attributes, state: &dyn ClusterState) -> bool {
+    /// Whether the rules are for `request`, whatever the selectors and conditions say.
+    pub fn asks_for(&self, request: &Attributes, surroundings: &Surroundings) -> bool {
         let webhook = Webhook {
             namespace_selector: Selector::default(),
             object_selector: Selector::default(),
+            match_conditions: Vec::new(),
             ..(*self.webhook).clone()
         };
-        matching::is_called(&webhook, request.clone(), state)
-    }
-
-    /// The names of its match conditions, all of which are taken to hold: nobody evaluates them.
-    pub fn ignored_conditions(&self) -> Vec<&str> {
-        let conditions = self.declaration()["matchConditions"].as_array().into_iter().flatten();
-        conditions.map(|condition| condition["name"].as_str().unwrap_or_default()).collect()
+        matching::is_called(&webhook, &mut surroundings.run(request.clone()))
     }
 
     /// What is to be said beside everything that is said of the webhook.
     pub fn caveat(&self) -> Option<String> {
-        let conditions = self.ignored_conditions();
-        if conditions.is_empty() {
+        let conditions = self.webhook.match_conditions.iter();
+        let names: Vec<&str> = conditions
+            .filter(|condition| condition.mentions("authorizer"))
+            .map(|condition| condition.name.as_str())
+            .collect();
+        if names.is_empty() {
             return None;
         }
-        let names = conditions.join(", ");
+        let names = names.join(", ");
         Some(format!(
-            "its matchConditions ({names}) were ignored: what is found may be about requests that they leave out"
+            "its matchConditions ({names}) ask what a user may do: users had only the roles of the API server and of the \
+             files"
         ))
     }
 
@@ -133,19 +118,6 @@ impl Subject {
     fn configuration_name(&self) -> String {
         self.webhook.id.configuration.clone()
     }
-}
-
-/// `configuration` with webhooks that have no match conditions.
-fn without_conditions(configuration: &Value) -> Value {
-    let mut without = configuration.clone();
-    let webhooks = without.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten();
-    for webhook in webhooks.filter_map(Value::as_object_mut) {
-        // What is no list is an error all the same.
-        if webhook.get("matchConditions").is_some_and(Value::is_array) {
-            webhook.remove("matchConditions");
-        }
-    }
-    without
 }
 
 #[cfg(test)]
@@ -180,20 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn match_conditions_are_ignored_only_where_that_is_asked_for() {
+    fn conditions_that_ask_the_authorizer_have_a_caveat() {
         let mut configuration = configuration("ValidatingWebhookConfiguration", "a", &["v", "w"]);
-        configuration["webhooks"][0]["matchConditions"] =
-            json!([{"name": "no-leases", "expression": "false"}]);
-        let subjects = Subject::of(&[configuration.clone()]).unwrap();
-        assert_eq!(subjects[0].webhook.match_conditions.len(), 1);
-
-        let subjects = Subject::ignoring_match_conditions(&[configuration.clone()]).unwrap();
-        assert_eq!(subjects[0].ignored_conditions(), ["no-leases"]);
-        assert!(subjects[0].caveat().unwrap().contains("(no-leases) were ignored"));
-        assert_eq!((subjects[1].ignored_conditions().len(), subjects[1].caveat()), (0, None));
-
-        configuration["webhooks"][0]["matchConditions"] = json!("false");
-        assert!(Subject::ignoring_match_conditions(&[configuration]).is_err());
+        configuration["webhooks"][0]["matchConditions"] = json!([
+            {"name": "no-leases", "expression": "request.resource.resource != 'leases'"},
+            {"name": "not-trusted", "expression": "!authorizer.path('/trusted').check('get').allowed()"},
+        ]);
+        configuration["webhooks"][1]["matchConditions"] =
+            json!([{"name": "named", "expression": "request.name != 'authorizer'"}]);
+        let subjects = Subject::of(&[configuration]).unwrap();
+        assert!(subjects[0].caveat().unwrap().contains("(not-trusted)"));
+        assert_eq!(subjects[1].caveat(), None);
     }
 
     #[test]

@@ -92,6 +92,9 @@ impl Trial<'_> {
                 let part = match mismatch {
                     Mismatch::NamespaceSelector => "the namespace selector does",
                     Mismatch::ObjectSelector => "the object selector does",
+                    Mismatch::Conditions if matches!(outcome.verdict(), Verdict::NoConditions(_)) => {
+                        return Err(Obstacle::no_conditions());
+                    }
                     Mismatch::Conditions => "the match conditions do",
                     Mismatch::Rules | Mismatch::Exempt | Mismatch::NotReinvoked => "the rules do",
                 };
@@ -101,6 +104,7 @@ impl Trial<'_> {
         }
         match outcome.verdict() {
             Verdict::Admitted | Verdict::Denied(_) => Ok(outcome),
+            Verdict::NoConditions(_) => Err(Obstacle::no_conditions()),
             verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
                 Err(Obstacle::not_checked(verdict.to_string()))
             }

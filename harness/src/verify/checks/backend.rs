@@ -1,7 +1,7 @@
 //! What has to be written so that the backend of a webhook comes up, and who is asked about it: for checks of lockouts.
 
-use super::matched::{self, Place};
-use crate::attributes::Operation;
+use super::matched::{self, Catch, Place};
+use crate::conditions::Condition;
 use crate::config::Webhook;
 use crate::server::Surroundings;
 use crate::verify::check::Severity;
@@ -25,6 +25,17 @@ pub(super) const REPLICA_SETS: Needed = ("apps", "v1", "replicasets", "ReplicaSe
 pub(super) const DEPLOYMENTS: Needed = ("apps", "v1", "deployments", "Deployment");
 pub(super) const SECRETS: Needed = ("", "v1", "secrets", "Secret");
 
+/// What a webhook is called for.
+#[derive(Debug, Default)]
+pub(super) struct Caught {
+    /// The resources.
+    pub(super) resources: Vec<&'static str>,
+    /// Resources of which nobody knows whether match conditions leave them out.
+    pub(super) unclear: Vec<&'static str>,
+    /// Why the first of these is not known.
+    pub(super) why: String,
+}
+
 /// The resources of `needed` that `webhook` is called for in `namespace`, when objects without labels are created or
 /// updated there.
 pub(super) fn caught(
@@ -32,20 +43,32 @@ pub(super) fn caught(
     needed: &[Needed],
     (namespace, name): (&str, &str),
     surroundings: &Surroundings,
-) -> Vec<&'static str> {
-    let is_caught = |(group, version, resource, kind): &Needed| {
+) -> Caught {
+    let mut caught = Caught::default();
+    for (group, version, resource, kind) in needed {
         let place = Place { group, version, resource, kind, subresource: "", namespace, name };
-        [Operation::Create, Operation::Update]
-            .into_iter()
-            .any(|operation| matched::is_called(webhook, &place, operation, surroundings))
-    };
-    needed.iter().filter(|needed| is_caught(needed)).map(|(_, _, resource, _)| *resource).collect()
+        match matched::is_written_past(webhook, &place, surroundings) {
+            Catch::Called => caught.resources.push(resource),
+            Catch::NotCalled => {}
+            Catch::Unclear(why) => {
+                if caught.unclear.is_empty() {
+                    caught.why = why;
+                }
+                caught.unclear.push(resource);
+            }
+        }
+    }
+    caught
 }
 
-/// How sure it is that `webhook` is called for what [`caught`] says, and under which reserve: labels might keep objects
-/// out, and are not known here.
+/// How sure it is that `webhook` is called for what [`caught`] says, and under which reserve: what is in the objects is
+/// not known here.
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {
-    if webhook.object_selector.is_everything() {
+    let reads_objects =
+        |condition: &Condition| condition.mentions("object") || condition.mentions("oldObject");
+    if webhook.match_conditions.iter().any(reads_objects) {
+        (Severity::Warning, ", unless what is in them keeps them out by its matchConditions")
+    } else if webhook.object_selector.is_everything() {
         (Severity::Error, "")
     } else {
         (Severity::Warning, ", unless their labels keep them out of the objectSelector")

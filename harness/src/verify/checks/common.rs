@@ -1,19 +1,38 @@
-//! Requests that several webhooks are called for, told from rules and selectors alone.
+//! Requests that several webhooks are called for, told from rules, selectors and conditions alone.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::json;
 
+use super::matched::{self, Catch, Place};
+use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{Rule, Scope, Webhook};
 use crate::selector::Selector;
+use crate::server::Surroundings;
 
 /// The label of a namespace with its name.
 const NAME: &str = "kubernetes.io/metadata.name";
 
+/// Why it is not known whether match conditions hold.
+pub(super) const UNKNOWN_OBJECTS: &str = "that depends on what is in the objects";
+
+/// How sure it must be that match conditions hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// They do, for one of the requests.
+    Certain,
+    /// Or nobody knows.
+    Possible,
+}
+
 /// Requests that all of some webhooks are called for.
 #[derive(Clone, Debug)]
 pub(super) struct Common<'a> {
+    surroundings: &'a Surroundings,
+    certainty: Certainty,
+    /// Those of the webhooks that have match conditions.
+    conditional: Vec<&'a Webhook>,
     /// What all rules are for: one of these, never none.
     rules: Vec<Rule>,
     namespace_selectors: Vec<&'a Selector>,
@@ -24,8 +43,15 @@ pub(super) struct Common<'a> {
 
 impl<'a> Common<'a> {
     /// The requests for `webhook`; none if there are none.
-    pub(super) fn of(webhook: &'a Webhook) -> Option<Self> {
+    pub(super) fn of(
+        webhook: &'a Webhook,
+        surroundings: &'a Surroundings,
+        certainty: Certainty,
+    ) -> Option<Self> {
         Self {
+            surroundings,
+            certainty,
+            conditional: conditional(webhook).collect(),
             rules: webhook.rules.clone(),
             namespace_selectors: vec![&webhook.namespace_selector],
             object_selectors: vec![&webhook.object_selector],
@@ -44,6 +70,7 @@ impl<'a> Common<'a> {
             self.rules.iter().flat_map(|a| webhook.rules.iter().filter_map(move |b| meet(a, b))).collect();
         both.namespace_selectors.push(&webhook.namespace_selector);
         both.object_selectors.push(&webhook.object_selector);
+        both.conditional.extend(conditional(webhook));
         both.checked()
     }
 
@@ -65,8 +92,70 @@ impl<'a> Common<'a> {
             // No namespace is picked, but what is in none is.
             self.rules.retain(|rule| rule.scope == Scope::Cluster);
         }
+        if !self.conditional.is_empty() {
+            let rules = std::mem::take(&mut self.rules);
+            self.rules = rules.iter().flat_map(|rule| self.with_conditions(rule)).collect();
+        }
         (!self.rules.is_empty()).then_some(self)
     }
+
+    /// The operations and resources of `rule` for which the match conditions of all webhooks hold as surely as is asked
+    /// for. Stars stand for Pods, and nothing is known of connections.
+    fn with_conditions(&self, rule: &Rule) -> Vec<Rule> {
+        let served = self.surroundings.resources();
+        let first = |entries: &[String], star: &str| match entries.first().map(String::as_str) {
+            Some("*") | None => star.to_owned(),
+            Some(entry) => entry.to_owned(),
+        };
+        let (group, version) = (first(&rule.api_groups, ""), first(&rule.api_versions, "v1"));
+        let holds = |resource: &str, operation: Operation| {
+            let (name, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            let name = if name == "*" { "pods" } else { name };
+            let gvr = GroupVersionResource::new(&group, &version, name);
+            let Some(resource) = served.iter().find(|served| served.name == gvr) else {
+                return self.certainty == Certainty::Possible;
+            };
+            let namespace = match self.namespace_labels.get(NAME) {
+                _ if !resource.namespaced => "",
+                Some(named) => named,
+                None => "default",
+            };
+            let place = Place {
+                group: &group,
+                version: &version,
+                resource: name,
+                kind: &resource.kind.kind,
+                subresource: if subresource == "*" { "" } else { subresource },
+                namespace,
+                name: "example",
+            };
+            let catch = |webhook: &&Webhook| {
+                let (labels, of_namespace) = (&self.object_labels, &self.namespace_labels);
+                matched::catch(webhook, &place, operation, labels, of_namespace, self.surroundings)
+            };
+            self.conditional.iter().map(catch).all(|catch| match catch {
+                Catch::Called => true,
+                Catch::NotCalled => false,
+                Catch::Unclear(_) => self.certainty == Certainty::Possible,
+            })
+        };
+        let mut holding = Vec::new();
+        for operation in [Operation::Create, Operation::Update, Operation::Delete] {
+            let name = operation.to_string();
+            if !rule.operations.iter().any(|entry| entry == "*" || *entry == name) {
+                continue;
+            }
+            for resource in rule.resources.iter().filter(|resource| holds(resource, operation)) {
+                let (operations, resources) = (vec![name.clone()], vec![resource.clone()]);
+                holding.push(Rule { operations, resources, ..rule.clone() });
+            }
+        }
+        holding
+    }
+}
+
+fn conditional(webhook: &Webhook) -> impl Iterator<Item = &Webhook> {
+    (!webhook.match_conditions.is_empty()).then_some(webhook).into_iter()
 }
 
 /// An example: `CREATE of pods in a namespace with team=a, labelled inject=yes`.
@@ -152,8 +241,9 @@ mod tests {
     #[track_caller]
     fn check(a: &Value, b: &Value, expected: Option<&str>) {
         let (a, b) = (webhook(a), webhook(b));
+        let around = Surroundings::new([]);
         for (a, b) in [(&a, &b), (&b, &a)] {
-            let common = Common::of(a).and_then(|common| common.and(b));
+            let common = Common::of(a, &around, Certainty::Certain).and_then(|common| common.and(b));
             assert_eq!(common.map(|common| common.to_string()).as_deref(), expected);
         }
     }

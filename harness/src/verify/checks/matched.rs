@@ -1,16 +1,18 @@
 //! Which requests a configuration catches, for checks that need no call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
-use crate::matching;
+use crate::matching::{self, Decision};
+use crate::ownership::Times;
 use crate::server::Surroundings;
-use crate::verify::check::{Observed, Obstacle, Violation};
-use crate::verify::subject::Subject;
+use crate::verify::check::Obstacle;
 
 /// Something that a request may be about.
 #[derive(Clone, Copy, Debug)]
@@ -26,48 +28,138 @@ pub(super) struct Place<'a> {
     pub(super) name: &'a str,
 }
 
-/// Whether `webhook` is called for an object there that has no labels.
-pub(super) fn is_called(
+pub(super) type LabelSet = BTreeMap<String, String>;
+
+/// Whether a webhook is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Catch {
+    Called,
+    NotCalled,
+    /// Its match conditions have no value for what little is known of the object: why.
+    Unclear(String),
+}
+
+impl Place<'_> {
+    /// What is known of an object there: it has these labels, and nothing else.
+    fn object(&self, labels: &LabelSet) -> Value {
+        let kind = GroupVersionKind::new(self.group, self.version, self.kind);
+        let mut metadata = json!({"name": self.name});
+        if !self.namespace.is_empty() && self.kind != "Namespace" {
+            metadata["namespace"] = self.namespace.into();
+        }
+        let mut labels = labels.clone();
+        if self.kind == "Namespace" {
+            labels.insert(NAME_LABEL.to_owned(), self.name.to_owned());
+        }
+        if !labels.is_empty() {
+            metadata["labels"] = json!(labels);
+        }
+        json!({"apiVersion": kind.api_version(), "kind": self.kind, "metadata": metadata})
+    }
+
+    /// Who writes such objects: the component that does, or somebody who may do everything.
+    ///
+    /// Source: kubernetes cmd/kube-controller-manager/app, the names of the controllers, each of which has a service
+    /// account; pkg/controlplane/controller/kubernetesservice; plugin/pkg/auth/authorizer/node.
+    fn writer(&self) -> UserInfo {
+        let controller = |name: &str| service_account("kube-system", name);
+        let node = |name: &str| user(&format!("system:node:{name}"), &["system:nodes"]);
+        match (self.resource, self.subresource, self.namespace) {
+            ("leases", _, "kube-node-lease") | ("nodes", ..) => node(self.name),
+            ("pods", "status", _) => node("node-1"),
+            ("leases", _, "kube-system") => user(&format!("system:{}", self.name), &[]),
+            ("leases", ..) => service_account(self.namespace, self.name),
+            ("pods", _, "kube-system") | ("controllerrevisions", ..) => controller("daemon-set-controller"),
+            ("pods", ..) => controller("replicaset-controller"),
+            ("replicasets", ..) => controller("deployment-controller"),
+            ("endpoints" | "endpointslices", _, "default") => user("system:apiserver", &["system:masters"]),
+            ("endpoints", ..) => controller("endpoint-controller"),
+            ("endpointslices", ..) => controller("endpointslice-controller"),
+            ("certificatesigningrequests", "status", _) => controller("certificate-controller"),
+            ("certificatesigningrequests", ..) => node("node-1"),
+            _ => user("kubernetes-admin", &["system:masters"]),
+        }
+    }
+}
+
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+fn user(name: &str, groups: &[&str]) -> UserInfo {
+    let groups = groups.iter().chain(&["system:authenticated"]).map(|group| (*group).to_owned()).collect();
+    UserInfo { username: name.to_owned(), groups, ..UserInfo::default() }
+}
+
+fn service_account(namespace: &str, name: &str) -> UserInfo {
+    let of_namespace = format!("system:serviceaccounts:{namespace}");
+    user(&format!("system:serviceaccount:{namespace}:{name}"), &["system:serviceaccounts", &of_namespace])
+}
+
+/// Whether `webhook` is called when who usually does so creates or updates an object there that has no labels.
+pub(super) fn is_written_past(webhook: &Webhook, place: &Place<'_>, surroundings: &Surroundings) -> Catch {
+    let labels = LabelSet::new();
+    let mut caught = Catch::NotCalled;
+    for operation in [Operation::Create, Operation::Update] {
+        match catch(webhook, place, operation, &labels, &labels, surroundings) {
+            Catch::Called => return Catch::Called,
+            Catch::NotCalled => {}
+            unclear @ Catch::Unclear(_) => caught = unclear,
+        }
+    }
+    caught
+}
+
+/// Whether `webhook` is called for an object there with these labels, in a namespace with those.
+pub(super) fn catch(
     webhook: &Webhook,
     place: &Place<'_>,
     operation: Operation,
+    labels: &LabelSet,
+    namespace_labels: &LabelSet,
     surroundings: &Surroundings,
-) -> bool {
-    let kind = GroupVersionKind::new(place.group, place.version, place.kind);
-    let object = json!({
-        "apiVersion": kind.api_version(),
-        "kind": place.kind,
-        "metadata": {"name": place.name, "namespace": place.namespace},
-    });
+) -> Catch {
+    let object = || place.object(labels);
     let request = Attributes {
         operation,
         resource: GroupVersionResource::new(place.group, place.version, place.resource),
         subresource: place.subresource.to_owned(),
-        kind,
+        kind: GroupVersionKind::new(place.group, place.version, place.kind),
         namespace: place.namespace.to_owned(),
         name: place.name.to_owned(),
-        object: (operation != Operation::Delete).then(|| object.clone()),
-        old_object: (operation != Operation::Create).then_some(object),
+        object: (operation != Operation::Delete).then(object),
+        old_object: matches!(operation, Operation::Update | Operation::Delete).then(object),
         options: None,
         dry_run: false,
-        user: UserInfo::default(),
+        user: place.writer(),
     };
-    matching::is_called(webhook, request, &Assumed(surroundings))
+    let state = Labelled { surroundings, namespace: place.namespace, labels: namespace_labels };
+    let mut run = AdmissionRun::new(request, Times::Whole, &state).with_authorizer(surroundings.authorizer());
+    let decided = matching::decide(webhook, &mut run);
+    if let Some(conditions) = &decided.conditions
+        && let Some(error) = conditions.error()
+    {
+        return Catch::Unclear(error.to_owned());
+    }
+    if matches!(decided.decision, Decision::Call(_)) { Catch::Called } else { Catch::NotCalled }
 }
 
-/// The surroundings, with every namespace that is asked for: one that nobody gave has the label that the API server gives
-/// it, and no other.
-struct Assumed<'a>(&'a Surroundings);
+/// The surroundings, where one namespace has these labels beside those that it has.
+struct Labelled<'a> {
+    surroundings: &'a Surroundings,
+    namespace: &'a str,
+    labels: &'a LabelSet,
+}
 
-impl ClusterState for Assumed<'_> {
+impl ClusterState for Labelled<'_> {
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
-        let assumed = || {
-            Arc::new(json!({
-                "apiVersion": "v1", "kind": "Namespace",
-                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-            }))
-        };
-        Some(self.0.namespace(name).unwrap_or_else(assumed))
+        let namespace = self.surroundings.namespace(name);
+        if name != self.namespace || self.labels.is_empty() {
+            return namespace;
+        }
+        let mut namespace = namespace.map(Arc::unwrap_or_clone).unwrap_or_default();
+        for (key, value) in self.labels {
+            namespace["metadata"]["labels"][key] = value.as_str().into();
+        }
+        Some(Arc::new(namespace))
     }
 
     fn equivalent_resources(
@@ -75,19 +167,19 @@ impl ClusterState for Assumed<'_> {
         resource: &GroupVersionResource,
         subresource: &str,
     ) -> Vec<EquivalentResource> {
-        self.0.equivalent_resources(resource, subresource)
+        self.surroundings.equivalent_resources(resource, subresource)
     }
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
-        self.0.convert(object, kind)
+        self.surroundings.convert(object, kind)
     }
 
     fn set_defaults(&self, object: &mut Value) {
-        self.0.set_defaults(object);
+        self.surroundings.set_defaults(object);
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
-        self.0.is_built_in(kind)
+        self.surroundings.is_built_in(kind)
     }
 }
 
@@ -104,17 +196,7 @@ pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): 
         && rule.resources.iter().any(is_for_resource)
 }
 
-/// What it means that `subjects` are called for too much: match conditions that nobody evaluates may keep it from them.
-/// They can only take requests away, so that nothing found is nothing found.
-pub(super) fn unless_conditions<'a>(
-    subjects: impl IntoIterator<Item = &'a Subject>,
-    violations: Vec<Violation>,
-) -> Observed {
-    let ignoring = subjects.into_iter().find(|subject| !subject.ignored_conditions().is_empty());
-    let (Some(subject), Some(violation)) = (ignoring, violations.first()) else { return Ok(violations) };
-    Err(Obstacle::Unequipped(format!(
-        "unless the matchConditions of {}, which were ignored, leave that out: {}",
-        subject.name(),
-        violation.message
-    )))
+/// What it means that nobody knows whether the match conditions of webhooks leave `what` out.
+pub(super) fn unclear(what: &str, why: &str) -> Obstacle {
+    Obstacle::unequipped(format!("whether matchConditions leave out {what} cannot be told: {why}"))
 }

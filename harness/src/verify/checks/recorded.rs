@@ -42,9 +42,11 @@ pub(super) async fn answered(station: &Station<'_>, request: &Attributes) -> Res
     let outcome = Arc::new(station.laboratory.admit(&station.alone(), request).await);
     match outcome.verdict() {
         Verdict::Failed(reason) => Err(Obstacle::not_checked(reason)),
-        Verdict::Admitted | Verdict::Denied(_) | Verdict::ServerError(_) | Verdict::Unsupported(_) => {
-            Ok(outcome)
-        }
+        Verdict::Admitted
+        | Verdict::Denied(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => Ok(outcome),
     }
 }
 

@@ -90,7 +90,9 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
         Verdict::Denied(status) if is_confused(status.code, &status.message) => {
             ("misreads", format!("on {what} it denies since it cannot read the request: {}", status.message))
         }
-        Verdict::Denied(_) | Verdict::Admitted | Verdict::Unsupported(_) => return None,
+        Verdict::Denied(_) | Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
+            return None;
+        }
     };
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }

@@ -70,6 +70,7 @@ async fn after(trial: &Trial<'_>, foreign: &Foreign) -> Result<Option<Violation>
                 status.message
             ),
         ),
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::Unsupported(_)) => {
             return Err(Obstacle::not_checked(verdict.to_string()));
         }

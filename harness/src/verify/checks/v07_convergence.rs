@@ -41,6 +41,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
             let kind = "denied after two rounds";
             return Ok(vec![Violation::new(kind, message).with_steps(steps)]);
         }
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
             return Err(Obstacle::not_checked(verdict.to_string()));
         }

@@ -67,6 +67,10 @@ async fn run(trial: &Trial<'_>) -> Observed {
 fn admitted(outcome: &Outcome) -> Option<&serde_json::Value> {
     match outcome.verdict() {
         Verdict::Admitted => outcome.object.as_ref(),
-        Verdict::Denied(_) | Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_) => None,
+        Verdict::Denied(_)
+        | Verdict::Failed(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => None,
     }
 }

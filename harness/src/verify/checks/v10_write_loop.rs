@@ -72,6 +72,7 @@ fn admitted(outcome: Arc<Outcome>) -> Result<Arc<Outcome>, Obstacle> {
     match outcome.verdict() {
         Verdict::Admitted => Ok(outcome),
         Verdict::Denied(_) => Err(Obstacle::not_applicable("the webhooks deny the object")),
+        Verdict::NoConditions(_) => Err(Obstacle::no_conditions()),
         verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
             Err(Obstacle::not_checked(verdict.to_string()))
         }

@@ -75,6 +75,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
             let message = format!("it fails only because of fields that it does not know: {reason}");
             return Ok(vec![Violation::new("fails on unknown fields", message).with_steps(steps)]);
         }
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
         verdict @ (Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
             return Err(Obstacle::not_checked(verdict.to_string()));
         }

@@ -77,7 +77,9 @@ fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
         Verdict::Failed(reason) => {
             (format!("fails {what}"), format!("it fails with the object {what}, and only then: {reason}"))
         }
-        Verdict::Admitted | Verdict::Denied(_) | Verdict::Unsupported(_) => return None,
+        Verdict::Admitted | Verdict::Denied(_) | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
+            return None;
+        }
     };
     Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)]))
 }

@@ -39,9 +39,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
             let said = Said::to(trial, &request).await?;
             Ok(idle(trial, &said, "what it made itself")?.into_iter().collect())
         }
-        Verdict::Denied(_) | Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_) => {
-            Ok(Vec::new())
-        }
+        Verdict::Denied(_)
+        | Verdict::Failed(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => Ok(Vec::new()),
     }
 }
 

@@ -38,9 +38,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
     };
     let path = match outcome.verdict() {
         Verdict::Denied(_) => "when it denies",
-        Verdict::Admitted | Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_) => {
-            "when it answers"
-        }
+        Verdict::Admitted
+        | Verdict::Failed(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => "when it answers",
     };
     let Ok(reply) = &exchange.reply else { return Err(Obstacle::not_checked(outcome.verdict().to_string())) };
     let mut violations = Vec::new();

@@ -55,7 +55,9 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
             "misses the object",
             format!("on {what} it denies, since it looks for an object: {}", status.message),
         ),
-        Verdict::Denied(_) | Verdict::Admitted | Verdict::Unsupported(_) => return None,
+        Verdict::Denied(_) | Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
+            return None;
+        }
     };
     Some(Violation::new(format!("{kind} on {what}"), message).with_steps([Arc::clone(outcome)]))
 }

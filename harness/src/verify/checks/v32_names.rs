@@ -83,7 +83,7 @@ fn unnamed(request: &Attributes) -> Option<Attributes> {
 /// Why the request is not admitted by the webhook.
 fn refused(outcome: &Outcome) -> Option<String> {
     match outcome.verdict() {
-        Verdict::Admitted | Verdict::Unsupported(_) => None,
+        Verdict::Admitted | Verdict::NoConditions(_) | Verdict::Unsupported(_) => None,
         verdict @ (Verdict::Denied(_) | Verdict::Failed(_) | Verdict::ServerError(_)) => {
             Some(verdict.to_string())
         }

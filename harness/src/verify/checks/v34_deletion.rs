@@ -67,6 +67,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
         verdict @ (Verdict::Failed(_) | Verdict::ServerError(_)) => {
             ("fails at the end of a deletion", format!("it fails when a finalizer is taken off: {verdict}"))
         }
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
         Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
     };
     Ok(vec![Violation::new(kind, message).with_steps(steps)])

@@ -111,6 +111,7 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
                 Tried::Found(Violation::new("denies a large object", message).with_severity(severity))
             }
             Verdict::Denied(_) | Verdict::Admitted => Tried::Answered(request.operation),
+            Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
             Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
         });
     }

@@ -29,16 +29,21 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     }
     let namespace = service.namespace.as_str();
     let caught = backend::caught(webhook, &backend::BACKEND, (namespace, &service.name), surroundings);
-    if caught.is_empty() {
-        return Ok(Vec::new());
+    if caught.resources.is_empty() {
+        let unclear = || format!("{} in {namespace}", caught.unclear.join(", "));
+        return if caught.unclear.is_empty() {
+            Ok(Vec::new())
+        } else {
+            Err(matched::unclear(&unclear(), &caught.why))
+        };
     }
     let (severity, unless) = backend::certainty(webhook);
     let message = format!(
         "with failurePolicy Fail it is called for {} in {namespace}, where its backend {} runs{unless}; leave the \
          namespace out with a namespaceSelector on kubernetes.io/metadata.name",
-        caught.join(", "),
+        caught.resources.join(", "),
         service.name,
     );
     let violation = Violation::new("locks itself out", message).with_severity(severity);
-    matched::unless_conditions([subject], vec![violation])
+    Ok(vec![violation])
 }

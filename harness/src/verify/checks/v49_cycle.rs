@@ -56,6 +56,8 @@ struct Need<'a> {
 struct Reason<'a> {
     text: String,
     severity: Severity,
+    /// Why nobody knows whether match conditions leave that out.
+    unclear: Option<String>,
     /// Whose webhook is called.
     asked: &'a Subject,
 }
@@ -63,7 +65,7 @@ struct Reason<'a> {
 impl Reason<'_> {
     /// The greater, the surer.
     fn weight(&self) -> (bool, Severity) {
-        (self.asked.ignored_conditions().is_empty(), self.severity)
+        (self.unclear.is_none(), self.severity)
     }
 }
 
@@ -199,20 +201,24 @@ fn waits<'a>(
             let at = (need.namespace, need.name);
             let mut caught = backend::caught(&subject.webhook, need.objects, at, scene.surroundings);
             if is_own && need.namespace == waiting.0 {
-                caught.retain(|resource| BACKEND.iter().all(|(_, _, needed, _)| needed != resource));
+                for resources in [&mut caught.resources, &mut caught.unclear] {
+                    resources.retain(|resource| BACKEND.iter().all(|(_, _, needed, _)| needed != resource));
+                }
             }
-            if caught.is_empty() {
-                continue;
-            }
+            let (resources, unclear) = match (caught.resources, caught.unclear) {
+                (resources, unclear) if resources.is_empty() && unclear.is_empty() => continue,
+                (resources, unclear) if resources.is_empty() => (unclear, Some(caught.why)),
+                (resources, _) => (resources, None),
+            };
             let (severity, unless) = backend::certainty(&subject.webhook);
             let text = format!(
                 "{} is called for {} in {}, for {}{unless}",
                 subject.name(),
-                caught.join(", "),
+                resources.join(", "),
                 need.namespace,
                 need.what
             );
-            let reason = Reason { text, severity, asked: subject };
+            let reason = Reason { text, severity, unclear, asked: subject };
             let known = waits.entry(waiting).or_default().entry(asked).or_insert_with(|| reason.clone());
             if known.weight() < reason.weight() {
                 *known = reason;
@@ -241,7 +247,7 @@ fn shortest<'a>(start: Backend<'a>, waits: &Waits<'a>) -> Option<Vec<Backend<'a>
     None
 }
 
-/// What is said of a loop, unless match conditions that were ignored may break it.
+/// What is said of a loop, unless nobody knows whether match conditions break it.
 fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let name = |(namespace, name): &Backend<'_>| format!("{namespace}/{name}");
     let mut names: Vec<String> = cycle.iter().map(name).collect();
@@ -265,5 +271,11 @@ fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
         ),
     };
     let violation = Violation::new(kind, format!("{}; {end}", texts.join("; "))).with_severity(severity);
-    matched::unless_conditions(reasons.iter().map(|(_, reason)| reason.asked), vec![violation])
+    match reasons.iter().find_map(|(_, reason)| Some((reason.unclear.as_ref()?, reason.asked))) {
+        None => Ok(vec![violation]),
+        Some((why, asked)) => {
+            let what = format!("a loop through {}: {}", asked.name(), violation.message);
+            Err(matched::unclear(&what, why))
+        }
+    }
 }

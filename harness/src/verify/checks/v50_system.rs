@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::matched::{self, Place};
-use crate::attributes::Operation;
+use super::matched::{self, Catch, Place};
 use crate::config::FailurePolicy;
 use crate::server::Surroundings;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -89,23 +88,30 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     }
     let mut caught = BTreeSet::new();
     let mut catches_leases = false;
+    let mut unclear = None;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
         let place = Place { group, version, resource, kind, subresource, namespace, name };
-        let is_called = [Operation::Create, Operation::Update]
-            .into_iter()
-            .any(|operation| matched::is_called(webhook, &place, operation, surroundings));
-        if is_called {
-            catches_leases |= resource == "leases";
-            let resource = if subresource.is_empty() {
-                resource.to_owned()
-            } else {
-                format!("{resource}/{subresource}")
-            };
-            caught.insert(match namespace {
-                "" => resource,
-                namespace => format!("{resource} in {namespace}"),
-            });
+        let catch = matched::is_written_past(webhook, &place, surroundings);
+        let mut name = resource.to_owned();
+        if !subresource.is_empty() {
+            name = format!("{name}/{subresource}");
         }
+        if !namespace.is_empty() {
+            name = format!("{name} in {namespace}");
+        }
+        match catch {
+            Catch::Called => {
+                catches_leases |= resource == "leases";
+                caught.insert(name);
+            }
+            Catch::NotCalled => {}
+            Catch::Unclear(why) => {
+                unclear.get_or_insert((name, why));
+            }
+        }
+    }
+    if let (true, Some((name, why))) = (caught.is_empty(), unclear) {
+        return Err(matched::unclear(&name, &why));
     }
     let mut violations = Vec::new();
     if catches_leases && webhook.timeout > PATIENCE_FOR_LEASES {
@@ -127,5 +133,5 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         );
         violations.push(Violation::new("matches system resources", message).with_severity(severity));
     }
-    matched::unless_conditions([subject], violations)
+    Ok(violations)
 }

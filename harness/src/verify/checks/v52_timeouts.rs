@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::common::Common;
+use super::common::{Certainty, Common, UNKNOWN_OBJECTS};
 use super::matched;
 use crate::config::{ReinvocationPolicy, Webhook};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -30,19 +30,21 @@ fn run(scene: &Scene<'_>) -> Observed {
     if with_rules(subjects).is_empty() {
         return Err(Obstacle::not_applicable("no webhook has rules: none is ever called"));
     }
-    // What holds whatever the match conditions are comes first.
-    let (free, conditional): (Vec<&Subject>, Vec<&Subject>) =
-        subjects.iter().partition(|subject| subject.ignored_conditions().is_empty());
-    let violations = too_long(&free);
-    if !violations.is_empty() {
-        return Ok(violations);
+    let webhooks = with_rules(subjects);
+    let longest = |certainty| {
+        let first = |webhook| Common::of(webhook, scene.surroundings, certainty);
+        longest(&first, None, &[], &webhooks)
+    };
+    if let Some((common, called)) = longest(Certainty::Certain) {
+        return Ok(vec![violation(&common, &called)]);
     }
-    matched::unless_conditions(conditional, too_long(subjects))
+    match longest(Certainty::Possible) {
+        None => Ok(Vec::new()),
+        Some((common, _)) => Err(matched::unclear(&common.to_string(), UNKNOWN_OBJECTS)),
+    }
 }
 
-fn too_long(subjects: &[&Subject]) -> Vec<Violation> {
-    let webhooks = with_rules(subjects);
-    let Some((common, called)) = longest(None, &[], &webhooks) else { return Vec::new() };
+fn violation(common: &Common<'_>, called: &[&Webhook]) -> Violation {
     let called: Vec<String> = called
         .iter()
         .map(|webhook| {
@@ -55,7 +57,7 @@ fn too_long(subjects: &[&Subject]) -> Vec<Violation> {
         })
         .collect();
     let message = format!("for {common} the API server may wait for {}", called.join(", "));
-    vec![Violation::new("timeouts add up", message)]
+    Violation::new("timeouts add up", message)
 }
 
 fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
@@ -64,8 +66,9 @@ fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {
 }
 
 /// Webhooks that are all called for one request and may take too long together: `chosen`, which are called for `common`,
-/// and some of `open`. None if no such request is longer than anybody waits.
+/// and some of `open`; `first` tells what the first of them is called for. None if no such request is longer than anybody waits.
 fn longest<'a>(
+    first: &dyn Fn(&'a Webhook) -> Option<Common<'a>>,
     common: Option<&Common<'a>>,
     chosen: &[&'a Webhook],
     open: &[&'a Webhook],
@@ -74,9 +77,9 @@ fn longest<'a>(
         return None;
     }
     let Some((next, rest)) = open.split_first() else { return Some((common?.clone(), chosen.to_vec())) };
-    let with = common.map_or_else(|| Common::of(next), |common| common.and(next));
-    let with = with.and_then(|with| longest(Some(&with), &[chosen, &[next]].concat(), rest));
-    with.or_else(|| longest(common, chosen, rest))
+    let with = common.map_or_else(|| first(next), |common| common.and(next));
+    let with = with.and_then(|with| longest(first, Some(&with), &[chosen, &[next]].concat(), rest));
+    with.or_else(|| longest(first, common, chosen, rest))
 }
 
 /// How long these webhooks may take.

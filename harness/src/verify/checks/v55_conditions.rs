@@ -1,37 +1,51 @@
-//! V55: match conditions compile, give a bool, never fail, and are cheap.
+//! V55: match conditions are accepted, decide something, have a value for every request, and are cheap.
 
-use crate::config;
-use crate::server::Surroundings;
+use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
+use crate::cluster_state::ClusterState as _;
+use crate::conditions::{BUDGET, Condition, Evaluation, Known, Outcome, settled};
+use crate::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
+use crate::matching;
+use crate::server::{ServedResource, Surroundings};
 use crate::status::FieldError;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::stored::{as_stored, delete, update};
 use crate::verify::subject::Subject;
+use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
     id: "V55",
-    title: "its matchConditions compile, give a bool, never fail on what is not there, and stay within the budget",
+    title: "its matchConditions are accepted, leave some requests and not all, have a value for each, and stay within the \
+            budget",
     severity: Severity::Error,
     why: "A match condition that fails, for example since it reads object.metadata.labels of a DELETE, where object is \
           null, refuses the request if failurePolicy is Fail, and skips the webhook if it is Ignore: both without a \
-          call, so that nothing in the webhook's own logs tells of it.",
-    source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go",
+          call, so that nothing in the webhook's own logs tells of it. The same happens to one that costs too much. One \
+          that is false for all that the rules match silences the webhook for ever.",
+    source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go; pkg/apis/cel/config.go",
     audience: Audience::All,
-    probe: Probe::Configuration(run),
+    probe: Probe::ConfigurationAndObject(configuration, |trial| Box::pin(async move { object(trial) })),
 };
 
-fn run(subject: &Subject, _: &Surroundings) -> Observed {
-    if subject.ignored_conditions().is_empty() {
-        return Err(Obstacle::not_applicable("it has no matchConditions"));
+/// Up to which part of a budget a cost is no reason to worry: objects grow.
+const NEAR: u64 = 2;
+
+fn configuration(subject: &Subject, surroundings: &Surroundings) -> Observed {
+    let webhook = &subject.webhook;
+    if webhook.match_conditions.is_empty() {
+        return Err(none());
     }
     let violations = refused(subject);
-    if violations.is_empty() {
-        let reason =
-            "admit verify does not evaluate match conditions yet: every request was sent as if they held";
-        return Err(Obstacle::Unequipped(reason.to_owned()));
+    if !violations.is_empty() || webhook.rules.is_empty() {
+        return Ok(violations);
     }
-    Ok(violations)
+    Ok(constant(webhook, &known(webhook, surroundings)))
 }
 
-/// What the API server refuses before it looks at an expression: too many, no or invalid names, empty expressions.
+fn none() -> Obstacle {
+    Obstacle::not_applicable("it has no matchConditions")
+}
+
+/// What the API server refuses: too many, no or invalid names, expressions that do not compile to a bool.
 fn refused(subject: &Subject) -> Vec<Violation> {
     let own = format!("webhooks[{}].matchConditions", subject.index);
     let errors = config::validate(&subject.configuration).into_iter();
@@ -42,4 +56,205 @@ fn refused(subject: &Subject) -> Vec<Violation> {
         Violation::new(format!("refused {field}"), message)
     };
     of_conditions.map(violation).collect()
+}
+
+/// Conditions whose value the rules decide already, whatever the requests are.
+fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
+    let conditions = &webhook.match_conditions;
+    let is_always = |condition: &&Condition, value: bool| {
+        known.iter().all(|known| settled(condition, known) == Some(value))
+    };
+    let is_left_out =
+        |known: &Known| conditions.iter().any(|condition| settled(condition, known) == Some(false));
+    let never = |which: String| {
+        let message = format!("{which} for no request that the rules match: the webhook is never called");
+        Violation::new("never called", message)
+    };
+    if known.is_empty() {
+        return Vec::new();
+    }
+    if let Some(condition) = conditions.iter().find(|condition| is_always(condition, false)) {
+        return vec![never(format!("condition {} is true", condition.name))];
+    }
+    if known.iter().all(is_left_out) {
+        return vec![never("the conditions are all true".to_owned())];
+    }
+    let idle = conditions.iter().filter(|condition| is_always(condition, true));
+    idle.map(|condition| {
+        let message = format!(
+            "condition {} is true for every request that the rules match: it leaves nothing out",
+            condition.name
+        );
+        Violation::new(format!("{} is always true", condition.name), message).with_severity(Severity::Note)
+    })
+    .collect()
+}
+
+/// What the rules of `webhook` say of the requests that they match: together these are all of them.
+fn known(webhook: &Webhook, surroundings: &Surroundings) -> Vec<Known> {
+    let served = surroundings.resources();
+    webhook
+        .rules
+        .iter()
+        .flat_map(|rule| known_of(rule, webhook.match_policy, surroundings, &served))
+        .collect()
+}
+
+fn known_of(
+    rule: &Rule,
+    policy: MatchPolicy,
+    surroundings: &Surroundings,
+    served: &[ServedResource],
+) -> Vec<Known> {
+    let operations: Vec<Operation> =
+        [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
+            .into_iter()
+            .filter(|operation| {
+                rule.operations.iter().any(|entry| entry == "*" || *entry == operation.to_string())
+            })
+            .collect();
+    let mut known = Vec::new();
+    for entry in &rule.resources {
+        let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+        let subresource = (subresource != "*").then_some(subresource);
+        for group in &rule.api_groups {
+            for version in &rule.api_versions {
+                let about = if [name, group, version].contains(&"*") {
+                    None
+                } else {
+                    let resource = GroupVersionResource::new(group, version, name);
+                    requested(&resource, subresource, policy, surroundings, served)
+                };
+                for operation in &operations {
+                    match &about {
+                        None => known.push(Known::new(*operation, None, subresource, None, None)),
+                        Some((kind, requested)) => known.extend(requested.iter().map(|(resource, own)| {
+                            Known::new(*operation, Some(resource), subresource, kind.as_ref(), own.as_ref())
+                        })),
+                    }
+                }
+            }
+        }
+    }
+    known
+}
+
+/// A resource of a request, and the kind that it has.
+type Requested = (GroupVersionResource, Option<GroupVersionKind>);
+
+/// The kind that a webhook with a rule for `resource` sees, and what is requested then: with matchPolicy Equivalent also
+/// the same resource in other versions. None if nobody knows which these are.
+fn requested(
+    resource: &GroupVersionResource,
+    subresource: Option<&str>,
+    policy: MatchPolicy,
+    surroundings: &Surroundings,
+    served: &[ServedResource],
+) -> Option<(Option<GroupVersionKind>, Vec<Requested>)> {
+    // The kind of a subresource may be another one.
+    let kind_of = |resource: &GroupVersionResource| {
+        let served = served.iter().find(|served| served.name == *resource)?;
+        (subresource == Some("")).then(|| served.kind.clone())
+    };
+    let is_served = served.iter().any(|served| served.name == *resource);
+    let kind = kind_of(resource);
+    let own = (resource.clone(), kind.clone());
+    match policy {
+        MatchPolicy::Exact => Some((kind, vec![own])),
+        MatchPolicy::Equivalent if is_served => {
+            let equivalents = surroundings.equivalent_resources(resource, "").into_iter();
+            let others = equivalents.map(|equivalent| {
+                let kind = kind_of(&equivalent.resource);
+                (equivalent.resource, kind)
+            });
+            Some((kind, others.chain([own]).collect()))
+        }
+        MatchPolicy::Equivalent => None,
+    }
+}
+
+/// The conditions, evaluated for the creation of the object, an update that changes nothing, and its deletion.
+fn object(trial: &Trial<'_>) -> Observed {
+    let webhook = &trial.subject.webhook;
+    if webhook.match_conditions.is_empty() {
+        return Err(none());
+    }
+    let stored = as_stored(trial.object());
+    let requests = [
+        trial.request.clone(),
+        update(trial.request, stored.clone(), stored.clone()),
+        delete(trial.request, stored),
+    ];
+    let unconditional = Webhook { match_conditions: Vec::new(), ..(**webhook).clone() };
+    let surroundings = &trial.laboratory.surroundings;
+    let mut looked = false;
+    let mut violations: Vec<Violation> = Vec::new();
+    for request in requests {
+        if !matching::is_called(&unconditional, &mut surroundings.run(request.clone())) {
+            continue;
+        }
+        let mut run = surroundings.run(request.clone());
+        let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
+        looked = true;
+        for violation in judge(webhook, &request, &evaluation) {
+            if violations.iter().all(|known| known.kind != violation.kind) {
+                violations.push(violation);
+            }
+        }
+    }
+    if looked {
+        Ok(violations)
+    } else {
+        Err(Obstacle::not_applicable("its rules and selectors do not pick the object"))
+    }
+}
+
+fn judge(webhook: &Webhook, request: &Attributes, evaluation: &Evaluation) -> Vec<Violation> {
+    let what = format!("{} of {}", request.operation, request.resource.group_resource());
+    let follows = match webhook.failure_policy {
+        FailurePolicy::Fail => "the request is refused",
+        FailurePolicy::Ignore => "the webhook is skipped",
+    };
+    let mut violations = Vec::new();
+    match &evaluation.outcome {
+        Outcome::OutOfBudget => {
+            let message = format!(
+                "for the {what} the conditions cost more than the {BUDGET} that all may: {follows}, without a call"
+            );
+            violations.push(Violation::new("over the budget of all conditions", message));
+        }
+        Outcome::Errors(_) => {
+            for condition in &evaluation.conditions {
+                if let Err(error) = &condition.value {
+                    let kind = format!("{} has no value for a {}", condition.name, request.operation);
+                    let message = format!(
+                        "for the {what} condition {} fails: {error}; {follows}, without a call",
+                        condition.name
+                    );
+                    violations.push(Violation::new(kind, message));
+                }
+            }
+        }
+        Outcome::True | Outcome::False { .. } => {
+            let near = |what: String, cost: u64, budget: u64| {
+                let message = format!(
+                    "{what} cost {cost} of {budget}: for a larger object there is no value, and then {follows}, without a call"
+                );
+                Violation::new("near the budget", message).with_severity(Severity::Warning)
+            };
+            let costly = |cost: u64, budget: u64| cost > budget / NEAR;
+            let mut each = evaluation.conditions.iter();
+            if let Some(one) = each.find(|condition| costly(condition.cost, kubernetes_cel::COST_LIMIT)) {
+                let whole = format!("for the {what} condition {}", one.name);
+                violations.push(near(whole, one.cost, kubernetes_cel::COST_LIMIT));
+            } else if costly(evaluation.cost(), BUDGET) {
+                violations.push(near(
+                    format!("for the {what} all conditions together"),
+                    evaluation.cost(),
+                    BUDGET,
+                ));
+            }
+        }
+    }
+    violations
 }

@@ -1,6 +1,6 @@
 //! V56: the webhooks of one product divide the requests among themselves.
 
-use super::common::Common;
+use super::common::{Certainty, Common, UNKNOWN_OBJECTS};
 use super::matched;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Scene;
@@ -32,15 +32,14 @@ fn run(scene: &Scene<'_>) -> Observed {
                 continue;
             }
             are_related = true;
-            let both = Common::of(&first.webhook).and_then(|common| common.and(&second.webhook));
-            if let Some(both) = both {
-                let (one, other) = (first.name(), second.name());
+            let both =
+                |certainty| Common::of(&first.webhook, scene.surroundings, certainty)?.and(&second.webhook);
+            let (one, other) = (first.name(), second.name());
+            if let Some(both) = both(Certainty::Certain) {
                 let message = format!("{one} and {other} are both called for {both}");
-                let violation = Violation::new(format!("{one} and {other} overlap"), message);
-                match matched::unless_conditions([*first, *second], vec![violation]) {
-                    Ok(found) => violations.extend(found),
-                    obstacle => unclear = obstacle,
-                }
+                violations.push(Violation::new(format!("{one} and {other} overlap"), message));
+            } else if let Some(both) = both(Certainty::Possible) {
+                unclear = Err(matched::unclear(&both.to_string(), UNKNOWN_OBJECTS));
             }
         }
     }
