@@ -129,9 +129,9 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     overload: u16,
 
-    /// How many days a certificate must still be valid
-    #[arg(long, value_name = "DAYS", default_value_t = 30, help_heading = "Target")]
-    horizon: u32,
+    /// How many days a certificate must still be valid [default: 30, or a third of its whole time if that is less]
+    #[arg(long, value_name = "DAYS", help_heading = "Target")]
+    horizon: Option<u32>,
 
     /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
@@ -317,7 +317,7 @@ impl Verify {
         Settings {
             concurrency: self.concurrency.into(),
             overload: self.overload.into(),
-            horizon: Duration::from_secs(u64::from(self.horizon) * 24 * 3600),
+            horizon: self.horizon.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
             recorder,
             rotation: self.interventions.rotation(),
             stop: self.interventions.stop(),

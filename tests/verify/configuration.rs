@@ -72,6 +72,19 @@ fn rules(groups: &[&str], resources: &[&str]) -> Value {
 }
 
 #[tokio::test]
+async fn v50_knows_that_namespaces_have_their_name_as_a_label() {
+    let but = |namespaces: &[&str]| {
+        let selector = json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": namespaces},
+        ]});
+        json!({"rules": rules(&[""], &["namespaces"]), "namespaceSelector": selector})
+    };
+    passes(&check_of("ValidatingWebhookConfiguration", "V50", &but(&["kube-system"])).await);
+    let found = check_of("ValidatingWebhookConfiguration", "V50", &but(&["other"])).await;
+    finds(&found, &["matches system resources"]);
+}
+
+#[tokio::test]
 async fn v50_finds_a_webhook_for_everything() {
     let check = check("V50", &json!({"rules": rules(&["*"], &["*/*"]), "timeoutSeconds": 10})).await;
     finds(&check, &["may outlast a lease", "matches system resources"]);

@@ -183,11 +183,16 @@ fn widgets() -> Value {
 }
 
 async fn widget(operation: Value) -> CheckReport {
+    widget_of(1, operation).await
+}
+
+/// What V19 says of a patch of a widget of this size.
+async fn widget_of(size: u8, operation: Value) -> CheckReport {
     let behaviour = json!({"patch": {"operations": [operation]}}).to_string();
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
     let suspect = Suspect::mutating(&behaviour).with("rules", json!([rule]));
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"},
-        "spec": {"size": 1}});
+        "spec": {"size": size}});
     verify_objects("V19", vec![suspect], vec![widget], &[widgets()]).await
 }
 
@@ -199,6 +204,11 @@ async fn v19_holds_custom_resources_to_their_schema() {
     let unknown = widget(json!({"op": "add", "path": "/spec/mood", "value": "good"})).await;
     finds(&unknown, &["against the schema: unknown field"]);
     passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
+    // What was invalid before is refused with the webhook and without it.
+    let large = json!({"op": "replace", "path": "/spec/size", "value": "large"});
+    let check = widget_of(10, large).await;
+    finds(&check, &["against the schema, as before: wrong type"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! V46: what a webhook shows while its certificate is renewed.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use fake_webhooks::{Certificate, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Bundle, Intervention, Rotation, Settings};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 use crate::laboratory::{Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify};
 
@@ -84,6 +86,40 @@ async fn v46_takes_the_new_authority_beside_the_old_one() {
     });
     let check = check(&url, old.ca_bundle(), command, None).await;
     finds(&check, &["fails while its certificate is renewed"]);
+}
+
+#[tokio::test]
+async fn v46_passes_who_changes_the_bundle_right_before_the_certificate() {
+    let (old, new) = (fake().await, fake().await);
+    let (url, lead) = switch(old.address()).await;
+    let there = new.address();
+    let begun = Arc::new(AtomicBool::new(false));
+    let changed = Arc::new(Notify::new());
+    let (starting, ending) = (Arc::clone(&begun), Arc::clone(&changed));
+    let command = Intervention::new(move || {
+        let ending = Arc::clone(&ending);
+        starting.store(true, Ordering::SeqCst);
+        async move {
+            ending.notified().await;
+            Ok(())
+        }
+    });
+    // The new bundle and the new certificate come to be right after somebody has looked for the bundle in vain.
+    let bundle = new.ca_bundle().as_bytes().to_vec();
+    let is_there = AtomicBool::new(false);
+    let ca_bundle = Bundle::new(move || {
+        if is_there.load(Ordering::SeqCst) {
+            return Some(bundle.clone());
+        }
+        if begun.load(Ordering::SeqCst) {
+            is_there.store(true, Ordering::SeqCst);
+            *lead.lock().expect("nobody panicked") = there;
+            changed.notify_one();
+        }
+        None
+    });
+    let rotation = Rotation { command, ca_bundle: Some(ca_bundle), patience: Duration::from_secs(5) };
+    passes(&check_with(&url, old.ca_bundle(), rotation).await);
 }
 
 /// A port that leads somewhere, and from then on elsewhere.

@@ -224,9 +224,26 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
     ] {
         for then in ["{bad-response: {status: 400}}", "{deny: {message: unknown field}}", "allow"] {
             let behaviour = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
-            finds(&verify("V35", vec![Suspect::mutating(&behaviour)]).await, &[kind]);
+            let check = verify("V35", vec![Suspect::mutating(&behaviour)]).await;
+            finds(&check, &[kind]);
+            assert_eq!(check.results[0].findings[0].severity, Severity::Error);
         }
     }
+}
+
+#[tokio::test]
+async fn v35_only_notes_who_writes_down_who_asked() {
+    let extra = "authentication.example.com/admit-unknown";
+    let behaviour = json!({"when": {
+        "if": {"in-review": format!("/request/userInfo/extra/{}", extra.replace('/', "~1"))},
+        "then": {"patch": {"operations": [
+            {"op": "add", "path": "/metadata/annotations", "value": {"requester": format!("{extra}=value")}},
+        ]}},
+        "otherwise": "allow",
+    }});
+    let check = verify("V35", vec![Suspect::mutating(&behaviour.to_string())]).await;
+    finds(&check, &["depends on new keys of userInfo"]);
+    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]

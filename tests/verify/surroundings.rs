@@ -230,14 +230,15 @@ async fn v45_finds_what_the_api_server_refuses() {
 
 #[tokio::test]
 async fn v45_finds_what_ends_within_the_horizon() {
-    let settings = Settings { horizon: Duration::from_secs(20 * 365 * 24 * 3600), ..Settings::default() };
+    let settings =
+        Settings { horizon: Some(Duration::from_secs(20 * 365 * 24 * 3600)), ..Settings::default() };
     let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
     finds(&check, &["the certificate ends soon", "the authority ends soon"]);
 }
 
 #[tokio::test]
 async fn v45_passes_a_valid_certificate_and_tells_the_days() {
-    let settings = Settings { horizon: Duration::from_secs(24 * 3600), ..Settings::default() };
+    let settings = Settings { horizon: Some(Duration::from_secs(24 * 3600)), ..Settings::default() };
     let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
     passes(&check);
     assert!(check.results[0].notes.iter().all(|note| note.ends_with("left")), "{:?}", check.results[0].notes);

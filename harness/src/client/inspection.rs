@@ -21,6 +21,8 @@ use crate::config::{ClientConfig, WebhookTarget};
 pub struct CertificateFacts {
     /// Its subject, such as `CN=webhook`.
     pub subject: String,
+    /// When it begins.
+    pub not_before: Timestamp,
     /// When it ends.
     pub not_after: Timestamp,
     /// The certificate itself, as DER.
@@ -94,8 +96,13 @@ impl HttpsCaller {
 fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
     let facts = certificates.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let not_after = Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()?;
-        Some(CertificateFacts { subject: certificate.subject().to_string(), not_after, der: der.to_vec() })
+        let validity = certificate.validity();
+        Some(CertificateFacts {
+            subject: certificate.subject().to_string(),
+            not_before: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
+            not_after: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
+            der: der.to_vec(),
+        })
     });
     facts.collect()
 }

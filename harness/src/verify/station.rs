@@ -108,8 +108,8 @@ pub struct Settings {
     pub concurrency: usize,
     /// How many requests there are at a time where the webhook gets more than it can do.
     pub overload: usize,
-    /// How long a certificate must still be valid.
-    pub horizon: Duration,
+    /// How long a certificate must still be valid; none is 30 days, or a third of its whole time if that is less.
+    pub horizon: Option<Duration>,
     /// The API server that stands behind the webhooks and writes down what they do; none if there is none.
     pub recorder: Option<Recorder>,
     /// How the certificates of the webhooks are renewed; none if they cannot be.
@@ -120,14 +120,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            concurrency: 8,
-            overload: 200,
-            horizon: Duration::from_secs(30 * 24 * 3600),
-            recorder: None,
-            rotation: None,
-            stop: None,
-        }
+        Self { concurrency: 8, overload: 200, horizon: None, recorder: None, rotation: None, stop: None }
     }
 }
 

@@ -10,6 +10,9 @@ use serde_json::Value;
 /// What is wrong: in words that do not depend on the object, and where.
 pub(super) type Fault = (&'static str, String);
 
+/// A field that the schema does not have.
+pub(super) const UNKNOWN_FIELD: &str = "unknown field";
+
 /// Everything that is wrong with `object`.
 ///
 /// Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/types_jsonschema.go`; pkg/apiserver/schema/pruning.
@@ -63,7 +66,7 @@ fn members(schema: &Value, object: &Value, path: &str, own: &[&str], faults: &mu
             Some(schema) => walk(schema, member, &place(name), faults),
             None if additional.is_object() => walk(additional, member, &place(name), faults),
             None if keeps_unknown => {}
-            None => faults.push(("unknown field", place(name))),
+            None => faults.push((UNKNOWN_FIELD, place(name))),
         }
     }
 }

@@ -16,7 +16,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "An injector that sees its own volume or sidecar on reinvocation and returns early leaves out the containers \
           that another webhook has added in between: they start without their mount, credentials or environment. \
-          What comes out must not depend on whether the other webhook ran before or after.",
+          What comes out must not depend on whether the other webhook ran before or after. Of a webhook that is never \
+          reinvoked it is a note: what it would do if somebody changed its reinvocationPolicy.",
     source: "KEP-492, reinvocation; aws/amazon-eks-pod-identity-webhook#61; DataDog/datadog-agent#37091; \
              Azure/azure-workload-identity#1744",
     audience: Audience::Mutating,
@@ -24,6 +25,19 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(trial: &Trial<'_>) -> Observed {
+    let is_reinvoked = trial.subject.webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded;
+    let violations = reinvoked(trial).await?.into_iter().map(|violation| {
+        if is_reinvoked {
+            return violation;
+        }
+        let message =
+            format!("{}; with its reinvocationPolicy Never it is not called again", violation.message);
+        Violation { message, ..violation }.with_severity(Severity::Note)
+    });
+    Ok(violations.collect())
+}
+
+async fn reinvoked(trial: &Trial<'_>) -> Observed {
     trial.first().await?;
     let mut violations = Vec::new();
     let mut looked = false;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::said::Said;
-use super::structure;
+use super::structure::{self, UNKNOWN_FIELD};
 use crate::schema;
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
@@ -80,13 +80,20 @@ async fn run(trial: &Trial<'_>) -> Observed {
         }
     } else if let Some(schema) = trial.laboratory.surroundings.schema_of(&trial.request.kind) {
         let known = structure::faults(&schema, before);
-        for fault in structure::faults(&schema, &after).into_iter().filter(|fault| !known.contains(fault)) {
-            let (what, path) = fault;
-            // The server drops an unknown field, and refuses the object for anything else.
-            let severity = if what == "unknown field" { Severity::Warning } else { Severity::Error };
+        // What was invalid before nobody would have admitted without the webhook either.
+        let was_invalid = known.iter().any(|(what, _)| *what != UNKNOWN_FIELD);
+        for (what, path) in structure::faults(&schema, &after) {
+            if known.contains(&(what, path.clone())) {
+                continue;
+            }
+            let (severity, kind) = match what {
+                // The server drops it, and refuses the object for anything else.
+                UNKNOWN_FIELD => (Severity::Warning, "against the schema"),
+                _ if was_invalid => (Severity::Note, "against the schema, as before"),
+                _ => (Severity::Error, "against the schema"),
+            };
             let message = format!("what it makes does not fit the schema of its definition: {what}: {path}");
-            violations
-                .push(Violation::new(format!("against the schema: {what}"), message).with_severity(severity));
+            violations.push(Violation::new(format!("{kind}: {what}"), message).with_severity(severity));
         }
     }
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())

@@ -20,13 +20,15 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|trial| Box::pin(run(trial))),
 };
 
-/// What a webhook says that looked for an object and found none.
-const SIGNS: [&str; 8] = [
+/// What a webhook says that looked for an object and found none, or another one: the words of runtimes and libraries, and
+/// none that the author of a rule would choose.
+const SIGNS: [&str; 9] = [
     "no content to decode",
     "unexpected end of json",
     "nil pointer",
-    "null",
-    "undefined",
+    "nullpointer",
+    "cannot invoke",
+    "properties of",
     "decode",
     "unmarshal",
     "nonetype",
@@ -65,5 +67,5 @@ fn judge(outcome: &Arc<Outcome>, what: &str) -> Option<Violation> {
 /// Whether a denial is about the request itself rather than about what it asks for.
 pub(super) fn is_confused(code: i32, message: &str) -> bool {
     let message = message.to_lowercase();
-    code == 400 && SIGNS.iter().any(|sign| message.contains(sign)) || code >= 500
+    (code == 400 || code >= 500) && SIGNS.iter().any(|sign| message.contains(sign))
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::said::{Said, effect_of};
 use super::v22_envelope::retold;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Difference;
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 
@@ -17,7 +18,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "The API may add fields to AdmissionReview without a new version, as it did with requestKind and options; \
           authenticators add keys to userInfo.extra as they like. A webhook that decodes the review strictly refuses \
-          every request from the day on which the cluster is upgraded.",
+          every request from the day on which the cluster is upgraded. That it writes down what it is given, such as \
+          who asked, is told as a note.",
     source: "Dynamic Admission Control, Request; kubernetes API conventions: adding fields is compatible",
     audience: Audience::All,
     probe: Probe::Webhook(|station| Box::pin(run(station))),
@@ -79,10 +81,20 @@ async fn run(station: &Station<'_>) -> Observed {
             let kind = format!("depends on {what}");
             if violations.iter().all(|known| known.kind != kind) {
                 let steps = [Arc::clone(&said.outcome), retold(&said.outcome, exchange)];
-                let violation = Violation::new(kind, format!("with {what} {how}"));
+                let severity = if is_copied(&differences) { Severity::Note } else { CHECK.severity };
+                let violation = Violation::new(kind, format!("with {what} {how}")).with_severity(severity);
                 violations.push(violation.with_differences(differences).with_steps(steps));
             }
         }
     }
     if looked { Ok(violations) } else { Err(reason) }
+}
+
+/// Whether all that differs is that what was added is written down, as by a webhook that records who asked.
+fn is_copied(differences: &[Difference]) -> bool {
+    let is_added = |difference: &Difference| {
+        let found = difference.found.as_ref().map(Value::to_string).unwrap_or_default();
+        found.contains("admit-unknown") || found.contains("admitUnknown")
+    };
+    !differences.is_empty() && differences.iter().all(is_added)
 }

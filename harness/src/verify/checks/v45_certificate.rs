@@ -14,7 +14,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "An expired certificate of a webhook blocks every write that it matches, one year to the day after somebody \
           installed it; a certificate for another name, by another authority, or with a Common Name alone does so at \
-          once. The authority in the caBundle ends, too.",
+          once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
+          by whoever made it: it must have a third of its time left.",
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
              rancher/rancher#35068; knative/serving#6537",
     audience: Audience::All,
@@ -29,7 +30,7 @@ async fn run(station: &Station<'_>) -> Observed {
     }
     let now = Timestamp::now();
     for (what, certificate) in certificates(&inspection) {
-        station.note(format!("{what} {}: {}", certificate.subject, written(days_left(certificate, now))));
+        station.note(format!("{what}{}: {}", name(certificate), written(days_left(certificate, now))));
     }
     Ok(judge(&inspection, now, station.settings.horizon))
 }
@@ -40,7 +41,17 @@ fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, 
     leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
 }
 
-fn judge(inspection: &Inspection, now: Timestamp, horizon: Duration) -> Vec<Violation> {
+/// The subject, after a space; nothing where there is none, as where only the alternative names count.
+fn name(certificate: &CertificateFacts) -> String {
+    if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
+}
+
+/// How long a certificate must still be valid where nobody says.
+const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Which part of its time must be left of one that is made for less than three times that.
+const PART: u32 = 3;
+
+fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
     if let Some(complaint) = &inspection.complaint {
         let message =
             format!("asked as {}, it shows what the API server refuses: {complaint}", inspection.server_name);
@@ -49,13 +60,12 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Duration) -> Vec<Viol
     let mut violations = Vec::new();
     for (what, certificate) in certificates(inspection) {
         let days = days_left(certificate, now);
-        if u64::try_from(days).unwrap_or(0) * 24 * 3600 < horizon.as_secs() {
-            let message = format!(
-                "{what} {} ends at {}: {}",
-                certificate.subject,
-                certificate.not_after,
-                written(days)
-            );
+        let lifetime = certificate.not_after.duration_since(certificate.not_before).unsigned_abs();
+        let horizon = horizon.unwrap_or_else(|| HORIZON.min(lifetime / PART));
+        let left = certificate.not_after.duration_since(now);
+        if left.is_negative() || left.unsigned_abs() < horizon {
+            let message =
+                format!("{what}{} ends at {}: {}", name(certificate), certificate.not_after, written(days));
             violations
                 .push(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning));
         }
@@ -83,6 +93,7 @@ mod tests {
     fn inspection(leaf: &str, authority: &str, complaint: Option<&str>) -> Inspection {
         let facts = |subject: &str, not_after: &str| CertificateFacts {
             subject: subject.to_owned(),
+            not_before: "2025-12-31T00:00:00Z".parse().unwrap(),
             not_after: not_after.parse().unwrap(),
             der: Vec::new(),
         };
@@ -98,7 +109,7 @@ mod tests {
     #[track_caller]
     fn check(inspection: &Inspection, expected: &[&str]) {
         let now = "2026-01-01T00:00:00Z".parse().unwrap();
-        let found = judge(inspection, now, Duration::from_secs(30 * 24 * 3600));
+        let found = judge(inspection, now, Some(HORIZON));
         assert_eq!(found.iter().map(|violation| violation.kind.as_str()).collect::<Vec<_>>(), expected);
     }
 
@@ -113,9 +124,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_made_for_a_few_days_must_have_a_third_of_them_left() {
+        let kinds = |leaf: &str, horizon| {
+            let late = "2030-01-01T00:00:00Z";
+            let inspection = inspection(leaf, late, None);
+            let now = "2026-01-01T00:00:00Z".parse().unwrap();
+            judge(&inspection, now, horizon).len()
+        };
+        // Made for seven days, of which six and a half, or two, are left.
+        let (young, old) = ("2026-01-06T12:00:00Z", "2026-01-01T07:00:00Z");
+        assert_eq!((kinds(young, None), kinds(young, Some(HORIZON))), (0, 1));
+        assert_eq!(kinds(old, None), 1);
+        assert_eq!(name(&inspection(young, young, None).chain[0]), " CN=leaf");
+    }
+
+    #[test]
     fn a_day_counts_when_it_is_whole() {
         let facts = |not_after: &str| CertificateFacts {
             subject: String::new(),
+            not_before: Timestamp::UNIX_EPOCH,
             not_after: not_after.parse().unwrap(),
             der: Vec::new(),
         };

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, join, join_all};
 use tokio::time::{Instant, sleep};
@@ -12,6 +13,7 @@ use crate::client::{CertificateFacts, Inspection};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
 use crate::verify::laboratory::Connection;
 use crate::verify::station::{Rotation, Station};
+use crate::verify::subject::Subject;
 
 pub(super) const CHECK: Check = Check {
     id: "V46",
@@ -102,6 +104,29 @@ impl Failures {
     }
 }
 
+/// What one round of a handshake and two calls came to.
+struct Asked {
+    /// The certificate that was shown, if any was.
+    leaf: Option<Vec<u8>>,
+    results: [Result<(), String>; 3],
+}
+
+/// A handshake, a call over a kept connection, and one over a new one.
+async fn round(station: &Station<'_>, subject: &Subject, review: &Bytes) -> Asked {
+    let laboratory = station.laboratory;
+    let (leaf, handshake) = match laboratory.inspect(&subject.called).await {
+        Ok(inspection) => {
+            let leaf = leaf(inspection.chain);
+            ((!leaf.is_empty()).then_some(leaf), inspection.complaint.map_or(Ok(()), Err))
+        }
+        Err(reason) => (None, Err(reason)),
+    };
+    let call = async |connection| {
+        usual::answered(&laboratory.call(&subject.called, review.clone(), connection).await)
+    };
+    Asked { leaf, results: [handshake, call(Connection::Kept).await, call(Connection::New).await] }
+}
+
 /// Calls a webhook, over new connections and a kept one, until it has shown a new certificate for a while or had the time
 /// to.
 async fn follow(
@@ -110,7 +135,6 @@ async fn follow(
     before: Before<'_>,
     command: Command,
 ) -> Observed {
-    let (laboratory, review) = (station.laboratory, &before.usual.review);
     let mut failures = Failures::default();
     let mut renewed = 0;
     let mut ended = None;
@@ -125,23 +149,20 @@ async fn follow(
             Some(Ok(())) if ended.get_or_insert_with(Instant::now).elapsed() > rotation.patience => break,
             Some(Ok(())) | None => {}
         }
-        // The new bundle may have come to be meanwhile.
         let subject = station.renewed()?;
-        match laboratory.inspect(&subject.called).await {
-            Ok(inspection) => {
-                failures.note(inspection.complaint.map_or(Ok(()), Err));
-                let leaf = leaf(inspection.chain);
-                renewed = if leaf.is_empty() || leaf == before.leaf { 0 } else { renewed + 1 };
+        let round = round(station, &subject, &before.usual.review).await;
+        // A new bundle that came to be meanwhile was there before the new certificate, and the calls did not know it.
+        let is_outdated = station.renewed()?.called.client_config != subject.called.client_config;
+        if is_outdated && round.results.iter().any(Result::is_err) {
+            continue;
+        }
+        if let Some(leaf) = round.leaf {
+            renewed = if leaf == before.leaf { 0 } else { renewed + 1 };
+            if renewed == 1 {
+                shown_after = ended.map(|ended: Instant| ended.elapsed());
             }
-            Err(reason) => failures.note(Err(reason)),
         }
-        if renewed == 1 {
-            shown_after = ended.map(|ended: Instant| ended.elapsed());
-        }
-        for connection in [Connection::Kept, Connection::New] {
-            let exchange = laboratory.call(&subject.called, review.clone(), connection).await;
-            failures.note(usual::answered(&exchange));
-        }
+        round.results.into_iter().for_each(|result| failures.note(result));
         sleep(PERIOD).await;
     }
     station.note(format!("{} handshakes and calls, {} failed", failures.calls, failures.failed));
