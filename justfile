@@ -22,6 +22,11 @@ compare:
 cel-expressions:
     tests/cel/regenerate.sh
 
+# How long typical conditions take here and in Kubernetes' own packages. Needs Go.
+cel-speed:
+    cargo run --quiet --release -p kubernetes-cel --example speed
+    cd tests/cel && go test -run '^$' -bench . ./kubecel
+
 # Writes harness/src/server/discovery.json from the API server that kubectl speaks to.
 discovery:
     harness/tools/discovery.sh
