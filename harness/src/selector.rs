@@ -91,6 +91,11 @@ impl Selector {
         Ok(Self { requirements })
     }
 
+    /// The keys of labels that it names.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|requirement| requirement.key.as_str())
+    }
+
     /// Labels that all of `selectors` pick; none if there are no such labels.
     ///
     /// Each key is decided for itself, since no requirement is about two of them.

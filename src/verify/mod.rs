@@ -60,8 +60,12 @@ pub(crate) struct Verify {
 
     /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
     /// several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = annotation, conflicts_with = "filename")]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
     annotation: Vec<(String, String)>,
+
+    /// Give most objects of the built-in corpus this label; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
+    label: Vec<(String, String)>,
 
     /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
@@ -167,7 +171,8 @@ Exit status:
     1  something was found that is at least as bad as --fail-on
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
-    4  nothing was checked
+    4  nothing was checked, or a webhook was never called though there were
+       objects to try
     6  nothing was found, but a webhook gave no valid answer where one was
        needed, or a check that --check names could not be made: most often
        it needs an option that is missing
@@ -403,9 +408,12 @@ impl Verify {
             if !missing.is_empty() && !self.quiet {
                 anstream::eprintln!("{}", without_objects(&missing));
             }
-            let annotations = self.annotation.clone();
-            let annotated = move |object| Ok(annotated(object, &annotations));
-            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(annotated))
+            let added = [
+                ("/metadata/annotations", self.annotation.clone()),
+                ("/metadata/labels", self.label.clone()),
+            ];
+            let marked = move |object| Ok(marked(object, &added));
+            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(marked))
         } else {
             Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
         };
@@ -417,16 +425,18 @@ impl Verify {
     }
 }
 
-/// `object` with `annotations`, if it has a place for them: webhooks must stand objects without any, too.
-fn annotated(mut object: Value, annotations: &[(String, String)]) -> Value {
-    if let Some(own) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        own.extend(annotations.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+/// `object` with entries added to these maps, if it has them: webhooks must stand objects without labels, too.
+fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
+    for (map, entries) in added {
+        if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {
+            own.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+        }
     }
     object
 }
 
-/// One `--annotation`.
-fn annotation(text: &str) -> Result<(String, String), String> {
+/// One `--annotation` or `--label`.
+fn key_and_value(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
     Ok((key.to_owned(), value.to_owned()))
 }

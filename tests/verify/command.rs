@@ -191,12 +191,41 @@ async fn objects_of_the_built_in_corpus_get_the_annotations_by_which_a_webhook_a
     let behaviour = "when: {if: {annotation: {inject: 'yes'}}, then: non-idempotent, otherwise: allow}";
     let stage = Stage::with(behaviour).await;
     let arguments = ["-c", "configuration.yaml", "--check", "V01"];
-    ends_with(&stage.verify(&arguments).await, 0);
+    let text = ends_with(&stage.verify(&arguments).await, 0);
+    assert!(text.starts_with("unseen: c/w.example.com: it was called "), "{text}");
+    assert!(
+        text.contains(" times and never changed an object: nothing that it does was seen; give objects"),
+        "{text}"
+    );
+    assert!(text.contains("such keys often begin with its domain, as in example.com/inject"), "{text}");
     let annotated = [&arguments[..], &["--annotation", "inject=yes"]].concat();
     let text = ends_with(&stage.verify(&annotated).await, 1);
     assert!(text.contains("error[V01]"), "{text}");
     let text = ends_with(&stage.verify(&[&arguments[..], &["--annotation", "inject"]].concat()).await, 2);
     assert!(text.contains("expected KEY=VALUE"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_no_object_was_for_is_no_success() {
+    let stage = Stage::with("non-idempotent").await;
+    let mut picky = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let condition = "has(object.metadata.labels) && 'inject' in object.metadata.labels";
+    picky["matchConditions"] = json!([{"name": "asked", "expression": condition}]);
+    picky["objectSelector"] = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
+    stage.write("picky.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[picky])]);
+    let arguments = ["-c", "picky.yaml", "--check", "V01,V50"];
+    let text = ends_with(&stage.verify(&arguments).await, 4);
+    assert!(text.starts_with("unseen: c/w.example.com: it was called for none of 216 objects"), "{text}");
+    assert!(text.contains("its objectSelector names skip"), "{text}");
+    let labelled = [&arguments[..], &["--label", "inject=yes", "-o", "json"]].concat();
+    let output = stage.verify(&labelled).await;
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let tried = &report["webhooks"]["c/w.example.com"];
+    assert_eq!((&tried["mutating"], &tried["selects"]), (&json!(true), &json!(["skip"])));
+    assert!(tried["called"].as_u64() >= tried["patched"].as_u64() && tried["patched"] != 0, "{tried}");
+    // What needs no call is judged without one.
+    ends_with(&stage.verify(&["-c", "picky.yaml", "--check", "V50"]).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
-use super::report::Report;
+use super::report::{Report, Tried};
 use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::station::{Notes, Scene, Settings, Station};
@@ -93,6 +93,10 @@ pub async fn run<E: Send>(
     let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
+    if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
+        let tried = |subject: &Subject| (subject.name(), plan.tried(subject));
+        report.webhooks = plan.subjects.iter().map(tried).collect();
+    }
     Ok(report)
 }
 
@@ -111,6 +115,16 @@ impl Plan {
             .enumerate()
             .filter(|(_, (_, skipped))| skipped.is_none())
             .map(|(position, (check, _))| (position, *check))
+    }
+
+    fn tried(&self, subject: &Subject) -> Tried {
+        let asked = self.laboratory.asked(&subject.webhook.id);
+        Tried {
+            mutating: subject.phase == Phase::Mutating,
+            called: asked.called,
+            patched: asked.patched,
+            selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
+        }
     }
 
     fn audience(&self, check: &'static Check) -> impl Iterator<Item = (usize, &Subject)> {

@@ -1,6 +1,7 @@
 //! Where requests are tried: the whole dispatcher, real webhooks, and no server that stores anything.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use crate::status::Status;
 pub struct Laboratory {
     services: Arc<dyn ServiceResolver>,
     exchangery: Arc<Exchangery>,
+    asked: Mutex<HashMap<WebhookId, Asked>>,
     /// Namespaces and served resources.
     pub surroundings: Surroundings,
     /// Who makes the requests.
@@ -35,6 +37,14 @@ impl std::fmt::Debug for Laboratory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Laboratory").field("namespace", &self.namespace).finish_non_exhaustive()
     }
+}
+
+/// How often a webhook was asked something that an API server asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) called: u64,
+    /// How often it answered with a patch that is not empty.
+    pub(super) patched: u64,
 }
 
 /// Which connection a call takes.
@@ -99,7 +109,26 @@ impl Laboratory {
     /// A laboratory that finds services by `services`.
     pub fn new(services: Arc<dyn ServiceResolver>, surroundings: Surroundings, user: UserInfo) -> Self {
         let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(Arc::clone(&services))));
-        Self { services, exchangery, surroundings, user, namespace: "default".to_owned() }
+        let asked = Mutex::default();
+        Self { services, exchangery, asked, surroundings, user, namespace: "default".to_owned() }
+    }
+
+    /// How often a webhook was asked.
+    pub(super) fn asked(&self, id: &WebhookId) -> Asked {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied().unwrap_or_default()
+    }
+
+    fn count(&self, outcome: &Outcome) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        for called in outcome.calls() {
+            let asked = asked.entry((*called.webhook).clone()).or_default();
+            asked.called += 1;
+            let patch = match &called.result {
+                CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.as_ref(),
+                CallResult::Denied(_) | CallResult::Failed { .. } => None,
+            };
+            asked.patched += u64::from(patch.is_some_and(|operations| !operations.is_empty()));
+        }
     }
 
     /// How many calls were made to webhooks.
@@ -138,14 +167,16 @@ impl Laboratory {
         if done.is_ok() && !lineup.validating.is_empty() {
             done = dispatcher.validate(&mut run, &chain).await;
         }
-        Outcome {
+        let outcome = Outcome {
             lineup: lineup.clone(),
             request: request.clone(),
             object: run.take_object(),
             refusal: done.err(),
             record: run.record,
             exchanges: exchanges.take(),
-        }
+        };
+        self.count(&outcome);
+        outcome
     }
 
     /// Sends `body` to a webhook as it is, past the dispatcher: for reviews that no API server sends.

@@ -128,6 +128,7 @@ impl Ledger {
             shard: None,
             locations: BTreeMap::new(),
             caveats: BTreeMap::new(),
+            webhooks: BTreeMap::new(),
             checks: reports,
         }
     }

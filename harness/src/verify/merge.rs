@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::Probe;
 use super::checks;
-use super::report::{CheckReport, CheckResult, Finding, Report, Tally, VERSION};
+use super::report::{CheckReport, CheckResult, Finding, Report, Tally, Tried, VERSION};
 
 /// How many objects a finding names.
 const MOST_EXAMPLES: usize = 5;
@@ -54,6 +54,15 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         add(&mut whole.left_out, report.left_out, u64::saturating_add);
         whole.locations.extend(report.locations);
         whole.caveats.extend(report.caveats);
+        for (name, other) in report.webhooks {
+            let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
+                called: 0,
+                patched: 0,
+                ..other.clone()
+            });
+            tried.called += other.called;
+            tried.patched += other.patched;
+        }
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {
             merge_check(check, other);
         }

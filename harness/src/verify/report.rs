@@ -1,6 +1,7 @@
 //! What a verification found, as data: the contract of every report, and what shards are merged from.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,8 +36,26 @@ pub struct Report {
     /// What is to be kept in mind with everything that is said of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
+    /// What the webhooks were asked in all, by `CONFIGURATION/WEBHOOK`; nothing if no check tried objects.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub webhooks: BTreeMap<String, Tried>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
+}
+
+/// How much was tried of a webhook, in requests as an API server makes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tried {
+    /// Whether it may change objects.
+    pub mutating: bool,
+    /// How often it was called.
+    pub called: u64,
+    /// How often it answered with a patch.
+    pub patched: u64,
+    /// The keys of labels that its objectSelector names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selects: Vec<String>,
 }
 
 /// A part of a corpus: every `count`th object, beginning with the one at `index`.
@@ -178,6 +197,32 @@ impl CheckResult {
     }
 }
 
+impl Tried {
+    fn unseen(&self, name: &str, objects: u64) -> Option<String> {
+        let what = match self {
+            Self { called: 0, .. } => {
+                format!("it was called for none of {objects} objects: nothing was tried")
+            }
+            Self { mutating: true, patched: 0, called, .. } => {
+                format!(
+                    "it was called {called} times and never changed an object: nothing that it does was seen"
+                )
+            }
+            Self { .. } => return None,
+        };
+        let mut hint = "give objects that it acts on (-f), or the built-in ones what it looks for (--annotation, --label)".to_owned();
+        if !self.selects.is_empty() {
+            let _ = write!(hint, "; its objectSelector names {}", self.selects.join(", "));
+        }
+        // The keys that a product has for its own begin with its domain.
+        let labels: Vec<&str> = name.rsplit('/').next().unwrap_or_default().rsplitn(3, '.').collect();
+        if let [last, domain, _] = labels.as_slice() {
+            let _ = write!(hint, "; such keys often begin with its domain, as in {domain}.{last}/inject");
+        }
+        Some(format!("{what}; {hint}"))
+    }
+}
+
 impl Shard {
     /// Whether the object at `position` in the corpus, from 0, belongs to it.
     pub fn includes(self, position: u64) -> bool {
@@ -214,6 +259,20 @@ impl Report {
             .iter()
             .filter(move |(name, _)| concerns(name))
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
+    }
+
+    /// What nothing was seen of, by `CONFIGURATION/WEBHOOK`: webhooks that were never called, and mutating ones that never
+    /// changed an object; a sentence each, with what to try.
+    pub fn unseen(&self) -> Vec<(&str, String)> {
+        let webhooks = self.webhooks.iter();
+        webhooks
+            .filter_map(|(name, tried)| Some((name.as_str(), tried.unseen(name, self.objects)?)))
+            .collect()
+    }
+
+    /// Whether a webhook was never called, though objects were to be tried. A part of a corpus need not have any for each.
+    pub fn has_untried(&self) -> bool {
+        self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }
 
     /// All findings, with the check and the webhook.

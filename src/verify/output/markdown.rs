@@ -11,6 +11,9 @@ use super::{caveats, examples, page, word};
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {
     let mut text = format!("## admit verify\n\n{}\n", table::counts(report));
+    for (webhook, what) in report.unseen() {
+        let _ = writeln!(text, "\n> **Unseen** {}: {}", line(webhook), line(&what));
+    }
     for (webhook, caveat) in &report.caveats {
         let _ = writeln!(text, "\n> **Caveat** {}: {}", line(webhook), line(caveat));
     }

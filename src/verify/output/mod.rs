@@ -85,6 +85,9 @@ impl FailOn {
         if report.findings().any(|(_, _, finding)| self.includes(finding.severity)) {
             return ExitCode::Failed;
         }
+        if report.has_untried() {
+            return ExitCode::NothingRun;
+        }
         let mut results = report.checks.iter().flat_map(|check| &check.results);
         if results.any(|result| result.verdict == Tally::NotChecked && !result.unequipped) {
             return ExitCode::NotChecked;

@@ -27,7 +27,11 @@ pub(crate) fn text(report: &Report) -> String {
     for (webhook, caveat) in &report.caveats {
         let _ = writeln!(text, "{SOSO}caveat:{SOSO:#} {webhook}: {caveat}");
     }
-    if !report.caveats.is_empty() {
+    let unseen = report.unseen();
+    for (webhook, what) in &unseen {
+        let _ = writeln!(text, "{SOSO}unseen:{SOSO:#} {webhook}: {what}");
+    }
+    if !report.caveats.is_empty() || !unseen.is_empty() {
         text.push('\n');
     }
     for line in lines(report) {

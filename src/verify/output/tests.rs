@@ -8,13 +8,13 @@ use super::*;
 /// A run with one check of each outcome, and texts that mean something in every format.
 fn report() -> Report {
     let counts = json!({});
-    let report = json!({
+    let mut report = json!({
         "version": 1, "objects": 12, "calls": 96, "leftOut": {"no kind \"Gadget\" is served": 2},
         "locations": {
             "injector/a.example.com": {"file": "./charts/my injector.yaml", "line": 7},
             "injector/b.example.com": {"file": "./charts/my injector.yaml", "line": 31},
         },
-        "caveats": {"injector/a.example.com": "its matchConditions (no-leases) were ignored"},
+        "caveats": {"injector/a.example.com": "its matchConditions (no-leases) ask what a user may do"},
         "checks": [
             {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
                 "results": [
@@ -53,6 +53,10 @@ fn report() -> Report {
                         "notApplicable": counts, "notes": ["99 % of 100 calls in 3 ms"], "findings": []},
                 ]},
         ],
+    });
+    report["webhooks"] = json!({
+        "injector/a.example.com": {"mutating": true, "called": 90, "patched": 7},
+        "injector/b.example.com": {"mutating": true, "called": 6, "patched": 0, "selects": ["inject"]},
     });
     serde_json::from_value(report).unwrap()
 }
