@@ -287,6 +287,30 @@ async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
 }
 
 #[tokio::test]
+async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
+    let limited = "when: {if: {present: /spec/text}, then: {bad-response: {status: 413}}, otherwise: allow}";
+    let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
+    let suspect = Suspect::mutating(limited).with("rules", json!([rule]));
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+        "size": {"type": "integer"}, "text": {"type": "string"},
+    }}}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+    });
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}});
+    let check = verify_objects("V36", vec![suspect], vec![widget], &[definition]).await;
+    finds(&check, &["fails on a large object"]);
+    let message = &check.results[0].findings[0].message;
+    assert!(
+        message.starts_with("on UPDATE of a Widget of 305") && message.contains("KiB, by spec.text,"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
 async fn v36_passes_who_reads_all_of_it() {
     for suspect in [Suspect::mutating("sidecar"), Suspect::mutating("sidecar").on(&["CREATE"])] {
         let check = verify("V36", vec![suspect]).await;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::filling::filled;
 use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, Operation};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
-use crate::verify::shape::pod_spec;
 use crate::verify::station::Station;
 use crate::verify::stored::{as_stored, update};
 use crate::verify::trial::Memory;
@@ -25,17 +25,6 @@ pub(super) const CHECK: Check = Check {
     audience: Audience::All,
     probe: Probe::Webhook(|station| Box::pin(run(station))),
 };
-
-/// The largest body of a request.
-const LARGEST: usize = 3 * 1024 * 1024;
-/// What is left for metadata that the server adds.
-const ROOM: usize = 16 * 1024;
-/// The most that a `ConfigMap` or Secret may hold, and all annotations together.
-///
-/// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`; apimachinery pkg/api/validation/objectmeta.go,
-/// `TotalAnnotationSizeLimitB`.
-const LARGEST_DATA: usize = 1024 * 1024;
-const LARGEST_ANNOTATIONS: usize = 256 * 1024;
 
 /// What became of the largest object of a kind.
 enum Tried {
@@ -75,7 +64,8 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
     let memory = Memory::default();
     let trial = station.trial(sample, &memory);
     let small = trial.answered(&trial.alone(), sample).await?;
-    let (object, filling) = filled(trial.object());
+    let schema = station.laboratory.surroundings.schema_of(&sample.kind);
+    let (object, filling) = filled(trial.object(), schema.as_ref());
     let size = object.to_string().len() / 1024;
     let stored = as_stored(&object);
     let update = update(sample, stored.clone(), stored);
@@ -116,51 +106,4 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
         });
     }
     Err(Obstacle::not_checked("it is no longer called for the object when that is large"))
-}
-
-/// `object` as large as it may be, and what makes it so.
-fn filled(object: &Value) -> (Value, &'static str) {
-    let mut filled = object.clone();
-    let left = (LARGEST - ROOM).saturating_sub(filled.to_string().len());
-    if let Some(spec) = pod_spec(&filled)
-        && let Some(Value::Object(container)) = filled.pointer_mut(&format!("{spec}/containers/0"))
-    {
-        let env = container.entry("env").or_insert_with(|| json!([]));
-        if let Some(env) = env.as_array_mut() {
-            env.push(json!({"name": "ADMIT_FILLING", "value": "x".repeat(left)}));
-        }
-        return (filled, "an environment variable");
-    }
-    let kind = filled["kind"].as_str().unwrap_or_default().to_owned();
-    if kind == "ConfigMap" || kind == "Secret" {
-        // Base64 in a Secret takes a third more than it holds.
-        let used = filled["data"].to_string().len() + filled["binaryData"].to_string().len();
-        let text = "eHh4".repeat(LARGEST_DATA.saturating_sub(used) / 4);
-        filled["data"]["admit-filling"] = text.into();
-        return (filled, "a key of its data");
-    }
-    let used = filled["metadata"]["annotations"].to_string().len();
-    filled["metadata"]["annotations"]["admit.dev/filling"] =
-        "x".repeat(LARGEST_ANNOTATIONS.saturating_sub(used + 64)).into();
-    (filled, "an annotation")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn objects_are_as_large_as_their_kind_may_be() {
-        let size = |object: Value| {
-            let (filled, what) = filled(&object);
-            (filled.to_string().len(), what)
-        };
-        let pod = json!({"kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "app"}]}});
-        let (pod, what) = size(pod);
-        assert!((LARGEST - 2 * ROOM..LARGEST).contains(&pod) && what == "an environment variable");
-        let (settings, _) = size(json!({"kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}));
-        assert!((LARGEST_DATA - ROOM..LARGEST_DATA + 256).contains(&settings), "{settings}");
-        let (other, _) = size(json!({"kind": "Widget", "metadata": {"annotations": {"a": "b"}}}));
-        assert!((LARGEST_ANNOTATIONS - ROOM..LARGEST_ANNOTATIONS + 256).contains(&other), "{other}");
-    }
 }
