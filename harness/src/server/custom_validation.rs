@@ -3,7 +3,23 @@
 use serde_json::Value;
 
 use super::custom_resources::Custom;
+use crate::attributes::GroupVersionKind;
 use crate::status::FieldError;
+
+/// What is wrong with an object that should be of the kind of its resource: nothing else of it is looked at then.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
+pub(super) fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<FieldError> {
+    let wrong = |field: &str, found: &str, expected: &str| {
+        (found != expected)
+            .then(|| FieldError::invalid(field, Value::from(found), format!("must be {expected}")))
+    };
+    let (kind, version) = (&expected.kind, expected.api_version());
+    [wrong("kind", &found.kind, kind), wrong("apiVersion", &found.api_version(), &version)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
 
 /// What is wrong beside the schema.
 ///

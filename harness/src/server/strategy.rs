@@ -9,6 +9,7 @@ use super::custom_validation;
 use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
+use crate::attributes::GroupVersionKind;
 use crate::authorizer::RBAC_GROUP;
 use crate::config::{self, ConfigError};
 use crate::status::{FieldError, Status, Unsupported};
@@ -299,6 +300,8 @@ fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
         _ => {}
     }
     if resource.custom.is_some() {
+        keep(object, old, "apiVersion");
+        keep(object, old, "kind");
         // Of the metadata nothing but the managed fields may change.
         let resource_version = object.pointer("/metadata/resourceVersion").cloned();
         keep(object, old, "metadata");
@@ -360,6 +363,14 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     if group == "apiregistration.k8s.io" {
         let what = format!("aggregated API servers ({plural})");
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    if resource.custom.is_some() {
+        let found = GroupVersionKind::of(object);
+        let errors = custom_validation::wrong_type(&found, &resource.kind);
+        if !errors.is_empty() {
+            let name = metadata::text(object, "name");
+            return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
+        }
     }
     let is_configuration = is_configuration(resource);
     let custom = resource.custom.as_ref().map(|custom| custom_validation::errors(object, custom));
