@@ -17,12 +17,43 @@ const COUNTERS: [&str; 7] = [
     "apiserver_admission_match_condition_evaluation_seconds_count",
 ];
 
-/// The samples of webhooks whose name contains `id`, by name and labels, in order.
-pub(crate) fn samples(exposition: &str, id: &str) -> BTreeMap<String, f64> {
+/// Families whose samples name no webhook: a case that runs alone is judged by what nobody else counts there. The server
+/// itself makes no connections and is refused nothing.
+const SHARED: [&str; 2] = [
+    "apiserver_admission_controller_admission_duration_seconds_count{",
+    "apiserver_admission_step_admission_duration_seconds_count{",
+];
+
+/// Which samples may be those of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope<'a> {
+    /// Those of webhooks whose name contains this id.
+    Shared(&'a str),
+    /// Also those that name no webhook.
+    Alone(&'a str),
+}
+
+impl Scope<'_> {
+    fn has(self, name: &str, line: &str) -> bool {
+        let (id, is_alone) = match self {
+            Scope::Shared(id) => (id, false),
+            Scope::Alone(id) => (id, true),
+        };
+        if COUNTERS.contains(&name) {
+            return line.contains(id) && !line.contains(&format!("\"{MARKER}."));
+        }
+        let is_counted = line.contains("rejected=\"true\"") || line.contains("operation=\"CONNECT\"");
+        let is_of_webhooks = !line.contains("name=\"") || line.contains("AdmissionWebhook\"");
+        is_alone && SHARED.iter().any(|family| line.starts_with(family)) && is_counted && is_of_webhooks
+    }
+}
+
+/// The samples of a case, by name and labels, in order.
+pub(crate) fn samples(exposition: &str, scope: Scope<'_>) -> BTreeMap<String, f64> {
     let mut samples = BTreeMap::new();
     for line in exposition.lines() {
         let Some((name, rest)) = line.split_once('{') else { continue };
-        if !COUNTERS.contains(&name) || !line.contains(id) || line.contains(&format!("\"{MARKER}.")) {
+        if !scope.has(name, line) {
             continue;
         }
         let Some((labels, value)) = rest.rsplit_once("} ") else { continue };
@@ -62,10 +93,26 @@ apiserver_admission_webhook_fail_open_count{name=\"a.c1.example.com\",type=\"adm
 apiserver_admission_webhook_fail_open_count{type=\"admit\",name=\"a.c2.example.com\"} 2
 apiserver_admission_webhook_fail_open_count{name=\"marker.c1.example.com\",type=\"admit\"} 2
 apiserver_admission_webhook_admission_duration_seconds_sum{name=\"a.c1.example.com\"} 0.5
+apiserver_admission_controller_admission_duration_seconds_count{name=\"ValidatingAdmissionWebhook\",rejected=\"true\"} 3
 ";
-        let after = samples(text, "c1");
+        let after = samples(text, Scope::Shared("c1"));
         let expected = json!({"webhook_fail_open_count{name=\"a.c1.example.com\",type=\"admit\"}": 2});
         assert_eq!(delta(&BTreeMap::new(), &after), expected);
         assert_eq!(delta(&after, &after), json!({}));
+    }
+
+    #[test]
+    fn a_case_that_runs_alone_is_also_counted_by_plugin() {
+        let text = "\
+apiserver_admission_controller_admission_duration_seconds_count{name=\"ValidatingAdmissionWebhook\",rejected=\"true\"} 3
+apiserver_admission_controller_admission_duration_seconds_count{name=\"ValidatingAdmissionWebhook\",rejected=\"false\"} 9
+apiserver_admission_controller_admission_duration_seconds_count{name=\"Priority\",rejected=\"true\"} 2
+apiserver_admission_step_admission_duration_seconds_count{operation=\"CONNECT\",rejected=\"false\"} 1
+";
+        let expected = json!({
+            "controller_admission_duration_seconds_count{name=\"ValidatingAdmissionWebhook\",rejected=\"true\"}": 3,
+            "step_admission_duration_seconds_count{operation=\"CONNECT\",rejected=\"false\"}": 1,
+        });
+        assert_eq!(delta(&BTreeMap::new(), &samples(text, Scope::Alone("c1"))), expected);
     }
 }

@@ -7,7 +7,7 @@ use crate::case::{Case, Kind, Request, Verb};
 use crate::fault::Fault;
 use crate::mask::Mask;
 use crate::meanwhile::Meanwhile;
-use crate::metrics;
+use crate::metrics::{self, Scope};
 use crate::names::Names;
 use crate::objects;
 use crate::server::{Server, ServerError, configurations};
@@ -23,6 +23,8 @@ pub struct Manner<'a> {
     pub fault: Option<Fault>,
 }
 
+type Samples = std::collections::BTreeMap<String, f64>;
+
 /// What was seen of one run, before it is masked. What the server counted is added later.
 #[derive(Debug)]
 pub struct Seen {
@@ -31,7 +33,10 @@ pub struct Seen {
     /// The `generateName`s of the requests.
     prefixes: Vec<String>,
     requests: Vec<Value>,
-    before: std::collections::BTreeMap<String, f64>,
+    before: Samples,
+    /// Of a case that ran alone on a shared server, which was counted at its end.
+    after: Option<Samples>,
+    is_alone: bool,
     fault: Option<Fault>,
 }
 
@@ -105,9 +110,11 @@ async fn run_case(
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds).await?);
     webhooks.start_anew();
-    let before = match (case.serial, server.is_shared()) {
-        (true, true) => metrics::samples(&server.metrics().await?, names.id()),
-        _ => std::collections::BTreeMap::new(),
+    let is_alone_among_others = case.serial && server.is_shared();
+    let before = if is_alone_among_others {
+        metrics::samples(&server.metrics().await?, scope(names, case.serial))
+    } else {
+        Samples::new()
     };
     let order = webhooks.dispatch_order(names);
     let mut requests = Vec::new();
@@ -151,12 +158,19 @@ async fn run_case(
         Some(request.value.body.as_ref()?.pointer("/metadata/generateName")?.as_str()?.to_owned())
     });
     let prefixes = prefixes.collect();
+    let after = if is_alone_among_others {
+        Some(metrics::samples(&server.metrics().await?, scope(names, case.serial)))
+    } else {
+        None
+    };
     Ok(Seen {
         names: names.clone(),
         ports: webhooks.ports(),
         prefixes,
         requests,
         before,
+        after,
+        is_alone: case.serial,
         fault: manner.fault,
     })
 }
@@ -208,6 +222,11 @@ fn events(body: &Value) -> Value {
     let Some(lines) = body.as_str() else { return json!([body]) };
     let event = |line| serde_json::from_str(line).unwrap_or_else(|_| Value::from(line));
     lines.lines().map(event).collect()
+}
+
+/// By which samples a case is judged.
+fn scope(names: &Names, is_alone: bool) -> Scope<'_> {
+    if is_alone { Scope::Alone(names.id()) } else { Scope::Shared(names.id()) }
 }
 
 /// Whether an object is a role or a binding.
@@ -284,7 +303,11 @@ async fn prepare(
 impl Seen {
     /// What was seen as a recording has it, with what the server's `exposition` of its metrics says.
     pub fn masked(&self, exposition: &str) -> Value {
-        let counted = metrics::delta(&self.before, &metrics::samples(exposition, self.names.id()));
+        let after = match &self.after {
+            Some(after) => after.clone(),
+            None => metrics::samples(exposition, scope(&self.names, self.is_alone)),
+        };
+        let counted = metrics::delta(&self.before, &after);
         let mut document = json!({"requests": self.requests, "metrics": counted});
         if let Some(fault) = self.fault {
             fault.spoil_result(&mut document);
