@@ -64,6 +64,8 @@ impl<'a> Mask<'a> {
             Value::String(text) if key == "resourceVersion" && !text.is_empty() => {
                 Value::String(self.number("resourceVersion", text))
             }
+            // What a case writes itself is shorter than any certificate.
+            Value::String(text) if key == "caBundle" && text.len() > 300 => Value::from("<caBundle>"),
             Value::String(text) => Value::String(self.text(text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }

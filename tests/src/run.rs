@@ -10,7 +10,7 @@ use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
 use crate::objects;
-use crate::server::{Server, ServerError, configurations};
+use crate::server::{Server, ServerError, configurations, kind_of_configurations};
 use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks};
 
@@ -96,6 +96,10 @@ async fn run_case(
     made: &mut Vec<String>,
 ) -> Result<Seen, RunError> {
     prepare(case, names, server, made).await?;
+    // Before there are webhooks that are called for what this makes.
+    if case.cluster.iter().any(is_of_rbac) {
+        made.extend(server.settle_roles(names).await?);
+    }
     let meanwhile = Meanwhile::start(case, names, server).await?;
     let mut webhooks = Webhooks::start(case, &server.authority, manner.first, meanwhile.as_ref()).await?;
     for (kind, object) in webhooks.configurations(names) {
@@ -104,11 +108,8 @@ async fn run_case(
         made.push(format!("{collection}/{name}"));
         server.make(&collection, object).await?;
     }
-    if case.cluster.iter().any(is_of_rbac) {
-        made.extend(server.settle_roles(names).await?);
-    }
     let kinds = webhooks.kinds();
-    made.extend(server.settle(names, &kinds).await?);
+    made.extend(server.settle(names, &kinds, 0).await?);
     webhooks.start_anew();
     let is_alone_among_others = case.serial && server.is_shared();
     let before = if is_alone_among_others {
@@ -149,8 +150,15 @@ async fn run_case(
         if server.is_shared() {
             catch_up(server, names, request, &answer).await?;
             let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
-            if writes_roles && request.verb != Verb::Get && answer.is_success() && !request.dry_run {
+            let has_written = request.verb != Verb::Get && answer.is_success() && !request.dry_run;
+            if writes_roles && has_written {
                 made.extend(server.settle_roles(names).await?);
+            }
+            if let Some(kind) = kind_of_configurations(&request.resource).filter(|_| has_written) {
+                if request.verb == Verb::Create {
+                    made.push(format!("{}/{}", configurations(kind), text(&answer.body, "/metadata/name")));
+                }
+                made.extend(server.settle(names, &[kind], number + 1).await?);
             }
         }
     }

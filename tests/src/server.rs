@@ -169,16 +169,21 @@ impl Server {
         }
     }
 
-    /// Waits until the server uses every configuration that was made so far. Nothing tells that but a call of a webhook
-    /// whose configuration was made last: what is watched arrives in order.
+    /// Waits until the server uses every configuration as it was written last. Nothing tells that but a call of a webhook
+    /// whose configuration was made later: what is watched arrives in order. Each wait of a run has a `number` of its own.
     ///
     /// # Errors
     /// The marker is not called.
-    pub(crate) async fn settle(&self, names: &Names, kinds: &[Kind]) -> Result<Vec<String>, ServerError> {
+    pub(crate) async fn settle(
+        &self,
+        names: &Names,
+        kinds: &[Kind],
+        number: usize,
+    ) -> Result<Vec<String>, ServerError> {
         let Some(marker) = &self.marker else { return Ok(Vec::new()) };
         let mut made = Vec::new();
         for kind in kinds {
-            let (path, object) = marker.configuration(names, *kind);
+            let (path, object) = marker.configuration(names, *kind, number);
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             made.push(format!("{path}/{name}"));
             self.make(&path, object).await?;
@@ -187,7 +192,7 @@ impl Server {
         let mut pause = Duration::from_millis(5);
         loop {
             self.poke(names).await?;
-            if kinds.iter().all(|kind| marker.was_called(&Marker::path(names, *kind))) {
+            if kinds.iter().all(|kind| marker.was_called(&Marker::path(names, *kind, number))) {
                 return Ok(made);
             }
             if started.elapsed() > PATIENCE {
@@ -225,7 +230,10 @@ impl Server {
                 object["kind"] = json!(kind);
                 object["metadata"] = json!({"name": name});
                 self.make(&collection, object).await?;
-                made.push(format!("{collection}/{name}"));
+                // What is in a namespace stays with it: webhooks could be called for its deletion.
+                if place.is_empty() {
+                    made.push(format!("{collection}/{name}"));
+                }
             }
             let review = json!({
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
@@ -282,8 +290,8 @@ const MARKER_LABEL: &str = "admit.example.com/marker";
 pub(crate) const MARKER: &str = "marker";
 
 impl Marker {
-    fn path(names: &Names, kind: Kind) -> String {
-        format!("/{}/{kind:?}", names.id())
+    fn path(names: &Names, kind: Kind, number: usize) -> String {
+        format!("/{}/{kind:?}/{number}", names.id())
     }
 
     fn was_called(&self, path: &str) -> bool {
@@ -291,12 +299,12 @@ impl Marker {
     }
 
     /// Its name sorts behind those of all cases, whose webhooks it must not move in the order of dispatch.
-    fn configuration(&self, names: &Names, kind: Kind) -> (String, Value) {
+    fn configuration(&self, names: &Names, kind: Kind, number: usize) -> (String, Value) {
         let (kind_name, resource) = configuration_kind(kind);
-        let url = format!("https://{}{}", self.fake.address(), Self::path(names, kind));
+        let url = format!("https://{}{}", self.fake.address(), Self::path(names, kind, number));
         let object = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind_name,
-            "metadata": {"name": format!("zz-{MARKER}-{}", names.id())},
+            "metadata": {"name": format!("zz-{MARKER}-{}-{number}", names.id())},
             "webhooks": [{
                 "name": format!("{MARKER}.{}.example.com", names.id()),
                 "clientConfig": {"url": url, "caBundle": STANDARD.encode(self.fake.ca_bundle())},
@@ -318,6 +326,13 @@ pub(crate) fn configuration_kind(kind: Kind) -> (&'static str, &'static str) {
         Kind::Mutating => ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
         Kind::Validating => ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
     }
+}
+
+/// The kind of the configurations that a resource such as `admissionregistration.k8s.io/v1/…` is about; none if it is
+/// another resource.
+pub(crate) fn kind_of_configurations(resource: &str) -> Option<Kind> {
+    let resource = resource.strip_prefix("admissionregistration.k8s.io/v1/")?;
+    [Kind::Mutating, Kind::Validating].into_iter().find(|kind| configuration_kind(*kind).1 == resource)
 }
 
 /// The collection of configurations of a kind.

@@ -189,7 +189,7 @@ async fn evaluate(
             confirmed.differs(&evaluation.expression, None, Some(&error.to_string()));
         }
     }
-    server.settle(names, &[Kind::Validating]).await?;
+    server.settle(names, &[Kind::Validating], 0).await?;
     for (number, evaluation) in evaluations.iter().enumerate() {
         let object = json!({
             "apiVersion": "cel.example.com/v1", "kind": "Thing", "spec": spec,
