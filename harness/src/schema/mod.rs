@@ -110,7 +110,8 @@ impl Settler {
             }
             (Shape::Plain, _) => {
                 self.value(field.kind, value, path);
-                field.always || *value != zero(field.kind)
+                let is_no_bytes = matches!(field.kind, Kind::Bytes) && *value == "";
+                field.always || !(is_no_bytes || *value == zero(field.kind))
             }
         }
     }

@@ -10,6 +10,7 @@ use super::discovery::Resource;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::ObjectRequest;
+use super::strategy;
 use crate::attributes::GroupVersionKind;
 use crate::config;
 use crate::schema;
@@ -170,6 +171,10 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         )))
     })?;
     request.early_warnings.extend(told);
+    if strategy::is_configuration(&request.target.resource) {
+        let given = serde_saphyr::from_slice::<Value>(&request.body);
+        request.gives_empty_lists = given.is_ok_and(|given| config::has_empty_lists(&given));
+    }
     Ok(object)
 }
 

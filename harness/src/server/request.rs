@@ -78,6 +78,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) keep: Keep,
     /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
+    /// Whether the webhooks of a configuration, as the request writes them, have lists that are there and empty.
+    pub(super) gives_empty_lists: bool,
     /// What the server itself warns of before webhooks are called.
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
@@ -345,6 +347,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         authorizer,
         keep,
         decoded: None,
+        gives_empty_lists: false,
         early_warnings: Vec::new(),
         warnings: Vec::new(),
         admitting: Admitting {

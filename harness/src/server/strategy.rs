@@ -242,9 +242,13 @@ pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Res
         }
         set_annotation(object, TEMPLATE_GENERATION, &generation.to_string());
     }
-    let generation = old.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
     let changed = subresource != "status" && counts_change(object, old, resource);
-    metadata::set(object, "generation", (generation + i64::from(changed)).into());
+    metadata::set(object, "generation", (generation(old) + i64::from(changed)).into());
+}
+
+/// How many intents an object has had.
+pub(super) fn generation(object: &Value) -> i64 {
+    object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
 }
 
 /// Whether an update is a new generation.

@@ -14,6 +14,7 @@ use super::storage::Key;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::config;
 use crate::json_text::json_type;
 use crate::ownership::{Owners, Write};
 use crate::patch::{ApplyError, Patch};
@@ -284,6 +285,9 @@ fn prepared(
     let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
         strategy::prepare_for_update(&mut new, old, resource, subresource);
+        if request.gives_empty_lists && strategy::is_configuration(resource) {
+            metadata::set(&mut new, "generation", (strategy::generation(old) + 1).into());
+        }
         return Ok(new);
     }
     let state = &request.server.state;
@@ -353,6 +357,7 @@ fn patched(
 ) -> Result<Value, Box<Status>> {
     let custom = request.target.resource.custom.is_some();
     let text = object.to_string();
+    request.gives_empty_lists = config::has_empty_lists(&object);
     let typed = body::typed(object, kind, custom);
     let (mut object, unknown) =
         typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
