@@ -16,6 +16,16 @@ use tokio::time::{Instant, timeout_at};
 /// Annotations of one event.
 pub type Annotations = BTreeMap<String, String>;
 
+/// What is kept of one event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditEvent {
+    /// Its annotations.
+    pub annotations: Annotations,
+    /// The mode of impersonation that allowed the request, such as `impersonate:user-info`; empty if none did.
+    pub impersonation_constraint: String,
+}
+
 /// Audit events by the Audit-ID that the request chose.
 #[derive(Debug)]
 pub struct AuditLog {
@@ -43,7 +53,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Events {
-    annotations: HashMap<String, Annotations>,
+    kept: HashMap<String, AuditEvent>,
     order: VecDeque<String>,
 }
 
@@ -80,9 +90,14 @@ impl AuditLog {
         Self { source, longest_wait: LONGEST_WAIT, unchecked: AtomicUsize::new(0) }
     }
 
-    /// The annotations of the request's audit event, as soon as it is there; none if this target shows no audit log or
-    /// the event does not come within 10 s.
+    /// The annotations of the request's audit event; none as of [`Self::event`].
     pub async fn annotations(&self, audit_id: &str) -> Option<Annotations> {
+        self.event(audit_id).await.map(|event| event.annotations)
+    }
+
+    /// The request's audit event, as soon as it is there; none if this target shows no audit log or the event does not
+    /// come within 10 s.
+    pub async fn event(&self, audit_id: &str) -> Option<AuditEvent> {
         let index = match &self.source {
             Source::NotShown => {
                 self.unchecked.fetch_add(1, Ordering::Relaxed);
@@ -99,8 +114,8 @@ impl AuditLog {
             if let Source::File { tail, .. } = &self.source {
                 lock(tail).read_into(index);
             }
-            if let Some(annotations) = index.find(audit_id) {
-                return Some(annotations);
+            if let Some(event) = index.find(audit_id) {
+                return Some(event);
             }
             if Instant::now() >= deadline {
                 return None;
@@ -139,20 +154,24 @@ impl AuditIndex {
         }
         {
             let mut events = lock(&self.0.events);
-            if events.annotations.insert(event.audit_id.clone(), event.annotations).is_none() {
+            let kept = AuditEvent {
+                annotations: event.annotations,
+                impersonation_constraint: event.authentication_metadata.impersonation_constraint,
+            };
+            if events.kept.insert(event.audit_id.clone(), kept).is_none() {
                 events.order.push_back(event.audit_id);
             }
             if events.order.len() > KEPT
                 && let Some(oldest) = events.order.pop_front()
             {
-                events.annotations.remove(&oldest);
+                events.kept.remove(&oldest);
             }
         }
         self.0.arrived.notify_waiters();
     }
 
-    fn find(&self, audit_id: &str) -> Option<Annotations> {
-        lock(&self.0.events).annotations.get(audit_id).cloned()
+    fn find(&self, audit_id: &str) -> Option<AuditEvent> {
+        lock(&self.0.events).kept.get(audit_id).cloned()
     }
 }
 
@@ -178,6 +197,15 @@ struct Event {
     stage: String,
     #[serde(default)]
     annotations: Annotations,
+    #[serde(default)]
+    authentication_metadata: AuthenticationMetadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AuthenticationMetadata {
+    #[serde(default)]
+    impersonation_constraint: String,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -255,7 +283,7 @@ mod tests {
             index.record(&event(&number.to_string(), "ResponseComplete"));
         }
         assert_eq!(index.find("0"), None);
-        assert_eq!(index.find("1"), Some(annotations("1")));
-        assert_eq!(lock(&index.0.events).annotations.len(), KEPT);
+        assert_eq!(index.find("1").map(|event| event.annotations), Some(annotations("1")));
+        assert_eq!(lock(&index.0.events).kept.len(), KEPT);
     }
 }

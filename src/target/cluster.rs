@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use super::identity::Identities;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -59,5 +60,6 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         audit,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        identities: Identities::Fixed,
     })
 }

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::identity::Identities;
 use super::watchdog::Watchdog;
 use super::{AuditLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
@@ -81,7 +82,8 @@ async fn start_once(
         &apiserver_flags(folder.path(), &files, &etcd_url, secure_port),
         &mut watchdog,
     )?;
-    let client = client(&files, secure_port).await?;
+    let config = config(&files, secure_port).await?;
+    let client = kube::Client::try_from(config.clone()).map_err(|error| no_client(&error))?;
     while !is_ready(&client).await {
         etcd.still_runs()?;
         apiserver.still_runs()?;
@@ -105,6 +107,7 @@ async fn start_once(
         audit,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        identities: Identities::Tokens(Box::new(config)),
     };
     Ok((target, Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _folder: folder }))
 }
@@ -301,7 +304,7 @@ fn end_of(log: &Path) -> String {
         .join("\n")
 }
 
-async fn client(files: &Files, port: u16) -> Result<kube::Client, Failure> {
+async fn config(files: &Files, port: u16) -> Result<kube::Config, Failure> {
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -313,16 +316,17 @@ async fn client(files: &Files, port: u16) -> Result<kube::Client, Failure> {
         "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
         "current-context": "envtest",
     });
-    let failed = |error: &dyn std::error::Error| {
-        Failure::environment(format!("no client for kube-apiserver: {error}"))
-    };
-    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).map_err(|error| failed(&error))?;
+    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).map_err(|error| no_client(&error))?;
     let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .map_err(|error| failed(&error))?;
+        .map_err(|error| no_client(&error))?;
     // The client would send a request again that a webhook refused with 429, 503 or 504.
     config.default_retry = false;
-    kube::Client::try_from(config).map_err(|error| failed(&error))
+    Ok(config)
+}
+
+fn no_client(error: &dyn std::error::Error) -> Failure {
+    Failure::environment(format!("no client for kube-apiserver: {error}"))
 }
 
 async fn is_ready(client: &kube::Client) -> bool {

@@ -6,6 +6,7 @@ use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
 
 use super::audit_log::AuditIndex;
+use super::identity::Identities;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 
 /// A new server without objects.
@@ -33,5 +34,6 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         audit: AuditLog::recorded(index),
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
+        identities: Identities::Chosen(server),
     }
 }

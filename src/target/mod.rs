@@ -5,6 +5,7 @@ mod audit_log;
 mod cleanup;
 mod cluster;
 mod envtest;
+mod identity;
 mod in_process;
 mod watchdog;
 
@@ -14,13 +15,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 pub use arguments::TargetArguments;
-pub use audit_log::{Annotations, AuditLog};
+pub use audit_log::{Annotations, AuditEvent, AuditLog};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
 use crate::fakes::Fleet;
 use envtest::Envtest;
 use harness::server::ServiceName;
+use identity::Identities;
 use serde_json::Value;
 
 /// A server that scenarios run against.
@@ -40,6 +42,7 @@ pub struct Target {
     pub(crate) run: String,
     /// What becomes of that when a scenario ends.
     pub(crate) leftovers: Leftovers,
+    identities: Identities,
 }
 
 /// Where the fakes of scenarios run, and how the server reaches them.

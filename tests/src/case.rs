@@ -138,6 +138,9 @@ pub struct Request {
     /// Whose request it is, instead of the administrator's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<User>,
+    /// Who impersonates that user, instead of the administrator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Requestor>,
     /// The server works on several objects at the same time: its calls have no order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
@@ -180,13 +183,25 @@ pub enum PatchFormat {
     Apply,
 }
 
+/// A service account of the case's namespace that impersonates a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Requestor {
+    /// Its name.
+    pub service_account: String,
+    /// The pod that its token is for; any if it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pod: String,
+}
+
 /// Whom the administrator impersonates.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// The groups; `system:masters` if there are none, so that the request is authorized.
+    /// The groups; `system:masters` if there are none and the administrator impersonates, so that the request is
+    /// authorized.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// The uid.

@@ -27,4 +27,5 @@ mod annotations;
 mod meanwhile;
 mod metrics;
 mod random;
+mod requestors;
 mod yaml;

@@ -152,7 +152,7 @@ fn body(request: &Request, resource: &str) -> Option<Value> {
 fn impersonation(request: &Request) -> Vec<(String, String)> {
     let Some(user) = &request.user else { return Vec::new() };
     let mut headers = vec![("Impersonate-User".to_owned(), user.name.clone())];
-    if user.groups.is_empty() {
+    if user.groups.is_empty() && request.by.is_none() {
         headers.push(("Impersonate-Group".to_owned(), "system:masters".to_owned()));
     }
     headers.extend(user.groups.iter().map(|group| ("Impersonate-Group".to_owned(), group.clone())));

@@ -1,5 +1,6 @@
 //! One run of a case on a server, and what was seen of it.
 
+use admit::target::AuditEvent;
 use serde_json::{Map, Value, json};
 
 use crate::annotations;
@@ -10,6 +11,7 @@ use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
 use crate::objects;
+use crate::requestors::Requestors;
 use crate::server::{Server, ServerError, configurations, kind_of_configurations};
 use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks};
@@ -118,24 +120,33 @@ async fn run_case(
         Samples::new()
     };
     let order = webhooks.dispatch_order(names);
+    let mut requestors = Requestors::default();
     let mut requests = Vec::new();
     let mut versions = Vec::new();
     for (number, request) in case.requests.iter().enumerate() {
         let request = &as_sent(&request.value, &versions)?;
-        let mut answer = server.ask(objects::message(request, names)).await?;
+        let client = match &request.by {
+            Some(requestor) => requestors.client(requestor, server, names).await?,
+            None => server.client().clone(),
+        };
+        let mut answer = server.ask_by(&client, objects::message(request, names)).await?;
         if request.verb == Verb::Watch && answer.is_success() {
             answer.body = events(&answer.body);
         }
         versions.push(text(&answer.body, "/metadata/resourceVersion").to_owned());
         let mut seen = json!({"request": title(request)});
-        let annotations = if answer.status == 0 {
-            std::collections::BTreeMap::new()
+        let audited = if answer.status == 0 {
+            AuditEvent::default()
         } else {
-            let found = server.target().audit.annotations(&answer.audit_id).await;
+            let found = server.target().audit.event(&answer.audit_id).await;
             found.ok_or(RunError::NoAuditEvent(number + 1))?
         };
+        // How the administrator may impersonate depends on what other cases did.
+        if request.by.is_some() && !audited.impersonation_constraint.is_empty() {
+            seen["impersonationConstraint"] = json!(audited.impersonation_constraint);
+        }
         let is_relative = server.is_shared() && !case.serial;
-        let annotations = annotations::judged(&annotations, &order, is_relative);
+        let annotations = annotations::judged(&audited.annotations, &order, is_relative);
         if !annotations.is_empty() {
             seen["audit"] = Value::Object(annotations);
         }

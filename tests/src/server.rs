@@ -125,9 +125,17 @@ impl Server {
     /// # Errors
     /// There is no answer.
     pub(crate) async fn ask(&self, message: Message) -> Result<Answer, SendError> {
+        self.ask_by(self.client(), message).await
+    }
+
+    /// The same by another client.
+    ///
+    /// # Errors
+    /// There is no answer.
+    pub(crate) async fn ask_by(&self, client: &kube::Client, message: Message) -> Result<Answer, SendError> {
         let started = tokio::time::Instant::now();
         loop {
-            let answer = send(self.client(), message.clone()).await?;
+            let answer = send(client, message.clone()).await?;
             let is_closing = answer.status == 503 && answer.body["message"] == "apiserver is shutting down";
             if !is_closing || started.elapsed() > PATIENCE {
                 return Ok(answer);

@@ -1,0 +1,86 @@
+//! The service accounts of a case that impersonate users.
+
+use std::collections::BTreeMap;
+
+use harness::attributes::UserInfo;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::case::Requestor;
+use crate::names::Names;
+use crate::server::{Server, ServerError};
+use crate::transport::Message;
+
+/// The clients of a run that are no administrator's.
+#[derive(Default)]
+pub(crate) struct Requestors {
+    clients: BTreeMap<Requestor, kube::Client>,
+}
+
+/// What the token of a pod says of its node.
+///
+/// Source: kubernetes pkg/serviceaccount/claims.go; apiserver pkg/authentication/serviceaccount/util.go.
+const NODE: &str = "authentication.kubernetes.io/node-name";
+
+impl Requestors {
+    /// The client of a requestor, who is another user in every run.
+    ///
+    /// # Errors
+    /// There is no such service account or pod, or it gets no token.
+    pub(crate) async fn client(
+        &mut self,
+        requestor: &Requestor,
+        server: &Server,
+        names: &Names,
+    ) -> Result<kube::Client, ServerError> {
+        if let Some(client) = self.clients.get(requestor) {
+            return Ok(client.clone());
+        }
+        let namespace = names.namespace();
+        let root = format!("/api/v1/namespaces/{namespace}");
+        let Requestor { service_account, pod } = requestor;
+        let pod = match pod.as_str() {
+            "" => None,
+            name => Some(found(server, &format!("{root}/pods/{name}")).await?),
+        };
+        let node = pod.as_ref().and_then(|pod| pod.pointer("/spec/nodeName")?.as_str());
+        let user = UserInfo {
+            username: format!("system:serviceaccount:{namespace}:{service_account}"),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+                "system:authenticated".to_owned(),
+            ],
+            extra: node.map(|node| (NODE.to_owned(), vec![node.to_owned()])).into_iter().collect(),
+            ..UserInfo::default()
+        };
+        let token = if server.is_shared() {
+            let path = format!("{root}/serviceaccounts/{service_account}/token");
+            token(server, &path, pod.as_ref()).await?
+        } else {
+            String::new()
+        };
+        let client = server.target().client_of(user, &token).map_err(ServerError::Surroundings)?;
+        self.clients.insert(requestor.clone(), client.clone());
+        Ok(client)
+    }
+}
+
+async fn token(server: &Server, path: &str, pod: Option<&Value>) -> Result<String, ServerError> {
+    let mut request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    if let Some(pod) = pod {
+        let metadata = &pod["metadata"];
+        request["spec"]["boundObjectRef"] =
+            json!({"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]});
+    }
+    let made = server.make(path, request).await?;
+    Ok(made.pointer("/status/token").and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+async fn found(server: &Server, path: &str) -> Result<Value, ServerError> {
+    let answer = server.ask(Message::new(Method::GET, path, None)).await?;
+    if answer.is_success() {
+        return Ok(answer.body);
+    }
+    Err(ServerError::Refused { what: format!("reading {path}"), answer: answer.recorded().to_string() })
+}
