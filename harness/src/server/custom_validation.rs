@@ -123,11 +123,17 @@ fn not_an_owner(value: &Value) -> Option<String> {
     texts.into_iter().filter_map(|name| members.get(name)).find_map(not_a_text)
 }
 
+/// Of what is no text Go converts integers to texts alone, which JSON does not.
+///
+/// Source: apimachinery pkg/runtime/converter.go, `fromUnstructured`.
 fn not_a_text(value: &Value) -> Option<String> {
-    if value.is_null() || value.is_string() {
-        return None;
+    match value {
+        Value::Null | Value::String(_) => None,
+        Value::Number(number) if !number.is_f64() => Some("cannot convert int64 to string".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Some("unrecognized type: string".to_owned())
+        }
     }
-    Some(format!("cannot convert {} to string", go_type(value)))
 }
 
 /// As Go calls the kind of a JSON value.
@@ -156,6 +162,8 @@ mod tests {
             (json!({"name": "x", "labels": {"a": null}}), None),
             (json!({"labels": "a"}), Some("cannot restore map from string")),
             (json!({"labels": {"a": 1}}), Some("cannot convert int64 to string")),
+            (json!({"labels": {"a": {"b": "c"}}}), Some("unrecognized type: string")),
+            (json!({"annotations": {"a": true}}), Some("unrecognized type: string")),
             (json!({"annotations": ["a"]}), Some("cannot restore map from slice")),
             (json!({"labels": 1.5}), Some("cannot restore map from float64")),
             (json!({"finalizers": {"a": "b"}}), Some("cannot restore slice from map")),
