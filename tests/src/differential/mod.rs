@@ -4,9 +4,13 @@
 //! code, and compared by the same code with what the real server did at the same time.
 
 mod behaviour;
+mod conditions;
+mod configurations;
+mod expressions;
 mod judgement;
 mod kinds;
 mod requests;
+mod roles;
 mod shrink;
 mod situation;
 mod subresources;

@@ -7,15 +7,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::kinds;
+use super::configurations::{self, Written};
 use super::situation::{Generator, namespace};
-use super::subresources;
+use super::{kinds, roles, subresources};
 use crate::names::CASE_LABEL;
 
 /// The objects that are there by now, unless a webhook stood in the way.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     objects: BTreeSet<(&'static str, String, &'static str)>,
+    configurations: Written,
 }
 
 const NAMES: [&str; 3] = ["x", "y", "z"];
@@ -57,13 +58,18 @@ pub(crate) fn existing(generator: &mut Generator<'_>, known: &mut Known) -> Opti
 pub(crate) fn request(generator: &mut Generator<'_>, known: &mut Known) -> Value {
     let mut request = match generator.random.weighted(&[(9, "subresource"), (91, "object")]) {
         _ if generator.may("namespaces", 7) => of_a_namespace(generator),
+        _ if generator.may("configurations", known.configurations.percent()) => {
+            configurations::request(generator, &mut known.configurations)
+        }
         "subresource" => subresources::request(generator, known),
         _ => of_an_object(generator, known),
     };
     if request["verb"] != "connect" && generator.may("dry-run", 12) {
         request["dryRun"] = json!(true);
     }
-    if generator.may("impersonation", 12) {
+    if generator.has_roles && generator.may("impersonation", 45) {
+        request["user"] = roles::user(generator);
+    } else if generator.may("impersonation", 12) {
         request["user"] = user(generator);
     }
     let is_write = ["create", "update", "patch"].contains(&request["verb"].as_str().unwrap_or_default());

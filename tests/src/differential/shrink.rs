@@ -89,8 +89,9 @@ fn edits(case: &Value) -> Vec<Edit> {
         collect(&case[part], &format!("/{part}"), &mut places);
     }
     places.sort_by_key(|place| place.matches('/').count());
+    let expressions: Vec<Edit> = places.iter().flat_map(|place| simpler(case, place)).collect();
     places.retain(|place| !is_needed(case, place));
-    let mut edits: Vec<Edit> = places.into_iter().map(Edit::Without).collect();
+    let mut edits: Vec<Edit> = places.into_iter().map(Edit::Without).chain(expressions).collect();
     for (place, webhook) in case["webhooks"].as_array().into_iter().flatten().enumerate() {
         let place = format!("/webhooks/{place}/behaviour");
         if webhook.get("behaviour").is_some_and(|behaviour| *behaviour != json!("allow")) {
@@ -101,6 +102,39 @@ fn edits(case: &Value) -> Vec<Edit> {
         }
     }
     edits
+}
+
+/// What may be in place of the expression of a match condition: nothing of interest, or a part of it.
+fn simpler(case: &Value, place: &str) -> Vec<Edit> {
+    let expression = case.pointer(place).and_then(Value::as_str).filter(|_| place.ends_with("/expression"));
+    let Some(expression) = expression.filter(|expression| *expression != "true") else { return Vec::new() };
+    let simpler = ["true"].into_iter().chain(in_parentheses(expression));
+    simpler.map(|part| Edit::With(place.to_owned(), json!(part))).collect()
+}
+
+/// The parts with parentheses around them, such as `a` and `b` of `(a) && (b)`; not the arguments of calls.
+fn in_parentheses(expression: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut depth, mut start, mut is_call) = (0_usize, None, false);
+    for (place, letter) in expression.char_indices() {
+        match letter {
+            '(' => {
+                if depth == 0 && !is_call {
+                    start = Some(place + 1);
+                }
+                depth += 1;
+            }
+            ')' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    parts.extend(start.take().and_then(|start| expression.get(start..place)));
+                }
+            }
+            _ => {}
+        }
+        is_call = letter.is_alphanumeric();
+    }
+    parts
 }
 
 /// The case with all the edits; none if an edit's place is gone with another's.
@@ -157,7 +191,7 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
 
 /// Whether a case cannot be without what is at `place`.
 fn is_needed(case: &Value, place: &str) -> bool {
-    const NEEDED: [&str; 19] = [
+    const NEEDED: [&str; 24] = [
         "name",
         "type",
         "verb",
@@ -170,6 +204,11 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "operations",
         "key",
         "operator",
+        "expression",
+        "roleRef",
+        "clientConfig",
+        "sideEffects",
+        "admissionReviewVersions",
         // What objects are not valid without.
         "containers",
         "image",
@@ -210,6 +249,20 @@ mod tests {
         assert!(candidates.iter().any(|it| it["webhooks"] == json!([])));
         assert!(candidates.iter().any(|it| it["requests"][0] == json!({"verb": "create"})));
         assert!(candidates.iter().all(|it| it["requests"][0].get("verb").is_some()));
+    }
+
+    #[test]
+    fn expressions_are_taken_apart() {
+        let condition = json!({"name": "c0", "expression": "(size(a) == 1) && (!(b))"});
+        let case = json!({"requests": [{"verb": "create"}], "webhooks": [{"name": "a", "matchConditions": [condition]}]});
+        let candidates = candidates(&case);
+        for simpler in ["true", "size(a) == 1", "!(b)"] {
+            let has_it = |it: &Value| it["webhooks"][0]["matchConditions"][0]["expression"] == simpler;
+            assert!(candidates.iter().any(has_it), "{simpler}");
+        }
+        assert!(candidates.iter().any(|it| it["webhooks"][0]["matchConditions"] == json!([])));
+        assert!(candidates.iter().any(|it| it["webhooks"][0].get("matchConditions").is_none()));
+        assert_eq!(in_parentheses("((a) ? (b) : (c)) || d(e)"), ["(a) ? (b) : (c)"]);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::{requests, webhooks};
+use super::configurations::{self, Place};
+use super::{requests, roles, webhooks};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
@@ -19,6 +20,7 @@ pub struct Situation {
 
 /// What makes one situation.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is independent of the others")]
 pub(crate) struct Generator<'a> {
     pub(crate) random: Random,
     excluded: &'a BTreeSet<String>,
@@ -31,6 +33,10 @@ pub(crate) struct Generator<'a> {
     pub(crate) has_scale: bool,
     /// The namespaces of the requests.
     pub(crate) namespaces: Vec<String>,
+    /// Whether roles allow something to users who are not administrators.
+    pub(crate) has_roles: bool,
+    /// Where the webhooks are.
+    pub(crate) places: Vec<Place>,
 }
 
 /// The group of the custom resources.
@@ -44,7 +50,16 @@ const VALUES: [&str; 4] = ["a", "b", "", "prod"];
 impl Situation {
     /// Situation `number` of `seed`, without the features that are `excluded`.
     pub fn new(seed: u64, number: u64, excluded: &BTreeSet<String>) -> Self {
-        let mut generator = Generator {
+        let mut generator = Generator::new(seed, number, excluded);
+        let case = generator.case();
+        Self { case, left_out: generator.left_out }
+    }
+}
+
+impl<'a> Generator<'a> {
+    /// What makes situation `number` of `seed`.
+    pub(crate) fn new(seed: u64, number: u64, excluded: &'a BTreeSet<String>) -> Self {
+        Self {
             random: Random::new(seed, number),
             excluded,
             left_out: BTreeMap::new(),
@@ -52,9 +67,9 @@ impl Situation {
             has_status: false,
             has_scale: false,
             namespaces: vec!["<ns>".to_owned()],
-        };
-        let case = generator.case();
-        Self { case, left_out: generator.left_out }
+            has_roles: false,
+            places: Vec::new(),
+        }
     }
 }
 
@@ -80,11 +95,16 @@ impl Generator<'_> {
             cluster.push(self.definition());
             cluster.push(gadgets());
         }
+        self.has_roles = self.may("roles", 14);
+        if self.has_roles {
+            cluster.extend(roles::roles(self));
+        }
         let mut known = requests::Known::default();
         for _ in 0..self.random.below(4) {
             cluster.extend(requests::existing(self, &mut known));
         }
         let webhooks = webhooks::webhooks(self);
+        self.places = configurations::places(&webhooks);
         let count = self.random.between(1, 5);
         let requests: Vec<Value> = (0..count).map(|_| requests::request(self, &mut known)).collect();
         json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})

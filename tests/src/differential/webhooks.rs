@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::behaviour;
 use super::situation::{GROUP, Generator};
+use super::{behaviour, conditions};
 
 /// What a validating webhook may do that only one of a situation may.
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +79,9 @@ fn webhook(generator: &mut Generator<'_>, place: usize, is_mutating: bool, leave
     }
     if generator.random.chance(35) {
         set("objectSelector", generator.selector());
+    }
+    if generator.may("match-conditions", 35) {
+        set("matchConditions", conditions::conditions(generator));
     }
     Value::Object(webhook)
 }
