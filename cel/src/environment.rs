@@ -7,7 +7,7 @@ use crate::checked::Checked;
 use crate::checker::{self, validate};
 use crate::declarations::Declarations;
 use crate::estimate::{self, Range, Sizes};
-use crate::function::Function;
+use crate::function::{Error, Function};
 use crate::parser::{self, Refused, Syntax};
 use crate::program::Program;
 use crate::source::{IssueReport, Issues, Source};
@@ -128,7 +128,10 @@ impl Environment {
     /// All that is wrong with the expression, in the words of kube-apiserver.
     pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
         let checked = self.check(text)?;
-        Program::new(checked).map_err(|error| CompileError::Instantiation(error.0))
+        Program::new(checked).map_err(|error| match error {
+            Error::Unsupported(what) => CompileError::Unsupported(what),
+            Error::Language(_) | Error::Panic(_) => CompileError::Instantiation(error.to_string()),
+        })
     }
 
     /// What an expression costs at least and at most, given the sizes of variables.

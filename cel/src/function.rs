@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::regexp::Regexp;
+use crate::regexp::{Regexp, RegexpError};
 use crate::types::Type;
 use crate::value::{List, Opaque, Text, Value};
 
@@ -123,15 +123,40 @@ impl<'c, 'a> Call<'c, 'a> {
     }
 }
 
-/// Why an evaluation has no value: the text that kube-apiserver shows behind `resulted in error: `.
+/// Why an evaluation has no value. Its `Display` is the text that kube-apiserver shows behind `resulted in error: `,
+/// unless kube-apiserver would have gone on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(pub String);
+#[non_exhaustive]
+pub enum Error {
+    /// An error of the language: a value that most operations pass on.
+    #[error("{0}")]
+    Language(String),
+    /// A panic of kube-apiserver's code, which ends the evaluation.
+    #[error("internal error: {0}")]
+    Panic(String),
+    /// What this crate does not do, and kube-apiserver does while its memory lasts. It ends the evaluation.
+    #[error("not supported: {0}")]
+    Unsupported(String),
+}
 
 impl Error {
+    /// An error of the language.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self::Language(text.into())
+    }
+
     /// The error of arguments for which there is no overload.
     pub fn no_such_overload() -> Self {
-        Self("no such overload".to_owned())
+        Self::new("no such overload")
+    }
+}
+
+impl From<RegexpError> for Error {
+    fn from(error: RegexpError) -> Self {
+        match error {
+            RegexpError::Invalid(_) => Self::new(error.to_string()),
+            RegexpError::TooLarge(_) => Self::Unsupported(error.to_string()),
+        }
     }
 }
 

@@ -81,6 +81,17 @@ impl Type {
         Self::Object(name.into())
     }
 
+    /// Whether it is what a condition must be: `bool`, or the wrapper, which kube-apiserver takes for the same.
+    ///
+    /// Source: cel-go common/types/types.go, `IsExactType`.
+    pub fn is_bool(&self) -> bool {
+        match self {
+            Self::Bool => true,
+            Self::Wrapper(of) => **of == Self::Bool,
+            _ => false,
+        }
+    }
+
     /// A type of a library, without parameters.
     pub fn opaque(name: &str) -> Self {
         Self::Opaque(name.into(), [].into())

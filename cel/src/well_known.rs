@@ -18,20 +18,14 @@ pub(crate) fn declare(declarations: &mut Declarations) {
         ("bytes", Type::Bytes),
         ("double", Type::Double),
         ("int", Type::Int),
+        ("list", Type::list(Type::Dyn)),
+        ("map", Type::map(Type::Dyn, Type::Dyn)),
         ("null_type", Type::Null),
         ("string", Type::String),
         ("type", Type::AnyType),
         ("uint", Type::Uint),
     ] {
         declarations.add_type(name, of);
-    }
-    // As names, the types of lists and maps have parameters.
-    let list = Type::list(Type::Parameter("A"));
-    let map = Type::map(Type::Parameter("A"), Type::Parameter("B"));
-    for (name, of, as_value) in
-        [("list", Type::list(Type::Dyn), list), ("map", Type::map(Type::Dyn, Type::Dyn), map)]
-    {
-        declarations.add_named(name, NamedType { of, as_value, has_value: true });
     }
 
     let dynamic_map = Type::map(Type::String, Type::Dyn);

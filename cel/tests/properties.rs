@@ -216,7 +216,7 @@ fn deep_expressions_evaluate() {
     for (text, value) in [(sums, Ok("5000".to_owned())), (selections, Err("no such key: a".to_owned()))] {
         let Ok(program) = ENVIRONMENT.compile(&text) else { continue };
         let evaluation = program.evaluate(&[("object", Value::from_json(&OBJECT))], &Limits::default());
-        assert_eq!(evaluation.value.map(|value| value.to_string()).map_err(|error| error.0), value);
+        assert_eq!(evaluation.value.map(|value| value.to_string()).map_err(|error| error.to_string()), value);
     }
     if let Ok(program) = ENVIRONMENT.compile(&lists) {
         assert!(program.evaluate(&[("object", Value::Null)], &Limits::default()).value.is_ok());

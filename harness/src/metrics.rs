@@ -254,7 +254,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::conditions::{Evaluated, Evaluation};
+    use crate::conditions::{Evaluated, Evaluation, EvaluationError};
     use crate::config::FailurePolicy;
     use crate::event::{CallFailure, Round};
     use crate::status::Status;
@@ -316,7 +316,7 @@ mod tests {
         let evaluated = |value: &Result<bool, &str>| Evaluated {
             name: "n".to_owned(),
             expression: "e".to_owned(),
-            value: value.map_err(str::to_owned),
+            value: value.map_err(|error| EvaluationError::Server(error.to_owned())),
             cost: 1,
             took: Duration::ZERO,
         };

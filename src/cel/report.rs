@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use kubernetes_cel::environment::Environment;
+use kubernetes_cel::function::Error;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{COST_LIMIT, Limits, Observation, Program};
 use serde::Serialize;
@@ -91,7 +92,7 @@ impl<'a> Report<'a> {
             Err(error) => return Self { compile_error: Some(error.to_string()), ..report },
         };
         let result_type = program.result_type().runtime_text();
-        if result_type != "bool" {
+        if !program.result_type().is_bool() {
             report.compile_error = Some(format!("must evaluate to bool but got {result_type}"));
         }
         report.result_type = Some(result_type);
@@ -104,6 +105,7 @@ impl<'a> Report<'a> {
         self.cost = Some(evaluation.cost);
         match &evaluation.value {
             Ok(value) => self.value = Some(json_of(value)),
+            Err(error @ Error::Unsupported(_)) => self.run_error = Some(error.to_string()),
             Err(error) => {
                 self.run_error = Some(format!("expression '{}' resulted in error: {error}", self.expr));
             }

@@ -25,7 +25,7 @@ impl<'a> Variables<'a> for &'a Pod {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match name {
             "object" => Some(Value::from_json_of(&self.object, Origin::Typed)),
-            "request" => Some(Value::from_json_of(&self.request, Origin::Typed)),
+            "request" => Some(Value::from_json_of(&self.request, Origin::Request)),
             _ => None,
         }
     }

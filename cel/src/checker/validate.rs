@@ -9,7 +9,7 @@ use crate::declarations::{Declarations, Validator};
 use crate::function::Call;
 use crate::library::format;
 use crate::parser::Refused;
-use crate::regexp::Regexp;
+use crate::regexp::{Regexp, RegexpError};
 use crate::source::{Issues, Source};
 use crate::types::Type;
 use crate::value::{Text, Value};
@@ -32,19 +32,20 @@ pub(crate) fn validate(
             Validator::Duration => run.constant_times("duration", &found.calls),
             Validator::Timestamp => run.constant_times("timestamp", &found.calls),
             Validator::Matches => run.expressions(&found.calls),
-            Validator::HomogeneousLiterals => run.homogeneous(&found.literals)?,
+            Validator::HomogeneousLiterals => run.homogeneous(found.lists.iter().chain(&found.maps))?,
             Validator::StringFormat => run.formats(&found.calls),
         }
     }
     if run.issues.is_empty() { Ok(()) } else { Err(Refused::Issues) }
 }
 
-/// The nodes that validators look at.
+/// The nodes that validators look at: children before their parents.
 #[derive(Default)]
 struct Found {
     calls: Vec<NodeId>,
     /// Lists and maps that may not have elements of several types.
-    literals: Vec<NodeId>,
+    lists: Vec<NodeId>,
+    maps: Vec<NodeId>,
 }
 
 fn collect(checked: &Checked, formats: bool) -> Found {
@@ -58,15 +59,16 @@ fn collect(checked: &Checked, formats: bool) -> Found {
                 found.calls.push(node);
                 below |= formats && function == "format";
             }
-            Expression::List { .. } | Expression::Map(_) if !exempt => found.literals.push(node),
+            Expression::List { .. } if !exempt => found.lists.push(node),
+            Expression::Map(_) if !exempt => found.maps.push(node),
             _ => {}
         }
-        let first = open.len();
         expression.children(|child| open.push((child, below)));
-        if let Some(children) = open.get_mut(first..) {
-            children.reverse();
-        }
     }
+    // What was pushed last came first: the reverse is children before their parents, from left to right.
+    found.calls.reverse();
+    found.lists.reverse();
+    found.maps.reverse();
     found
 }
 
@@ -132,7 +134,7 @@ impl<'c> Run<'c, '_, '_> {
         let wrong: Vec<_> = self
             .calls_of("matches", calls)
             .filter(|(_, argument)| match self.checked.ast.expression(*argument) {
-                Expression::String(text) => Regexp::new(text).is_err(),
+                Expression::String(text) => matches!(Regexp::new(text), Err(RegexpError::Invalid(_))),
                 _ => false,
             })
             .map(|(_, argument)| argument)
@@ -142,7 +144,7 @@ impl<'c> Run<'c, '_, '_> {
         }
     }
 
-    fn homogeneous(&mut self, literals: &[NodeId]) -> Result<(), Refused> {
+    fn homogeneous<'n>(&mut self, literals: impl Iterator<Item = &'n NodeId>) -> Result<(), Refused> {
         for literal in literals {
             match self.checked.ast.expression(*literal) {
                 Expression::List { elements, optional } => self.list(elements, optional)?,

@@ -95,7 +95,7 @@ pub(crate) fn resource_check() -> Type {
 ///
 /// Source: apiserver pkg/cel/library/cost.go, `selectorCostEstimate`.
 const COST_OF_SELECTOR: CallCost = |_, arguments, _| {
-    let size = arguments.get(1)?.cost_size();
+    let size = arguments.get(1)?.size_or_one();
     Some(10 + size.div_ceil(10) + size.div_ceil(2) * (10 + 40))
 };
 
@@ -125,10 +125,14 @@ pub(crate) struct ResourceCheck {
 
 /// kube-apiserver compares none of these values, not even with itself, and has no text for them.
 macro_rules! opaque_value {
-    ($type:ty, $name:expr) => {
+    ($type:ty, $name:expr, $go:literal) => {
         impl Opaque for $type {
             fn type_name(&self) -> &'static str {
                 $name
+            }
+
+            fn go_type(&self) -> &'static str {
+                $go
             }
 
             fn equals(&self, _: &dyn Opaque) -> Option<bool> {
@@ -150,11 +154,11 @@ macro_rules! opaque_value {
     };
 }
 
-opaque_value!(AuthorizerValue, AUTHORIZER);
-opaque_value!(PathCheck, PATH_CHECK);
-opaque_value!(GroupCheck, GROUP_CHECK);
-opaque_value!(ResourceCheck, RESOURCE_CHECK);
-opaque_value!(Decision, DECISION);
+opaque_value!(AuthorizerValue, AUTHORIZER, "library.authorizerVal");
+opaque_value!(PathCheck, PATH_CHECK, "library.pathCheckVal");
+opaque_value!(GroupCheck, GROUP_CHECK, "library.groupCheckVal");
+opaque_value!(ResourceCheck, RESOURCE_CHECK, "library.resourceCheckVal");
+opaque_value!(Decision, DECISION, "library.decisionVal");
 
 impl AuthorizerValue {
     fn decide<'a>(&self, verb: &str, target: Target<'_>) -> Value<'a> {
@@ -207,10 +211,10 @@ fn service_account<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let authorizer = Arc::clone(&call.opaque::<AuthorizerValue>(0)?.authorizer);
     let (namespace, name) = (call.text(1)?.as_str(), call.text(2)?.as_str());
     if !dns1123_subdomain(name).is_empty() {
-        return Err(Error("Invalid service account name".to_owned()));
+        return Err(Error::new("Invalid service account name".to_owned()));
     }
     if !dns1123_label(namespace).is_empty() {
-        return Err(Error("Invalid service account namespace".to_owned()));
+        return Err(Error::new("Invalid service account namespace".to_owned()));
     }
     Ok(AuthorizerValue { user: Arc::new(User::service_account(namespace, name)), authorizer }.into())
 }
@@ -243,5 +247,5 @@ fn decision<'c>(call: &Call<'c, '_>) -> Result<&'c Decision, Error> {
 }
 
 fn not_blank(text: &str, error: &str) -> Result<String, Error> {
-    if text.trim().is_empty() { Err(Error(error.to_owned())) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() { Err(Error::new(error.to_owned())) } else { Ok(text.to_owned()) }
 }

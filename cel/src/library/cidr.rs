@@ -86,6 +86,14 @@ impl Opaque for Cidr {
         TYPE
     }
 
+    fn is_key_by_text(&self) -> bool {
+        true
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.CIDR"
+    }
+
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
         Some(self.0 == other.0)
@@ -117,7 +125,7 @@ fn parse(text: &str) -> Result<Prefix, String> {
 /// Source: apiserver pkg/cel/library/cidr.go, `stringToCIDR`.
 fn read(text: &str) -> Result<Prefix, Error> {
     parse(text).map_err(|message| {
-        Error(format!("network address parse error during conversion from string: {message}"))
+        Error::new(format!("network address parse error during conversion from string: {message}"))
     })
 }
 
@@ -125,14 +133,14 @@ fn read(text: &str) -> Result<Prefix, Error> {
 const COST_OF_CONTAINS_IP: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_ip_string" { passes(other, 1.0) } else { 0 };
-    Some(share(2 * network.cost_size(), 0.1) + parsing)
+    Some(share(2 * network.size_or_one(), 0.1) + parsing)
 };
 
 /// Twice the bytes of the prefix, once more to mask them, and a string is read.
 const COST_OF_CONTAINS_CIDR: CallCost = |overload, arguments, _| {
     let [network, other, ..] = arguments else { return None };
     let parsing = if overload == "cidr_contains_cidr_string" { passes(other, 1.0) } else { 0 };
-    Some(share(2 * network.cost_size(), 0.1) + passes(network, 1.0) + 1 + parsing)
+    Some(share(2 * network.size_or_one(), 0.1) + passes(network, 1.0) + 1 + parsing)
 };
 
 fn conversion(

@@ -29,7 +29,7 @@ fn map_of<'a>(call: &Call<'_, 'a>, index: usize) -> Result<Map<'a>, Error> {
 /// Adds an entry whose key is new.
 pub(crate) fn insert<'a>(map: &mut Map<'a>, key: Value<'a>, value: Value<'a>) -> Result<(), Error> {
     if map.get(&key).is_some() {
-        return Err(Error(format!("insert failed: key {key} already exists")));
+        return Err(Error::new(format!("insert failed: key {key} already exists")));
     }
     map.insert(key, value);
     Ok(())

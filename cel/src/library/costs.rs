@@ -25,7 +25,7 @@ pub(crate) const TWO_PASSES: CallCost = |_, arguments, _| Some(passes(arguments.
 
 /// The cost of reading a text or the bytes of an address so many times, rounded up.
 pub(crate) fn passes(value: &Value<'_>, times: f64) -> u64 {
-    share(value.cost_size(), times * TRAVERSED)
+    share(value.size_or_one(), times * TRAVERSED)
 }
 
 /// `size` times `factor`, rounded up.

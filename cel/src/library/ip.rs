@@ -19,7 +19,7 @@ const TYPE: &str = "net.IP";
 pub(crate) fn functions() -> Vec<Function> {
     vec![
         conversion("ip", "string_to_ip", ip(), |call| {
-            Ok(value(parse(call.text(0)?.as_str()).map_err(Error)?))
+            Ok(value(parse(call.text(0)?.as_str()).map_err(Error::new)?))
         })
         .with_cost(COST),
         accessor("family", "ip_family", Type::Int, |call| {
@@ -62,6 +62,14 @@ pub(super) struct Ip(pub(super) IpAddr);
 impl Opaque for Ip {
     fn type_name(&self) -> &'static str {
         TYPE
+    }
+
+    fn is_key_by_text(&self) -> bool {
+        true
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.IP"
     }
 
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
@@ -133,7 +141,7 @@ fn address(call: &Call<'_, '_>) -> Result<IpAddr, Error> {
 
 fn is_canonical<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();
-    Ok(Value::Bool(parse(text).map_err(Error)?.to_string() == text))
+    Ok(Value::Bool(parse(text).map_err(Error::new)?.to_string() == text))
 }
 
 /// Source: Go net/netip/netip.go, `IsLinkLocalMulticast`.

@@ -121,7 +121,7 @@ fn extreme<'a>(call: &Call<'_, 'a>, name: &str, replaced: Ordering) -> Result<Va
             best = Some(element);
         }
     }
-    best.ok_or_else(|| Error(format!("{name} called on empty list")))
+    best.ok_or_else(|| Error::new(format!("{name} called on empty list")))
 }
 
 fn sum<'a>(call: &Call<'_, 'a>, zero: Value<'a>) -> Result<Value<'a>, Error> {

@@ -87,7 +87,7 @@ pub(crate) fn library() -> Vec<Function> {
 }
 
 /// The cost of a new list with the size of the result.
-const RESULT: CallCost = |_, _, result| Some(new_list(1.0, result.map_or(1, Value::cost_size)));
+const RESULT: CallCost = |_, _, result| Some(new_list(1.0, result.map_or(1, Value::size_or_one)));
 
 const FLATTEN: CallCost = |overload, arguments, _| {
     let depth = match arguments {
@@ -96,7 +96,7 @@ const FLATTEN: CallCost = |overload, arguments, _| {
         [_, Value::Int(depth)] => *depth as f64,
         _ => 1.0,
     };
-    Some(new_list(depth, arguments.first()?.cost_size()))
+    Some(new_list(depth, arguments.first()?.size_or_one()))
 };
 
 /// The cost of comparing all elements of a list with each other.
@@ -119,7 +119,7 @@ fn new_list(factor: f64, size: u64) -> u64 {
 
 fn slice<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let (list, start, end) = (call.list(0)?, call.int(1)?, call.int(2)?);
-    let wrong = |why: &str| Err(Error(format!("cannot slice({start}, {end}), {why}")));
+    let wrong = |why: &str| Err(Error::new(format!("cannot slice({start}, {end}), {why}")));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return wrong("negative indexes not supported");
     };
@@ -136,15 +136,15 @@ fn flatten<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let (list, depth) = match call.arguments {
         [Value::List(list)] => (list, 1),
         [Value::List(list), Value::Int(depth)] => (list, *depth),
-        [other] => return Err(Error(format!("no such overload: {}.flatten()", full_type_name(other)))),
+        [other] => return Err(Error::new(format!("no such overload: {}.flatten()", full_type_name(other)))),
         [other, depth] => {
             let (other, depth) = (full_type_name(other), full_type_name(depth));
-            return Err(Error(format!("no such overload: {other}.flatten({depth})")));
+            return Err(Error::new(format!("no such overload: {other}.flatten({depth})")));
         }
         _ => return Err(Error::no_such_overload()),
     };
     let Ok(depth) = usize::try_from(depth) else {
-        return Err(Error("level must be non-negative".to_owned()));
+        return Err(Error::new("level must be non-negative".to_owned()));
     };
     let mut flat = Vec::with_capacity(list.len());
     // What is left of the lists around the current one, innermost last.
@@ -193,14 +193,14 @@ fn no_list(function: &str, value: &Value<'_>) -> Error {
     if matches!(value, Value::String(_) | Value::Duration(_) | Value::Timestamp(_)) {
         Error::no_such_overload()
     } else {
-        Error(format!("no such overload: {function}"))
+        Error::new(format!("no such overload: {function}"))
     }
 }
 
 /// The list in the order of its keys.
 fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     if list.len() != keys.len() {
-        return Err(Error(format!(
+        return Err(Error::new(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} \
              elements respectively",
             list.len(),
@@ -210,7 +210,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
     let (values, keys) = (elements(list), elements(keys));
     let Some(first) = keys.first() else { return Ok(Value::List(list.clone())) };
     if !is_comparable(first) {
-        return Err(Error("list elements must be comparable".to_owned()));
+        return Err(Error::new("list elements must be comparable".to_owned()));
     }
     let mut mixed = false;
     let order = sorted_indices(keys.len(), |left, right| {
@@ -222,7 +222,7 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Result<Value<'a>, Error> {
         matches!(compare("", left, right), Ok(Ordering::Less))
     });
     if mixed {
-        return Err(Error("list elements must have the same type".to_owned()));
+        return Err(Error::new("list elements must have the same type".to_owned()));
     }
     Ok(Value::list(order.into_iter().filter_map(|index| values.get(index).cloned()).collect()))
 }
@@ -250,10 +250,12 @@ pub(super) fn is_comparable(value: &Value<'_>) -> bool {
 fn range<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let size = call.int(0)?;
     if size < 0 {
-        return Err(Error(format!("lists.range: size must be non-negative, got {size}")));
+        return Err(Error::new(format!("lists.range: size must be non-negative, got {size}")));
     }
     if size > LONGEST_RANGE {
-        return Err(Error(format!("lists.range: size {size} exceeds maximum allowed ({LONGEST_RANGE})")));
+        return Err(Error::new(format!(
+            "lists.range: size {size} exceeds maximum allowed ({LONGEST_RANGE})"
+        )));
     }
     Ok(Value::list((0..size).map(Value::Int).collect()))
 }

@@ -147,6 +147,14 @@ impl Opaque for Format {
         TYPE
     }
 
+    fn unhashable(&self) -> Option<&'static str> {
+        Some("cel.Format")
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.Format"
+    }
+
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
         Some(self.name == other.name)
@@ -163,7 +171,7 @@ impl fmt::Display for Format {
 const COST: CallCost = |_, arguments, _| {
     let [format, text, ..] = arguments else { return None };
     let format = format.downcast::<Format>()?;
-    Some(share(text.cost_size() + 1, 0.1) * share(format.expression_size, 0.25))
+    Some(share(text.size_or_one() + 1, 0.1) * share(format.expression_size, 0.25))
 };
 
 fn named_format() -> Type {

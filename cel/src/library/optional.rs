@@ -132,7 +132,7 @@ fn none<'a>(_: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 fn value<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     match call.arguments {
         [Value::Optional(Some(value))] => Ok(Value::clone(value)),
-        [Value::Optional(None)] => Err(Error("optional.none() dereference".to_owned())),
+        [Value::Optional(None)] => Err(Error::new("optional.none() dereference".to_owned())),
         _ => Err(Error::no_such_overload()),
     }
 }
@@ -166,7 +166,7 @@ fn unwrap<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         match element {
             Value::Optional(None) => {}
             Value::Optional(Some(value)) => values.push(Value::clone(&value)),
-            other => return Err(Error(format!("value {other} is not optional"))),
+            other => return Err(Error::new(format!("value {other} is not optional"))),
         }
     }
     Ok(Value::list(values))

@@ -69,6 +69,10 @@ impl Opaque for QuantityValue {
         TYPE
     }
 
+    fn go_type(&self) -> &'static str {
+        if self.calculated { "*cel.Quantity" } else { "cel.Quantity" }
+    }
+
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
         (!other.calculated).then(|| self.quantity == other.quantity)
@@ -146,7 +150,7 @@ fn sign<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 fn as_integer<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     match receiver(call)?.current().as_integer() {
         Some(integer) => Ok(Value::Int(integer)),
-        None => Err(Error("cannot convert value to integer".to_owned())),
+        None => Err(Error::new("cannot convert value to integer".to_owned())),
     }
 }
 
@@ -178,5 +182,5 @@ fn subtract_int<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 }
 
 fn error(error: QuantityError) -> Error {
-    Error(error.to_string())
+    Error::new(error.to_string())
 }

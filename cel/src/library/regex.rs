@@ -3,7 +3,7 @@
 //! Source: apiserver pkg/cel/library/regex.go; costs: pkg/cel/library/cost.go.
 
 use crate::function::{Call, CallCost, Error, Function, Overload};
-use crate::regexp::Regexp;
+use crate::regexp::{Regexp, RegexpError};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -27,8 +27,8 @@ pub(crate) fn library() -> Vec<Function> {
 
 const COST: CallCost = |_, arguments, _| {
     let [text, expression, ..] = arguments else { return None };
-    let text = costs::share(text.cost_size().saturating_add(1), costs::TRAVERSED);
-    Some(text.saturating_mul(costs::share(expression.cost_size(), 0.25)))
+    let text = costs::share(text.size_or_one().saturating_add(1), costs::TRAVERSED);
+    Some(text.saturating_mul(costs::share(expression.size_or_one(), 0.25)))
 };
 
 /// Calls `search` with the constant expression, or with the one that the second argument is.
@@ -40,7 +40,11 @@ fn with_expression<T>(
         return search(expression);
     }
     let expression = Regexp::new(call.text(1)?.as_str());
-    search(&expression.map_err(|error| Error(format!("Illegal regex: {error}")))?)
+    let expression = expression.map_err(|error| match error {
+        RegexpError::Invalid(_) => Error::new(format!("Illegal regex: {error}")),
+        RegexpError::TooLarge(_) => Error::from(error),
+    });
+    search(&expression?)
 }
 
 fn find<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {

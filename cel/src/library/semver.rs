@@ -50,6 +50,14 @@ impl Opaque for VersionValue {
         TYPE
     }
 
+    fn unhashable(&self) -> Option<&'static str> {
+        Some("cel.Semver")
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.Semver"
+    }
+
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
         Some(self.0.compare(&other.0).is_eq())
@@ -109,7 +117,7 @@ fn read(call: &Call<'_, '_>, normalize: bool) -> Result<Result<Version, String>,
 }
 
 fn parse<'a>(call: &Call<'_, 'a>, normalize: bool) -> Result<Value<'a>, Error> {
-    let version = read(call, normalize)?.map_err(Error)?;
+    let version = read(call, normalize)?.map_err(Error::new)?;
     Ok(Value::Opaque(Arc::new(VersionValue(version))))
 }
 

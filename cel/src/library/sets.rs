@@ -28,7 +28,7 @@ const COST_OF_BOTH: CallCost =
 
 /// How many pairs of elements there are.
 fn pairs(arguments: &[Value<'_>]) -> u64 {
-    arguments.iter().map(Value::cost_size).fold(1, u64::wrapping_mul)
+    arguments.iter().map(Value::size_or_one).fold(1, u64::wrapping_mul)
 }
 
 fn holds_all(list: &Value<'_>, others: &List<'_>) -> Result<bool, Error> {

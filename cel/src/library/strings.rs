@@ -89,15 +89,16 @@ pub(crate) fn library(version: u32) -> Vec<Function> {
             [("list_join", vec![&texts]), ("list_join_string", vec![&texts, &text])],
         )
         .with_cost(|_, _, result| {
-            Some(costs::share(2 * result.map_or(1, Value::cost_size), costs::TRAVERSED))
+            Some(costs::share(2 * result.map_or(1, Value::size_or_one), costs::TRAVERSED))
         }),
     );
     functions
 }
 
-const ONCE: CallCost = |_, arguments, _| Some(costs::share(arguments.first()?.cost_size(), costs::TRAVERSED));
+const ONCE: CallCost =
+    |_, arguments, _| Some(costs::share(arguments.first()?.size_or_one(), costs::TRAVERSED));
 const TWICE: CallCost =
-    |_, arguments, _| Some(costs::share(2 * arguments.first()?.cost_size(), costs::TRAVERSED));
+    |_, arguments, _| Some(costs::share(2 * arguments.first()?.size_or_one(), costs::TRAVERSED));
 
 fn methods<const N: usize>(
     name: &'static str,
@@ -112,7 +113,7 @@ fn methods<const N: usize>(
 }
 
 fn out_of_range(index: i64) -> Error {
-    Error(format!("index out of range: {index}"))
+    Error::new(format!("index out of range: {index}"))
 }
 
 /// Where code point `index` begins in bytes; the end for the index behind the last.
@@ -226,7 +227,7 @@ fn replace<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 /// The error of a result that admit does not make.
 pub(super) fn too_long(function: &str) -> Error {
-    Error(format!("unsupported: the result of {function} is longer than {LONGEST_RESULT} bytes"))
+    Error::Unsupported(format!("the result of {function} is longer than {LONGEST_RESULT} bytes"))
 }
 
 /// Whether a result of so many bytes is one that admit does not make.
@@ -265,7 +266,7 @@ fn substring<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     if let Some(end) = end
         && start > end
     {
-        return Err(Error(format!("invalid substring range. start: {start}, end: {end}")));
+        return Err(Error::new(format!("invalid substring range. start: {start}, end: {end}")));
     }
     let first = byte_of(text.as_str(), start).ok_or_else(|| out_of_range(start))?;
     let last = match end {
@@ -312,7 +313,7 @@ fn join<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
             joined.push_str(separator);
         }
         let Value::String(text) = &element else {
-            return Err(Error(format!("join: invalid input: {element}")));
+            return Err(Error::new(format!("join: invalid input: {element}")));
         };
         joined.push_str(text.as_str());
         if is_too_long(joined.len()) {

@@ -46,6 +46,10 @@ impl Opaque for UrlValue {
         TYPE
     }
 
+    fn go_type(&self) -> &'static str {
+        "cel.URL"
+    }
+
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {
         let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
         Some(self.0.to_string() == other.0.to_string())
@@ -76,7 +80,7 @@ fn parse<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let text = call.text(0)?.as_str();
     let url = Url::parse_request_uri(text)
         .and_then(|_| Url::parse(text))
-        .map_err(|message| Error(format!("URL parse error during conversion from string: {message}")))?;
+        .map_err(|message| Error::new(format!("URL parse error during conversion from string: {message}")))?;
     Ok(Value::Opaque(Arc::new(UrlValue(url))))
 }
 
@@ -100,6 +104,6 @@ fn query<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 fn unescaped<'a>(bytes: &[u8]) -> Result<Value<'a>, Error> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(Value::text(text)),
-        Err(_) => Err(Error("URLs with escaped bytes that are not UTF-8 are not supported".to_owned())),
+        Err(_) => Err(Error::new("URLs with escaped bytes that are not UTF-8 are not supported".to_owned())),
     }
 }

@@ -4,7 +4,7 @@
 //! `evalWatchAttrQual`.
 
 use crate::function::Error;
-use crate::value::{List, Origin, Value};
+use crate::value::{List, Value};
 
 use super::constant::check_index;
 use super::cost;
@@ -27,7 +27,7 @@ impl<'a> Machine<'a, '_> {
         let object = match &attribute.root {
             Root::Global(name) => match self.variables.get(name) {
                 Some(value) => value,
-                None => return Ok(Err(Error(format!("no such attribute(s): {name}")))),
+                None => return Ok(Err(Error::new(format!("no such attribute(s): {name}")))),
             },
             Root::Local { slot, variable } => match self.local(*slot, *variable)? {
                 Ok(value) => value,
@@ -137,7 +137,11 @@ impl<'a> Machine<'a, '_> {
         if let Err(error) = check_index(&key) {
             // A variable without value is less than null before anything is selected from it.
             let missing = matches!((&key, &qualifier.key), (Value::Null, Key::Attribute { bare: true, .. }));
-            return Ok(Err(if missing { Error("invalid qualifier type: <nil>".to_owned()) } else { error }));
+            return Ok(Err(if missing {
+                Error::new("invalid qualifier type: <nil>".to_owned())
+            } else {
+                error
+            }));
         }
         Ok(poison.map_or_else(|| find(object, &key, presence), Err))
     }
@@ -145,7 +149,7 @@ impl<'a> Machine<'a, '_> {
 
 /// What is at a key or index.
 fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found<'a>, Error> {
-    let missing = |error: String| if presence { Ok(Found::Nothing) } else { Err(Error(error)) };
+    let missing = |error: String| if presence { Ok(Found::Nothing) } else { Err(Error::new(error)) };
     match object {
         Value::Map(map) => match map.find(key)? {
             Some(value) => Ok(Found::Value(value)),
@@ -163,8 +167,8 @@ fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Found<'a>>, Er
     let index = key.as_index()?;
     let Some(value) = usize::try_from(index).ok().and_then(|index| list.get(index)) else { return Ok(None) };
     // Typed lists find out that the index is no int only after its value was accepted.
-    Ok(Some(if list.origin() == Origin::Typed && !matches!(key, Value::Int(_)) {
-        Found::Poison(Error(format!("unsupported index type: {}", key.go_type())))
+    Ok(Some(if list.origin().is_typed() && !matches!(key, Value::Int(_)) {
+        Found::Poison(Error::new(format!("unsupported index type: {}", key.go_type())))
     } else {
         Found::Value(value)
     }))

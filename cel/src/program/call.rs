@@ -1,6 +1,8 @@
 //! Calls of functions.
 
-use crate::function::{Call as Arguments, Error};
+use std::sync::Arc;
+
+use crate::function::{Call as Arguments, Error, Overload};
 use crate::value::Value;
 
 use super::plan::Call;
@@ -14,6 +16,9 @@ use super::runtime_type;
 ///
 /// Source: cel-go common/decls/decls.go, `guardedUnaryOp` and its siblings, `MaybeNoSuchOverload`.
 pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> {
+    if call.regex.is_some() {
+        return search(call, arguments);
+    }
     for overload in &call.candidates {
         let accepted = overload.unguarded
             || overload.parameters.len() == arguments.len()
@@ -26,10 +31,36 @@ pub(super) fn invoke<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'
             return (overload.implementation)(&Arguments { arguments, regex: call.regex.as_ref() });
         }
     }
-    // A function with a constant regular expression is replaced by one that says less.
-    if call.regex.is_some() {
-        return Err(Error::no_such_overload());
-    }
     let types: Vec<&str> = arguments.iter().map(Value::type_name).collect();
-    Err(Error(format!("no such overload: {}({})", call.function, types.join(", "))))
+    Err(Error::new(format!("no such overload: {}({})", call.function, types.join(", "))))
+}
+
+/// Calls a function whose regular expression is constant. cel-go replaces it by one that takes every value that is a text
+/// in Go: the names of types, too, and the texts in optionals.
+///
+/// Source: cel-go interpreter/optimizations.go; apiserver pkg/cel/library/regex.go, `FindRegexOptimization` and
+/// `FindAllRegexOptimization`.
+fn search<'a>(call: &Call, arguments: &[Value<'a>]) -> Result<Value<'a>, Error> {
+    let mut native = Vec::with_capacity(arguments.len());
+    for (index, argument) in arguments.iter().enumerate() {
+        let value = match (index, in_optionals(argument)) {
+            (0, Value::Type(name)) => Value::text(Arc::clone(name)),
+            (0, Value::String(text)) => Value::String(text.clone()),
+            (2, Value::Int(limit)) => Value::Int(*limit),
+            (1, _) => argument.clone(),
+            _ => return Err(Error::no_such_overload()),
+        };
+        native.push(value);
+    }
+    let fitting = |overload: &&Arc<Overload>| overload.parameters.len() == arguments.len();
+    let overload = call.candidates.iter().find(fitting).ok_or_else(Error::no_such_overload)?;
+    (overload.implementation)(&Arguments { arguments: &native, regex: call.regex.as_ref() })
+}
+
+/// The value, or that of an optional.
+fn in_optionals<'v, 'a>(mut value: &'v Value<'a>) -> &'v Value<'a> {
+    while let Value::Optional(Some(inner)) = value {
+        value = inner;
+    }
+    value
 }

@@ -47,6 +47,6 @@ pub(super) fn set(list: &List<'static>) -> Option<Map<'static>> {
 pub(super) fn check_index(value: &Value<'_>) -> Result<(), Error> {
     match value {
         Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_) => Ok(()),
-        _ => Err(Error(format!("invalid qualifier type: {}", value.go_type()))),
+        _ => Err(Error::new(format!("invalid qualifier type: {}", value.go_type()))),
     }
 }

@@ -31,19 +31,22 @@ pub(super) enum Stop {
 const MOST_BYTES: usize = 1 << 28;
 
 impl Stop {
-    /// What an implementation reports as Go's panic, an error that begins with `internal error: `, or as unsupported.
+    /// What ends the evaluation, though a function reports it.
     fn of(error: &Error) -> Option<Self> {
-        let panic = error.0.strip_prefix("internal error: ").map(|reason| Self::Panic(reason.to_owned()));
-        panic.or_else(|| error.0.strip_prefix("unsupported: ").map(|what| Self::Unsupported(what.to_owned())))
+        match error {
+            Error::Language(_) => None,
+            Error::Panic(reason) => Some(Self::Panic(reason.clone())),
+            Error::Unsupported(what) => Some(Self::Unsupported(what.clone())),
+        }
     }
 }
 
 impl From<Stop> for Error {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Cost => Self("operation cancelled: actual cost limit exceeded".to_owned()),
-            Stop::Panic(reason) => Self(format!("internal error: {reason}")),
-            Stop::Unsupported(what) => Self(format!("unsupported: {what}")),
+            Stop::Cost => Self::new("operation cancelled: actual cost limit exceeded"),
+            Stop::Panic(reason) => Self::Panic(reason),
+            Stop::Unsupported(what) => Self::Unsupported(what),
         }
     }
 }
@@ -100,7 +103,7 @@ pub(super) fn run<'a>(
 
 /// The error of a plan whose parts are missing, which the planner does not make.
 pub(super) fn broken() -> Error {
-    Error("internal error: incomplete program".to_owned())
+    Error::Panic("incomplete program".to_owned())
 }
 
 fn flattened(value: Value<'_>) -> Value<'_> {
@@ -131,6 +134,7 @@ impl<'a> Machine<'a, '_> {
         let Some(step) = plan.step(id) else { return Ok(Err(broken())) };
         let result = match &step.kind {
             Kind::Constant(value) => Ok(constant(value)),
+            Kind::Failed(error) => Err(error.clone()),
             Kind::Attribute { attribute, test } => self.attribute(*attribute, *test)?,
             Kind::And(left, right) => self.logical(*left, *right, false)?,
             Kind::Or(left, right) => self.logical(*left, *right, true)?,
@@ -156,8 +160,10 @@ impl<'a> Machine<'a, '_> {
                 error.map_or_else(|| insert_all(accumulator, &map), Err)
             }
             Kind::Member { element, set } => match self.evaluate(*element)? {
-                Ok(Value::Bytes(_)) => return Err(unhashable()),
-                Ok(value) => Ok(Value::Bool(set.has_key(&value))),
+                Ok(value) => {
+                    check_hash(&value)?;
+                    Ok(Value::Bool(set.has_key(&value)))
+                }
                 Err(error) => Err(error),
             },
             Kind::OptionalOr { optional, other, plain } => self.optional_or(*optional, *other, *plain)?,
@@ -386,9 +392,7 @@ impl<'a> Machine<'a, '_> {
         let (Some(value), Some(key), Some(map)) = (evaluated.pop(), evaluated.pop(), evaluated.pop()) else {
             return Ok(Err(broken()));
         };
-        if matches!(key, Value::Bytes(_)) {
-            return Err(unhashable());
-        }
+        check_hash(&key)?;
         Ok(insert(map, key, value))
     }
 
@@ -417,9 +421,12 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// Go's panic on a key that is a slice.
-pub(super) fn unhashable() -> Stop {
-    Stop::Panic("runtime error: hash of unhashable type types.Bytes".to_owned())
+/// Go's panic on a key that is a slice, or has one.
+pub(super) fn check_hash(key: &Value<'_>) -> Result<(), Stop> {
+    match key.unhashable() {
+        Some(name) => Err(Stop::Panic(format!("runtime error: hash of unhashable type {name}"))),
+        None => Ok(()),
+    }
 }
 
 /// `accumulator + list`, in place.
@@ -437,7 +444,7 @@ fn append<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Er
 fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(mut map) = accumulator else { return Err(Error::no_such_overload()) };
     if map.get(&key).is_some() {
-        return Err(Error(format!("insert failed: key {key} already exists")));
+        return Err(Error::new(format!("insert failed: key {key} already exists")));
     }
     map.insert(key, value);
     Ok(Value::Map(map))
@@ -446,7 +453,7 @@ fn insert<'a>(accumulator: Value<'a>, key: Value<'a>, value: Value<'a>) -> Resul
 /// `accumulator` with the entries of another map, in place.
 fn insert_all<'a>(accumulator: Value<'a>, other: &Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(other) = other else {
-        return Err(Error(format!("no such overload: cel.@mapInsert(map, {})", other.type_name())));
+        return Err(Error::new(format!("no such overload: cel.@mapInsert(map, {})", other.type_name())));
     };
     other.iter().try_fold(accumulator, |map, (key, value)| insert(map, key, value))
 }

@@ -63,15 +63,15 @@ impl<'a> Machine<'a, '_> {
             }
             other if fold.two_variables => {
                 let found = other.go_type();
-                return Ok(Err(Error(format!("unsupported comprehension range type: {found}"))));
+                return Ok(Err(Error::new(format!("unsupported comprehension range type: {found}"))));
             }
             other => {
                 let found = other.go_type();
-                return Ok(Err(Error(format!("got '{found}', expected iterable type"))));
+                return Ok(Err(Error::new(format!("got '{found}', expected iterable type"))));
             }
         }
         if matches!(turn, Turn::Interrupted) {
-            return Ok(Err(Error("operation interrupted".to_owned())));
+            return Ok(Err(Error::new("operation interrupted".to_owned())));
         }
         self.evaluate(fold.result)
     }

@@ -8,7 +8,7 @@ use crate::function::Error;
 use crate::value::{Map, Value};
 
 use super::cost;
-use super::evaluate::{Machine, Outcome, unhashable};
+use super::evaluate::{Machine, Outcome, check_hash};
 use super::message::message;
 use super::plan::{Element, Entry, StepId};
 
@@ -30,9 +30,7 @@ impl<'a> Machine<'a, '_> {
                 Value::Optional(None) if element.optional => {}
                 Value::Optional(Some(value)) if element.optional => values.push(Value::clone(&value)),
                 value if element.optional => {
-                    return Ok(Err(Error(format!(
-                        "cannot initialize optional list element from non-optional value {value}"
-                    ))));
+                    return Ok(Err(not_optional_element(&value)));
                 }
                 value => values.push(value),
             }
@@ -57,14 +55,12 @@ impl<'a> Machine<'a, '_> {
                 Ok(value) => value,
                 Err(error) => return Ok(Err(error)),
             };
-            if matches!(key, Value::Bytes(_)) {
-                return Err(unhashable());
-            }
+            check_hash(&key)?;
             match (entry.optional, value) {
                 (false, value) => map.insert(key, value),
                 (true, Value::Optional(None)) => map.remove(&key),
                 (true, Value::Optional(Some(value))) => map.insert(key, Value::clone(&value)),
-                (true, value) => return Ok(Err(not_optional(&key, &value))),
+                (true, value) => return Ok(Err(not_optional_entry(&key, &value))),
             }
         }
         Ok(Ok(Value::Map(map)))
@@ -90,7 +86,7 @@ impl<'a> Machine<'a, '_> {
                     values.push((&field.key, Value::clone(&value)));
                 }
                 value if field.optional => {
-                    return Ok(Err(not_optional(&Value::from(&*field.key), &value)));
+                    return Ok(Err(not_optional_entry(&Value::from(&*field.key), &value)));
                 }
                 value => values.push((&field.key, value)),
             }
@@ -106,6 +102,12 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-fn not_optional(key: &Value<'_>, value: &Value<'_>) -> Error {
-    Error(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
+/// The error of an optional element whose value is not optional.
+pub(super) fn not_optional_element(value: &Value<'_>) -> Error {
+    Error::new(format!("cannot initialize optional list element from non-optional value {value}"))
+}
+
+/// The error of an optional entry whose value is not optional.
+pub(super) fn not_optional_entry(key: &Value<'_>, value: &Value<'_>) -> Error {
+    Error::new(format!("cannot initialize optional entry '{key}' from non-optional value {value}"))
 }

@@ -16,7 +16,7 @@ use crate::value::{Map, Opaque, Timestamp, Value, convert};
 /// The type cannot be made, or a value does not fit its field.
 pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Value<'a>, Error> {
     let Some(kind) = name.strip_prefix("google.protobuf.") else {
-        return Err(Error(format!("unknown type '{name}'")));
+        return Err(Error::new(format!("unknown type '{name}'")));
     };
     // The last of several values of a field counts.
     let field =
@@ -55,13 +55,13 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             Some((_, value)) => json(value),
         },
         "Empty" => Ok(Value::Opaque(Arc::new(Empty))),
-        "Any" => Err(Error("unsupported conversion to ref.Val: (*dynamicpb.Message)".to_owned())),
-        _ => Err(Error(format!("unknown type '{name}'"))),
+        "Any" => Err(Error::new("unsupported conversion to ref.Val: (*dynamicpb.Message)".to_owned())),
+        _ => Err(Error::new(format!("unknown type '{name}'"))),
     }
 }
 
 fn conversion(message: &str, field: &str, error: &Error) -> Error {
-    Error(format!("field type conversion error for {message}.{field} value type: {error}"))
+    Error::new(format!("field type conversion error for {message}.{field} value type: {error}"))
 }
 
 fn int(value: &Value<'_>) -> i64 {
@@ -95,7 +95,7 @@ impl Scalar {
     }
 
     fn of<'a>(self, value: &Value<'a>) -> Result<Value<'a>, Error> {
-        let overflow = |text: &str| Error(text.to_owned());
+        let overflow = |text: &str| Error::new(text.to_owned());
         Ok(match (self, value) {
             (Self::Int32, Value::Int(value)) if i32::try_from(*value).is_err() => {
                 return Err(overflow("integer overflow"));
@@ -127,7 +127,7 @@ impl Scalar {
             Self::Uint32 => "uint32",
             Self::Uint64 => "uint64",
         };
-        Error(match value {
+        Error::new(match value {
             Value::Int(_) | Value::Uint(_) => {
                 format!("unsupported type conversion from '{}' to {to}", value.type_name())
             }
@@ -158,11 +158,11 @@ fn json<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
         }
         Value::Map(_) => structure(value)?,
         Value::Optional(Some(value)) => json(value)?,
-        Value::Optional(None) => return Err(Error("optional.none() dereference".to_owned())),
-        Value::Type(_) => return Err(Error("type conversion not supported for 'type'".to_owned())),
+        Value::Optional(None) => return Err(Error::new("optional.none() dereference".to_owned())),
+        Value::Type(_) => return Err(Error::new("type conversion not supported for 'type'".to_owned())),
         Value::Opaque(opaque) => {
             let name = opaque.type_name();
-            return Err(Error(format!("type conversion error from '{name}' to '*structpb.Value'")));
+            return Err(Error::new(format!("type conversion error from '{name}' to '*structpb.Value'")));
         }
     })
 }

@@ -180,7 +180,7 @@ impl Program {
 }
 
 fn no_thread() -> Error {
-    Error("internal error: no thread can be started".to_owned())
+    Error::Unsupported("no thread can be started".to_owned())
 }
 
 impl<'a, S: std::hash::BuildHasher + Sync> Variables<'a> for HashMap<&str, Value<'a>, S> {

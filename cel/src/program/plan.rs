@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::function::Overload;
+use crate::function::{Error, Overload};
 use crate::regexp::Regexp;
 use crate::value::{Map, Value};
 
@@ -48,6 +48,8 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value<'static>),
+    /// A literal of constants that has no value.
+    Failed(Error),
     /// A variable or value with its selections and indices. `test` is that of `has()`.
     Attribute {
         attribute: AttributeId,

@@ -10,12 +10,12 @@ use crate::function::{Error, Overload};
 use crate::types::Type;
 use crate::value::{Text, Value};
 
-use super::constant;
 use super::cost::CallPrice;
 use super::plan::{
     Attribute, AttributeId, Call, Element, Entry, Fold, Key, Kind, Local, Plan, Qualifier, Root, Step, StepId,
 };
 use super::runtime_type;
+use super::{constant, literal};
 
 /// Plans a tree.
 pub(super) struct Planner<'c> {
@@ -49,7 +49,7 @@ pub(super) fn plan(checked: &Checked) -> Result<Plan, Error> {
 }
 
 fn impossible() -> Error {
-    Error("unsupported expression".to_owned())
+    Error::new("unsupported expression".to_owned())
 }
 
 impl<'c> Planner<'c> {
@@ -81,6 +81,15 @@ impl<'c> Planner<'c> {
 
     fn constant(&self, step: StepId) -> Option<&Value<'static>> {
         if let Some(Kind::Constant(value)) = self.kind(step) { Some(value) } else { None }
+    }
+
+    /// The value of a constant, or why it has none.
+    fn known(&self, step: StepId) -> Option<Result<&Value<'static>, Error>> {
+        match self.kind(step)? {
+            Kind::Constant(value) => Some(Ok(value)),
+            Kind::Failed(error) => Some(Err(error.clone())),
+            _ => None,
+        }
     }
 
     fn node(&mut self, node: NodeId) -> Result<StepId, Error> {
@@ -127,7 +136,7 @@ impl<'c> Planner<'c> {
         };
         // cel-go takes every name whose type is that of a type for that of a type.
         if matches!(self.checked.type_of(node), Type::Type(_) | Type::AnyType) {
-            return Err(Error(format!("reference to undefined type: {variable}")));
+            return Err(Error::new(format!("reference to undefined type: {variable}")));
         }
         let local = (self.scope.iter().rev())
             // A dot in front reaches past the variables of comprehensions.
@@ -214,8 +223,12 @@ impl<'c> Planner<'c> {
     ) -> Result<Kind, Error> {
         if let ([only], [element, list]) = (candidates, arguments.as_slice())
             && only.id == "in_list"
-            && let Some(Value::List(list)) = self.constant(*list)
+            && let Some(known) = self.known(*list)
         {
+            // Go's panic ends no evaluation here, but the request.
+            let Ok(Value::List(list)) = known else {
+                return Err(Error::Unsupported("`in` a constant list that has no value".to_owned()));
+            };
             if list.is_empty() {
                 return Ok(Kind::Constant(Value::Bool(false)));
             }
@@ -226,7 +239,7 @@ impl<'c> Planner<'c> {
         let regex = candidates.iter().find_map(|overload| overload.regex);
         let regex = match regex.and_then(|index| arguments.get(index)).and_then(|step| self.constant(*step)) {
             Some(Value::String(pattern)) => {
-                Some(crate::regexp::Regexp::new(pattern.as_str()).map_err(Error)?)
+                Some(crate::regexp::Regexp::new(pattern.as_str()).map_err(Error::from)?)
             }
             _ => None,
         };
@@ -244,9 +257,9 @@ impl<'c> Planner<'c> {
         };
         if let [argument] = call.arguments.as_slice()
             && constant::is_conversion(function)
-            && let Some(argument) = self.constant(*argument)
+            && let Some(argument) = self.known(*argument)
         {
-            return super::call::invoke(&call, std::slice::from_ref(argument)).map(Kind::Constant);
+            return super::call::invoke(&call, std::slice::from_ref(argument?)).map(Kind::Constant);
         }
         Ok(Kind::Call(Box::new(call)))
     }
@@ -271,6 +284,7 @@ impl<'c> Planner<'c> {
                 constant::check_index(value)?;
                 Key::Constant(value.clone())
             }
+            Some(Kind::Failed(_)) => return Err(Error::new("invalid qualifier type: *types.Err")),
             Some(Kind::Attribute { attribute, .. }) => {
                 Key::Attribute { attribute: *attribute, bare: self.is_bare(index, *attribute) }
             }
@@ -294,11 +308,17 @@ impl<'c> Planner<'c> {
         for (index, element) in elements.iter().enumerate() {
             steps.push(Element { value: self.node(*element)?, optional: optional.contains(&index) });
         }
-        let constants: Option<Vec<_>> = steps
-            .iter()
-            .map(|element| self.constant(element.value).filter(|_| !element.optional).cloned())
+        let parts: Option<Vec<_>> = (steps.iter())
+            .map(|element| self.known(element.value).map(|known| (known, element.optional)))
             .collect();
-        Ok(constants.map_or(Kind::List(steps), |constants| Kind::Constant(Value::list(constants))))
+        let Some(parts) = parts else { return Ok(Kind::List(steps)) };
+        let elements = parts.into_iter().map(|(value, optional)| match value? {
+            value if optional => Err(literal::not_optional_element(value)),
+            value => Ok(value.clone()),
+        });
+        Ok(elements
+            .collect::<Result<_, Error>>()
+            .map_or_else(Kind::Failed, |it| Kind::Constant(Value::list(it))))
     }
 
     fn map(&mut self, entries: &'c [AstEntry<NodeId>]) -> Result<Kind, Error> {
@@ -307,16 +327,23 @@ impl<'c> Planner<'c> {
             let key = self.node(entry.key)?;
             steps.push(Entry { key, value: self.node(entry.value)?, optional: entry.optional });
         }
-        let constants: Option<Vec<_>> = (steps.iter())
-            .map(|entry| {
-                let value = self.constant(entry.value).filter(|_| !entry.optional)?;
-                Some((self.constant(entry.key)?.clone(), value.clone()))
-            })
+        let parts: Option<Vec<_>> = (steps.iter())
+            .map(|entry| Some((self.known(entry.key)?, self.known(entry.value)?, entry.optional)))
             .collect();
-        Ok(match constants {
-            Some(constants) => Kind::Constant(Value::Map(constants.into_iter().collect())),
-            None => Kind::Map(steps),
-        })
+        let Some(parts) = parts else { return Ok(Kind::Map(steps)) };
+        let entries = parts.into_iter().map(|(key, value, optional)| match (key?, value?) {
+            (key, value) if optional => Err(literal::not_optional_entry(key, value)),
+            // Go's panic ends no evaluation here, but the request.
+            (key, _) if key.unhashable().is_some() => {
+                Err(Error::Unsupported("a constant map with a key of bytes".to_owned()))
+            }
+            (key, value) => Ok((key.clone(), value.clone())),
+        });
+        match entries.collect::<Result<_, Error>>() {
+            Ok(map) => Ok(Kind::Constant(Value::Map(map))),
+            Err(error @ Error::Unsupported(_)) => Err(error),
+            Err(error) => Ok(Kind::Failed(error)),
+        }
     }
 
     fn object(&mut self, name: &str, fields: &'c [AstEntry<String>]) -> Result<Kind, Error> {

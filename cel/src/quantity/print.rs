@@ -25,7 +25,9 @@ impl fmt::Display for Quantity {
             return f.write_str("0");
         }
         if let Some(integer) = self.integer_for_binary_suffixes() {
-            let (number, power) = without_factors(integer, 1024);
+            // Of the least integer of 64 bits kube-apiserver takes no factors out: it has no positive counterpart.
+            let is_least = matches!(self.amount, Amount::Scaled(_)) && integer == i64::MIN.into();
+            let (number, power) = if is_least { (integer, 0) } else { without_factors(integer, 1024) };
             let suffix = usize::try_from(power).ok().and_then(|power| BINARY_SUFFIXES.get(power));
             return write!(f, "{number}{}", suffix.unwrap_or(&""));
         }

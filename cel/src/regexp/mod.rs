@@ -45,6 +45,18 @@ enum Engine {
     Large(Arc<Machine>),
 }
 
+/// Why an expression is not compiled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegexpError {
+    /// Go does not compile it, either. The `Display` is Go's message.
+    #[error("error parsing regexp: {0}")]
+    Invalid(String),
+    /// Go compiles it; this crate would need too much memory.
+    #[error("regular expression `{0}`")]
+    TooLarge(String),
+}
+
 impl Regexp {
     /// Compiles an expression in Go's syntax.
     ///
@@ -53,10 +65,10 @@ impl Regexp {
     /// Go's message, such as ``error parsing regexp: missing closing ]: `[a` ``.
     ///
     /// Source: Go regexp/syntax/parse.go.
-    pub fn new(expression: &str) -> Result<Self, String> {
-        let node = parser::parse(expression).map_err(|error| format!("error parsing regexp: {error}"))?;
+    pub fn new(expression: &str) -> Result<Self, RegexpError> {
+        let node = parser::parse(expression).map_err(RegexpError::Invalid)?;
         let engine = with_room(&node, || compile(&node)).flatten();
-        let engine = engine.ok_or_else(|| format!("unsupported: regular expression `{expression}`"))?;
+        let engine = engine.ok_or_else(|| RegexpError::TooLarge(expression.to_owned()))?;
         Ok(Self { engine })
     }
 

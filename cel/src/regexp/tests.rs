@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Engine, Machine, Regexp, parser};
+use super::{Engine, Machine, Regexp, RegexpError, parser};
 
 #[track_caller]
 fn refused(expression: &str, message: &str) {
     let error = Regexp::new(expression).map(|_| ()).unwrap_err();
-    assert_eq!(error, format!("error parsing regexp: {message}"), "{expression}");
+    assert_eq!(error.to_string(), format!("error parsing regexp: {message}"), "{expression}");
 }
 
 #[test]
@@ -166,6 +166,6 @@ proptest! {
     #[test]
     fn any_text_is_an_expression_or_is_refused(expression in r"[\\\[\](){}|*+?^$.,:<>=!iPpQEdDsSwWbBxzaé0-9-]{0,12}") {
         let refused = Regexp::new(&expression).err();
-        prop_assert!(refused.is_none_or(|error| error.starts_with("error parsing regexp: ")), "{}", expression);
+        prop_assert!(refused.is_none_or(|error| matches!(error, RegexpError::Invalid(_))), "{}", expression);
     }
 }

@@ -13,7 +13,7 @@ const DIVISION_BY_ZERO: &str = "division by zero";
 const MODULUS_BY_ZERO: &str = "modulus by zero";
 
 fn error(text: &str) -> Error {
-    Error(text.to_owned())
+    Error::new(text.to_owned())
 }
 
 fn int<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
@@ -33,7 +33,7 @@ fn duration<'a>(value: Option<i64>) -> Result<Value<'a>, Error> {
 fn unknown(operator: &str, left: &Value<'_>) -> Error {
     match left {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),
-        _ => Error(format!("no such overload: {operator}")),
+        _ => Error::new(format!("no such overload: {operator}")),
     }
 }
 
@@ -86,7 +86,7 @@ fn bounded(left: usize, right: usize, longest: usize) -> Result<(), Error> {
     if left.saturating_add(right) <= longest {
         return Ok(());
     }
-    Err(Error(format!("unsupported: the result of + is longer than {longest}")))
+    Err(Error::Unsupported(format!("the result of + is longer than {longest}")))
 }
 
 fn concat<'a>(left: &Text<'a>, right: &Text<'a>) -> Value<'a> {

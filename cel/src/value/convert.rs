@@ -29,11 +29,11 @@ pub fn convert<'a>(value: &Value<'a>, to: &Type) -> Result<Value<'a>, Error> {
 }
 
 fn unconvertible(value: &Value<'_>, to: &str) -> Error {
-    Error(format!("type conversion error from '{}' to '{to}'", value.type_name()))
+    Error::new(format!("type conversion error from '{}' to '{to}'", value.type_name()))
 }
 
 fn overflow(text: &str) -> Error {
-    Error(text.to_owned())
+    Error::new(text.to_owned())
 }
 
 #[expect(

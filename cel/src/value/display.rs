@@ -39,9 +39,39 @@ impl Display for List<'_> {
         f.write_char('[')?;
         for (index, element) in self.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{element}")?;
+            // Go prints the elements of a list of JSON as what they are in Go.
+            if self.is_json() {
+                write!(f, "{comma}")?;
+                json_text(f, &element)?;
+            } else {
+                write!(f, "{comma}{element}")?;
+            }
         }
         f.write_char(']')
+    }
+}
+
+/// What `%v` writes of JSON.
+fn json_text(f: &mut Formatter<'_>, value: &Value<'_>) -> fmt::Result {
+    match value {
+        Value::Null => f.write_str("<nil>"),
+        Value::List(list) => {
+            f.write_char('[')?;
+            for (index, element) in list.iter().enumerate() {
+                f.write_str(if index == 0 { "" } else { " " })?;
+                json_text(f, &element)?;
+            }
+            f.write_char(']')
+        }
+        Value::Map(map) => {
+            f.write_str("map[")?;
+            for (index, (key, value)) in map.iter().enumerate() {
+                write!(f, "{}{key}:", if index == 0 { "" } else { " " })?;
+                json_text(f, &value)?;
+            }
+            f.write_char(']')
+        }
+        other => write!(f, "{other}"),
     }
 }
 
@@ -88,20 +118,7 @@ impl Value<'_> {
             Self::Map(map) => map.go_type(),
             Self::Optional(_) => "*types.Optional",
             Self::Type(_) => "*types.Type",
-            Self::Opaque(opaque) => match opaque.type_name() {
-                "kubernetes.Quantity" => "cel.Quantity",
-                "kubernetes.URL" => "cel.URL",
-                "kubernetes.Semver" => "cel.Semver",
-                "kubernetes.NamedFormat" => "*cel.Format",
-                "net.IP" => "cel.IP",
-                "net.CIDR" => "cel.CIDR",
-                "kubernetes.authorization.Authorizer" => "library.authorizerVal",
-                "kubernetes.authorization.PathCheck" => "library.pathCheckVal",
-                "kubernetes.authorization.GroupCheck" => "library.groupCheckVal",
-                "kubernetes.authorization.ResourceCheck" => "library.resourceCheckVal",
-                "kubernetes.authorization.Decision" => "library.decisionVal",
-                other => other,
-            },
+            Self::Opaque(opaque) => opaque.go_type(),
         }
     }
 

@@ -42,9 +42,9 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
         (Value::Bytes(left), Value::Bytes(right)) => left == right,
         (Value::Type(left), Value::Type(right)) => left == right,
         (Value::List(left), Value::List(right)) => return lists(left, right),
-        (Value::Map(left), Value::Map(right)) => return Ok(maps(left, right)),
-        (Value::List(list), _) if list.origin() == Origin::Typed => return Err(Error::no_such_overload()),
-        (Value::Map(map), _) if map.origin() == Origin::Typed => return Err(Error::no_such_overload()),
+        (Value::Map(left), Value::Map(right)) => return maps(left, right),
+        (Value::List(list), _) if list.origin().is_typed() => return Err(Error::no_such_overload()),
+        (Value::Map(map), _) if map.origin().is_typed() => return Err(Error::no_such_overload()),
         (Value::Optional(left), Value::Optional(right)) => match (left, right) {
             (Some(left), Some(right)) => return equals(left, right),
             (left, right) => left.is_none() && right.is_none(),
@@ -61,7 +61,7 @@ fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
     if left.len() != right.len() {
         return Ok(false);
     }
-    let typed = left.origin() == Origin::Typed;
+    let typed = left.origin().is_typed();
     let mut error = None;
     for (left, right) in left.iter().zip(right.iter()) {
         let equality = if typed { equals(&left, &right) } else { equal(&left, &right) };
@@ -79,15 +79,26 @@ fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
     }
 }
 
-fn maps(left: &Map<'_>, right: &Map<'_>) -> bool {
+fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
     if left.len() != right.len() {
-        return false;
+        return Ok(false);
     }
-    let typed = left.origin() == Origin::Typed;
-    left.iter().all(|(key, value)| {
-        let Some(other) = right.get(&key) else { return false };
-        if typed { equals(&value, &other).unwrap_or(false) } else { equal(&value, &other).unwrap_or(true) }
-    })
+    for (key, value) in left {
+        let Some(other) = right.get(&key) else { return Ok(false) };
+        let equality = match left.origin() {
+            Origin::Unstructured => equal(&value, &other).or(Ok(true)),
+            Origin::TypedMap => equals(&value, &other).or(Ok(false)),
+            // Two structs are compared as Go compares them.
+            Origin::Typed | Origin::Request => match right.origin() {
+                Origin::Typed | Origin::Request => equals(&value, &other).or(Ok(false)),
+                Origin::Unstructured | Origin::TypedMap => equals(&value, &other),
+            },
+        };
+        if equality != Ok(true) {
+            return equality;
+        }
+    }
+    Ok(true)
 }
 
 /// `element in container`.
@@ -97,7 +108,7 @@ fn maps(left: &Map<'_>, right: &Map<'_>) -> bool {
 /// `no such overload` where the container is none; typed maps have texts as keys only.
 pub fn contains(element: &Value<'_>, container: &Value<'_>) -> Result<bool, Error> {
     match container {
-        Value::List(list) if list.origin() == Origin::Typed => {
+        Value::List(list) if list.origin().is_typed() => {
             Ok(list.iter().any(|known| equals(&known, element).unwrap_or(false)))
         }
         Value::List(list) => Ok(list.iter().any(|known| equals(element, &known).unwrap_or(false))),

@@ -76,10 +76,15 @@ impl<'a> List<'a> {
     /// The name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.0 {
-            Repr::Json(_, Origin::Typed) => "*common.reflectSchemalessTypedList",
+            Repr::Json(_, origin) if origin.is_typed() => "*common.reflectSchemalessTypedList",
             Repr::Concat(_) => "*types.concatList",
             Repr::Json(..) | Repr::Shared(_) => "*types.baseList",
         }
+    }
+
+    /// Whether it is JSON.
+    pub(super) fn is_json(&self) -> bool {
+        matches!(self.0, Repr::Json(_, Origin::Unstructured))
     }
 
     /// Its elements in order.

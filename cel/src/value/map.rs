@@ -42,6 +42,8 @@ enum Key {
     Type(Arc<str>),
     /// `optional.none()`, of which there is only one.
     None,
+    /// A value of a library, by its type and text.
+    Opaque(&'static str, String),
 }
 
 /// Up to this size a scan is faster than a hash.
@@ -63,6 +65,9 @@ impl Key {
             Value::Type(name) => Self::Type(name.clone()),
             Value::Timestamp(time) if time.has_known_zone() => Self::Timestamp(*time),
             Value::Optional(None) => Self::None,
+            Value::Opaque(opaque) if opaque.is_key_by_text() => {
+                Self::Opaque(opaque.type_name(), opaque.to_string())
+            }
             Value::Bytes(_)
             | Value::Timestamp(_)
             | Value::List(_)
@@ -87,6 +92,11 @@ pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
         (Value::Type(left), Value::Type(right)) => left == right,
         (Value::Timestamp(left), Value::Timestamp(right)) => left == right && left.has_known_zone(),
         (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
+        (Value::Opaque(left), Value::Opaque(right)) => {
+            left.is_key_by_text()
+                && left.type_name() == right.type_name()
+                && left.to_string() == right.to_string()
+        }
         _ => false,
     }
 }
@@ -157,8 +167,8 @@ impl<'a> Map<'a> {
     /// The name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
-            // Most are structs; which are maps only the schema knows.
-            Origin::Typed => "*common.reflectSchemalessTypedStruct",
+            Origin::Typed | Origin::Request => "*common.reflectSchemalessTypedStruct",
+            Origin::TypedMap => "*common.reflectSchemalessTypedMap",
             Origin::Unstructured => "*types.baseMap",
         }
     }
@@ -167,7 +177,7 @@ impl<'a> Map<'a> {
     pub fn member(&self, key: &str) -> Option<Value<'a>> {
         match &self.0 {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
-                members.get(key).map(|value| Value::from_json_of(value, *origin))
+                members.get(key).map(|value| Value::from_json_of(value, origin.of_member(key, value)))
             }
             Repr::Shared(_) => self.get(&Value::from(key)),
         }
@@ -207,17 +217,24 @@ impl<'a> Map<'a> {
     ///
     /// # Errors
     ///
-    /// Typed maps have texts as keys only, and partial ones members that are not known.
+    /// Typed maps have texts as keys only, and partial ones members that are not known; in maps that the evaluation made,
+    /// kube-apiserver panics where Go cannot hash the key.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
         if let Repr::Partial(_, _, unknown) = self.0
             && let Some(unknown) = unknown.iter().find(|unknown| key.as_str() == Some(unknown))
         {
-            return Err(Error(format!("not known: {unknown}")));
+            return Err(Error::new(format!("not known: {unknown}")));
         }
-        if self.origin() == Origin::Typed && key.as_str().is_none() {
-            return Err(Error(format!("unsupported map key type: {}", key.go_type())));
+        if self.origin().is_typed() && key.as_str().is_none() {
+            return Err(Error::new(format!("unsupported map key type: {}", key.go_type())));
         }
-        Ok(self.get(key))
+        match key.unhashable() {
+            // An empty map is not searched.
+            Some(name) if matches!(self.0, Repr::Shared(_)) && !self.is_empty() => {
+                Err(Error::Panic(format!("runtime error: hash of unhashable type {name}")))
+            }
+            _ => Ok(self.get(key)),
+        }
     }
 
     /// Its entries. Those of a JSON object come sorted by key, others as they were inserted; kube-apiserver's order is
@@ -291,7 +308,7 @@ impl<'a> Iterator for Iter<'_, 'a> {
         match self {
             Self::Json(members, origin) => {
                 let (key, value) = members.next()?;
-                Some((Value::from(key.as_str()), Value::from_json_of(value, *origin)))
+                Some((Value::from(key.as_str()), Value::from_json_of(value, origin.of_member(key, value))))
             }
             Self::Shared(entries) => entries.next().cloned(),
         }

@@ -88,10 +88,68 @@ pub enum Origin {
     /// Source: cel-go common/types/map.go and list.go.
     #[default]
     Unstructured,
-    /// As a type of Go: what is built in, and `request`, `namespaceObject`.
+    /// As a type of Go: what is built in, and `namespaceObject`.
     ///
     /// Source: apiserver pkg/cel/common/valuesschemalesstyped.go.
     Typed,
+    /// As a map of Go that is part of such a type, such as labels.
+    TypedMap,
+    /// As `request`: a type of Go whose `options` are maps and lists of JSON.
+    Request,
+}
+
+/// The fields of built-in types that are maps of Go and not structs.
+///
+/// Source: api core/v1/types.go and its siblings.
+const MAPS: [&str; 25] = [
+    "allocatable",
+    "allocatedResources",
+    "annotations",
+    "attributes",
+    "binaryData",
+    "capacity",
+    "data",
+    "default",
+    "defaultRequest",
+    "driverVersions",
+    "extra",
+    "hard",
+    "labels",
+    "limits",
+    "matchLabels",
+    "max",
+    "maxLimitRequestRatio",
+    "min",
+    "nodeSelector",
+    "overhead",
+    "parameters",
+    "requests",
+    "stringData",
+    "used",
+    "volumeAttributes",
+];
+
+impl Origin {
+    /// Whether it is a type of Go.
+    pub(crate) fn is_typed(self) -> bool {
+        self != Self::Unstructured
+    }
+
+    /// How a member of what is held like this is held.
+    fn of_member(self, name: &str, value: &Json) -> Self {
+        let is_map = || match name {
+            // That of a Service is a map, others are structs, whose fields are no texts.
+            "selector" => value.as_object().is_some_and(|members| members.values().all(Json::is_string)),
+            _ => MAPS.binary_search(&name).is_ok(),
+        };
+        match (self, name) {
+            (Self::Unstructured, _) | (Self::Request, "options") | (Self::Typed, "fieldsV1") => {
+                Self::Unstructured
+            }
+            (Self::Typed | Self::Request, _) if is_map() => Self::TypedMap,
+            (Self::Typed | Self::TypedMap | Self::Request, _) => Self::Typed,
+        }
+    }
 }
 
 /// A value of a type that a library brings, such as a quantity. Its `Display` is the text of the value.
@@ -99,9 +157,24 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The name that `type()` and errors show, such as `kubernetes.Quantity`.
     fn type_name(&self) -> &'static str;
 
+    /// The name of the type that holds it in Go, as `%T` writes it in messages.
+    fn go_type(&self) -> &'static str {
+        self.type_name()
+    }
+
     /// Whether both are equal; `other` may be of another type. None where comparing them is the error
     /// `no such overload`, as it is with any value that is not [`Value::Opaque`] on the right.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
+
+    /// The name of Go's type, where that cannot be a key of a map.
+    fn unhashable(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether Go takes values of this type for the same key where their texts are the same.
+    fn is_key_by_text(&self) -> bool {
+        false
+    }
 
     /// The size that the cost of a call counts, where the type has one (such as a CIDR): otherwise 1.
     fn size(&self) -> u64 {
@@ -211,11 +284,14 @@ impl<'a> Value<'a> {
     ///
     /// Source: cel-go interpreter/runtimecost.go, `actualSize`.
     pub fn cost_size(&self) -> u64 {
-        match self {
-            Self::Optional(Some(value)) => value.cost_size(),
-            Self::Opaque(opaque) => opaque.size(),
-            other => other.size().unwrap_or(1),
-        }
+        if let Self::Optional(Some(value)) = self { value.cost_size() } else { self.size_or_one() }
+    }
+
+    /// The size that costs of extensions count, which see no values of optionals; 1 for values without a size.
+    ///
+    /// Source: apiserver pkg/cel/library/cost.go and cel-go ext/costs.go, `actualSize`.
+    pub fn size_or_one(&self) -> u64 {
+        if let Self::Opaque(opaque) = self { opaque.size() } else { self.size().unwrap_or(1) }
     }
 
     /// The position in a list that it stands for, which may be outside.
@@ -231,10 +307,19 @@ impl<'a> Value<'a> {
             Self::Double(value) => number::as_int(*value),
             Self::Uint(value) => i64::try_from(*value).ok(),
             _ => {
-                return Err(Error(format!("unsupported index type '{}' in list", self.type_name())));
+                return Err(Error::new(format!("unsupported index type '{}' in list", self.type_name())));
             }
         };
-        index.ok_or_else(|| Error(format!("unsupported index value {self} in list")))
+        index.ok_or_else(|| Error::new(format!("unsupported index value {self} in list")))
+    }
+
+    /// The name of Go's type, where that cannot be a key of a map, neither to find nor to insert.
+    pub(crate) fn unhashable(&self) -> Option<&'static str> {
+        match self {
+            Self::Bytes(_) => Some("types.Bytes"),
+            Self::Opaque(opaque) => opaque.unhashable(),
+            _ => None,
+        }
     }
 
     /// Whether it is the zero value of its type, which `optional.ofNonZeroValue` makes absent.
@@ -248,8 +333,8 @@ impl<'a> Value<'a> {
             Self::String(text) => text.as_str().is_empty(),
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Timestamp(time) => time.is_zero(),
-            Self::List(list) => list.origin() == Origin::Unstructured && list.is_empty(),
-            Self::Map(map) => map.origin() == Origin::Unstructured && map.is_empty(),
+            Self::List(list) => !list.origin().is_typed() && list.is_empty(),
+            Self::Map(map) => !map.origin().is_typed() && map.is_empty(),
             Self::Optional(_) | Self::Type(_) | Self::Opaque(_) => false,
         }
     }

@@ -42,12 +42,12 @@ pub fn compare(operator: &str, left: &Value<'_>, right: &Value<'_>) -> Result<Or
             | Value::Duration(_),
             _,
         ) => return Err(Error::no_such_overload()),
-        _ => return Err(Error(format!("no such overload: {operator}"))),
+        _ => return Err(Error::new(format!("no such overload: {operator}"))),
     })
 }
 
 fn nan() -> Error {
-    Error("NaN values cannot be ordered".to_owned())
+    Error::new("NaN values cannot be ordered".to_owned())
 }
 
 /// How two numbers compare; none for NaN and what is not a number. Integers that no double has exactly are rounded

@@ -21,7 +21,7 @@ const LATEST: i64 = 253_402_300_799;
 const NANOSECONDS: i64 = 1_000_000_000;
 
 fn overflow() -> Error {
-    Error("timestamp overflow".to_owned())
+    Error::new("timestamp overflow".to_owned())
 }
 
 impl Timestamp {

@@ -97,7 +97,7 @@ pub(super) fn offset(zone: &str, seconds: i64) -> Result<i32, Error> {
 }
 
 fn integer(text: &str) -> Result<i64, Error> {
-    let reason = |reason: &str| Error(format!("strconv.Atoi: parsing {text:?}: {reason}"));
+    let reason = |reason: &str| Error::new(format!("strconv.Atoi: parsing {text:?}: {reason}"));
     text.parse().map_err(|error: std::num::ParseIntError| match error.kind() {
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
             reason("value out of range")
@@ -111,9 +111,9 @@ fn named(name: &str, seconds: i64) -> Result<i32, Error> {
         return Ok(0);
     }
     if name.contains("..") || name.starts_with(['/', '\\']) {
-        return Err(Error("time: invalid location name".to_owned()));
+        return Err(Error::new("time: invalid location name".to_owned()));
     }
-    let unknown = || Error(format!("unknown time zone {name}"));
+    let unknown = || Error::new(format!("unknown time zone {name}"));
     let zone = TimeZoneDatabase::bundled().get(name).ok().filter(|zone| zone.iana_name() == Some(name));
     let zone: TimeZone = zone.ok_or_else(unknown)?;
     // The ends of jiff's calendar lie beyond CEL's.
@@ -149,7 +149,7 @@ mod tests {
             ("x:00", "strconv.Atoi: parsing \"x\": invalid syntax"),
             (":00", "strconv.Atoi: parsing \"\": invalid syntax"),
         ] {
-            assert_eq!(offset(zone, 0), Err(Error(error.to_owned())));
+            assert_eq!(offset(zone, 0), Err(Error::new(error.to_owned())));
         }
     }
 }

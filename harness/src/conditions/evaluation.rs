@@ -22,12 +22,24 @@ pub struct Evaluated {
     pub name: String,
     /// Its expression, as it is written.
     pub expression: String,
-    /// Its value, or why it has none in the server's words.
-    pub value: Result<bool, String>,
+    /// Its value, or why it has none.
+    pub value: Result<bool, EvaluationError>,
     /// What it cost, of 1,000,000 that it may and of 2,500,000 that all may.
     pub cost: u64,
     /// How long it took.
     pub took: Duration,
+}
+
+/// Why a condition has no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "either the server has an error, or admit has no answer")]
+pub enum EvaluationError {
+    /// An error of the server, in its words.
+    #[error("{0}")]
+    Server(String),
+    /// kube-apiserver would have gone on, and admit does not, such as with texts of more than 64 MiB.
+    #[error("not supported: {0}")]
+    Unsupported(String),
 }
 
 /// What follows from the conditions of a webhook.
@@ -63,12 +75,11 @@ impl Evaluation {
         }
     }
 
-    /// What kube-apiserver would have gone on with and admit does not, such as texts of more than 64 MiB.
+    /// What kube-apiserver would have gone on with and admit does not.
     pub fn unsupported(&self) -> Option<&str> {
-        self.conditions.iter().find_map(|Evaluated { expression, value, .. }| {
-            let error =
-                value.as_ref().err()?.strip_prefix("expression '")?.strip_prefix(expression.as_str())?;
-            error.strip_prefix("' resulted in error: unsupported: ")
+        self.conditions.iter().find_map(|condition| match &condition.value {
+            Err(EvaluationError::Unsupported(what)) => Some(what.as_str()),
+            Ok(_) | Err(EvaluationError::Server(_)) => None,
         })
     }
 
@@ -100,15 +111,16 @@ pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
     if let Some(index) = conditions.iter().position(|condition| condition.value == Ok(false)) {
         return Outcome::False { index };
     }
-    let mut errors: Vec<&str> = Vec::new();
+    let mut errors: Vec<String> = Vec::new();
     for error in conditions.iter().filter_map(|condition| condition.value.as_ref().err()) {
-        if !errors.contains(&error.as_str()) {
+        let error = error.to_string();
+        if !errors.contains(&error) {
             errors.push(error);
         }
     }
     match errors.as_slice() {
         [] => Outcome::True,
-        [one] => Outcome::Errors((*one).to_owned()),
+        [one] => Outcome::Errors(one.clone()),
         several => Outcome::Errors(format!("[{}]", several.join(", "))),
     }
 }
@@ -127,7 +139,7 @@ mod tests {
                 value: match *value {
                     "t" => Ok(true),
                     "f" => Ok(false),
-                    error => Err(error.to_owned()),
+                    error => Err(EvaluationError::Server(error.to_owned())),
                 },
                 cost: 1,
                 took: Duration::ZERO,
@@ -158,10 +170,10 @@ mod tests {
 
     #[test]
     fn what_is_unsupported_is_no_error_of_the_server() {
-        let long = "expression 'e' resulted in error: unsupported: more than 64 MiB";
-        assert_eq!(evaluation(&["f", long]).unsupported(), Some("more than 64 MiB"));
-        let own = "expression 'e' resulted in error: no such key: unsupported: ";
-        assert_eq!(evaluation(&["t", own]).unsupported(), None);
+        let mut evaluation = evaluation(&["f", "expression 'e' resulted in error: no such key: a"]);
+        assert_eq!(evaluation.unsupported(), None);
+        evaluation.conditions[1].value = Err(EvaluationError::Unsupported("more than 64 MiB".to_owned()));
+        assert_eq!(evaluation.unsupported(), Some("more than 64 MiB"));
     }
 
     #[test]

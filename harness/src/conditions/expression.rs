@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 
 use kubernetes_cel::environment;
+use kubernetes_cel::function::Error;
 use kubernetes_cel::kubernetes::{self, Expressions, Variables, Version, with_admission_variables};
 use kubernetes_cel::types::Type;
 use kubernetes_cel::value::Value;
 use kubernetes_cel::{Limits, Program};
 
+use super::evaluation::EvaluationError;
 use super::variables::Bindings;
 
 /// Which expressions are compiled: what a new one may mention the release before knows too, so that the server can be
@@ -91,7 +93,7 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
 }
 
 fn check_type(found: &Type) -> Result<(), CompileError> {
-    if *found == Type::Bool {
+    if found.is_bool() {
         return Ok(());
     }
     Err(CompileError::Invalid(format!("must evaluate to bool but got {}", found.runtime_text())))
@@ -103,16 +105,20 @@ impl Expression {
         &self.0
     }
 
-    /// The value, or the error in the server's words; and the cost.
+    /// The value, or why there is none; and the cost.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
-    pub(super) fn evaluate(&self, variables: &Bindings<'_>) -> (Result<bool, String>, u64) {
+    pub(super) fn evaluate(&self, variables: &Bindings<'_>) -> (Result<bool, EvaluationError>, u64) {
         let evaluation = self.0.evaluate(variables, &Limits::default());
         let value = match evaluation.value {
             Ok(Value::Bool(value)) => Ok(value),
             // Its type says that it is a bool.
-            Ok(other) => Err(format!("{other} is no bool")),
-            Err(error) => Err(format!("expression '{}' resulted in error: {error}", self.0.source())),
+            Ok(other) => Err(EvaluationError::Server(format!("{other} is no bool"))),
+            Err(Error::Unsupported(what)) => Err(EvaluationError::Unsupported(what)),
+            Err(error) => {
+                let text = format!("expression '{}' resulted in error: {error}", self.0.source());
+                Err(EvaluationError::Server(text))
+            }
         };
         (value, evaluation.cost)
     }
@@ -131,6 +137,7 @@ mod tests {
     fn a_condition_is_a_bool_and_its_constant_parts_have_values() {
         let invalid = |text: &str| Err(CompileError::Invalid(text.to_owned()));
         check("object.a == 1", Environment::New, &Ok(()));
+        check("google.protobuf.BoolValue{value: true}", Environment::New, &Ok(()));
         check("6", Environment::New, &invalid("must evaluate to bool but got int"));
         check("object.a", Environment::New, &invalid("must evaluate to bool but got dyn"));
         check("int('x')", Environment::New, &invalid("must evaluate to bool but got int"));

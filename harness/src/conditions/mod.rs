@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tokio::time::Instant;
 
-pub use self::evaluation::{Evaluated, Evaluation, OUT_OF_BUDGET, Outcome};
+pub use self::evaluation::{Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome};
 pub use self::expression::{CompileError, Environment, Expression, compile, declarations};
 pub(crate) use self::settled::{Known, settled};
 pub use self::variables::{Bindings, Subject};
@@ -66,7 +66,8 @@ pub fn evaluate(conditions: &[Condition], subject: &Subject<'_>) -> Evaluation {
         let began = Instant::now();
         let (value, cost) = match &condition.expression {
             Ok(expression) => expression.evaluate(&variables),
-            Err(error) => (Err(format!("compilation error: {error}")), 0),
+            Err(CompileError::Unsupported(what)) => (Err(EvaluationError::Unsupported(what.clone())), 0),
+            Err(error) => (Err(EvaluationError::Server(format!("compilation error: {error}"))), 0),
         };
         let Condition { name, text, .. } = condition;
         let (name, expression) = (name.clone(), text.clone());

@@ -58,7 +58,7 @@ impl Known {
 impl<'a> Variables<'a> for &'a Known {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         match (name, self.operation) {
-            ("request", _) => Some(Value::Map(Map::partial(&self.request, &self.unknown, Origin::Typed))),
+            ("request", _) => Some(Value::Map(Map::partial(&self.request, &self.unknown, Origin::Request))),
             ("namespaceObject", _)
             | ("object", Operation::Delete)
             | ("oldObject", Operation::Create | Operation::Connect) => Some(Value::Null),

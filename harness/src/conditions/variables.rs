@@ -88,7 +88,7 @@ impl<'a> Variables<'a> for Bindings<'a> {
             "namespaceObject" => Value::Null,
             "request" => {
                 let request = self.request.get_or_init(|| request::value(attributes, kind));
-                Value::from_json_of(request, Origin::Typed)
+                Value::from_json_of(request, Origin::Request)
             }
             "authorizer" => authorizer_value(self.user(), asked()),
             "authorizer.requestResource" => {

@@ -250,7 +250,7 @@ fn condition_reports(conditions: &Conditions) -> impl Iterator<Item = ConditionR
         name: condition.name.clone(),
         expression: condition.expression.clone(),
         value: condition.value.as_ref().ok().copied(),
-        error: condition.value.as_ref().err().cloned().unwrap_or_default(),
+        error: condition.value.as_ref().err().map(ToString::to_string).unwrap_or_default(),
         cost: condition.cost,
     })
 }

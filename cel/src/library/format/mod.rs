@@ -153,10 +153,10 @@ pub(super) fn format<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         if is_too_long(output.len()) { Err(values::Refusal::TooLong) } else { Ok(()) }
     })
     .map_err(|failure| match failure {
-        Failure::Format(message) => Error(message),
+        Failure::Format(message) => Error::new(message),
         Failure::Argument(values::Refusal::TooLong) => too_long("format"),
         Failure::Argument(values::Refusal::Message(message)) => {
-            Error(format!("error during formatting: {message}"))
+            Error::new(format!("error during formatting: {message}"))
         }
     })?;
     Ok(Value::text(output))

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use crate::function::Error;
 use crate::go::quote::quote;
 use crate::types::Type;
 use crate::value::{Map, Value, convert};
@@ -111,7 +110,9 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
 fn plain(value: &Value<'_>) -> Result<String, Refusal> {
     match convert(value, &Type::String) {
         Ok(text) => Ok(text.as_str().unwrap_or_default().to_owned()),
-        Err(Error(message)) => Err(format!("could not convert argument {} to string", quote(message)).into()),
+        Err(error) => {
+            Err(format!("could not convert argument {} to string", quote(error.to_string())).into())
+        }
     }
 }
 

@@ -27,6 +27,6 @@ fn unknown(function: &str, argument: &crate::value::Value<'_>) -> Error {
     use crate::value::Value;
     match argument {
         Value::String(_) | Value::Duration(_) | Value::Timestamp(_) => Error::no_such_overload(),
-        _ => Error(format!("no such overload: {function}")),
+        _ => Error::new(format!("no such overload: {function}")),
     }
 }

@@ -42,7 +42,7 @@ fn matches<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
             Some(regex) => Ok(Value::Bool(regex.is_match(text.as_str()))),
             None => Regexp::new(pattern.as_str())
                 .map(|regex| Value::Bool(regex.is_match(text.as_str())))
-                .map_err(Error),
+                .map_err(Error::from),
         },
         [text, _] if call.regex.is_none() => Err(unknown("matches", text)),
         _ => Err(Error::no_such_overload()),
