@@ -90,7 +90,7 @@ func (e *Environment) evaluate(expression string, bound *Context) Answer {
 	limited, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	condition := plugincel.NewCondition([]plugincel.CompilationResult{compiled})
-	bindings := plugincel.OptionalVariableBindings{Authorizer: authorizer.AuthorizerFunc(permissions)}
+	bindings := plugincel.OptionalVariableBindings{Authorizer: &allowed{authorizer.AuthorizerFunc(permissions)}}
 	results, left, err := condition.ForInput(limited, bound.attributes, bound.request, bindings, bound.namespace, math.MaxInt64)
 	switch {
 	case err != nil:

@@ -147,6 +147,9 @@ func decode(text json.RawMessage, typed bool) (runtime.Object, error) {
 	}
 }
 
+// allowed is the authorizer as a pointer, which can be a key of a map as the API server's can; a function cannot.
+type allowed struct{ authorizer.AuthorizerFunc }
+
 // permissions allows alice to get and create, and the service account default/sa1 everything. It fails for the verb
 // "err" and denies the rest.
 func permissions(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -242,7 +242,7 @@ fn expressions(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> 
             anstream::println!("{}", serde_json::json!(answer));
         }
     };
-    let found = search.run(cel::CANDIDATE, &print, &|line| anstream::eprintln!("{line}"))?;
+    let found = search.run(&print, &|line| anstream::eprintln!("{line}"))?;
     anstream::eprintln!("{found} (seed {seed})");
     Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -61,8 +61,42 @@ pub struct Estimate {
 }
 
 impl Answer {
+    /// With what the failure of an expression begins at which the oracle ends.
+    pub const CRASH: &str = "the oracle ends: ";
+
+    /// In what the answer of an implementation differs from this one of Kubernetes. Where Kubernetes panics, an
+    /// implementation says that it does not support that; where it has no answer otherwise, there is nothing to compare.
+    pub fn differs(&self, actual: &Self) -> Option<Difference> {
+        if let Some(failure) = &self.failure {
+            // Kubernetes does not tell a cost that is below zero for it.
+            if failure.contains("running out of cost budget")
+                && actual.cost.is_none_or(|cost| i64::try_from(cost).is_ok())
+            {
+                return Some(Difference {
+                    member: "cost",
+                    expected: text(Some(failure)),
+                    actual: text(actual.cost.as_ref()),
+                });
+            }
+            let refused =
+                actual.compile_error.as_ref().is_some_and(|error| error.starts_with("not supported: "));
+            return (failure.starts_with("panic: ") && !refused).then(|| Difference {
+                member: "failure",
+                expected: text(Some(failure)),
+                actual: text(actual.compile_error.as_ref()),
+            });
+        }
+        let mut expected = self.clone();
+        // An implementation compiles to a program: it does not tell the type of what is none.
+        if let Some(error) = expected.program_error.take() {
+            expected.r#type = None;
+            expected.compile_error = Some(format!("program instantiation failed: {error}"));
+        }
+        expected.difference(actual)
+    }
+
     /// The first member in which two answers differ, and both values of it.
-    pub fn difference(&self, other: &Self) -> Option<Difference> {
+    fn difference(&self, other: &Self) -> Option<Difference> {
         let members = [
             ("failure", text(self.failure.as_ref()), text(other.failure.as_ref())),
             ("compile_error", text(self.compile_error.as_ref()), text(other.compile_error.as_ref())),
@@ -83,6 +117,11 @@ impl Answer {
     /// What became of the expression, in a word.
     pub fn outcome(&self) -> &'static str {
         match (&self.failure, &self.r#type, &self.run_error) {
+            (Some(failure), _, _) if failure.starts_with(Self::CRASH) => "crash the oracle",
+            (Some(failure), _, _) if failure.starts_with("panic: ") => "panic",
+            (Some(failure), _, _) if failure.contains("running out of cost budget") => {
+                "cost less than nothing"
+            }
             (Some(_), _, _) => "no answer",
             (_, None, _) => "does not compile",
             (_, _, Some(_)) => "fails",

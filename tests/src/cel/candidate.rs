@@ -1,6 +1,7 @@
-//! The implementation that is compared with Kubernetes' own: the crate `kubernetes-cel`.
+//! What the crate `kubernetes-cel` makes of an expression, in the words of the Go program `tests/cel/oracle`.
+//!
+//! The tests of that crate are compiled with this file, too.
 
-use std::fs;
 use std::sync::{Arc, LazyLock};
 
 use base64::Engine as _;
@@ -8,46 +9,58 @@ use base64::engine::general_purpose::STANDARD;
 use kubernetes_cel::authorization::{
     Attributes, Authorizer, Decision, Resource, User, Verdict, authorizer_value, request_resource_value,
 };
-use kubernetes_cel::environment::Environment;
+use kubernetes_cel::environment::{CompileError, Environment};
+use kubernetes_cel::estimate::Unbounded;
 use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
 use kubernetes_cel::value::{Origin, Value};
-use kubernetes_cel::{Limits, Variables};
+use kubernetes_cel::{Limits, Program, Variables};
 use serde_json::{Value as Json, json};
 
-use super::answer::{Answer, Question};
-use super::oracle::folder;
+use super::answer::{Answer, Estimate, Question};
 
-/// What an implementation makes of an expression.
-pub type Candidate = fn(&Question) -> Answer;
-
-/// The one of this repository.
-pub const CANDIDATE: Option<Candidate> = Some(answer);
-
-static CONTEXTS: LazyLock<Json> = LazyLock::new(|| {
-    let text = fs::read_to_string(folder().join("contexts.json")).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
-});
+static CONTEXTS: LazyLock<Json> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../../cel/contexts.json")).unwrap_or_default());
 
 static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     let variables = Admission { params: false, authorizer: true };
     with_admission_variables(environment_at(Version::new(1, 37)), variables)
 });
 
-fn answer(question: &Question) -> Answer {
+/// What the crate makes of an expression of admission.
+pub(crate) fn answer(question: &Question) -> Answer {
     let context = &CONTEXTS[question.context.as_deref().unwrap_or("update")];
-    let asked =
-        Answer { expr: question.expr.clone(), context: question.context.clone(), ..Answer::default() };
-    let program = match ENVIRONMENT.compile(&question.expr) {
-        Ok(program) => program,
-        Err(error) => return Answer { compile_error: Some(error.to_string()), ..asked },
+    let answer = match ENVIRONMENT.compile(&question.expr) {
+        Ok(program) => {
+            let kind = program.result_type();
+            let refused =
+                (!kind.is_bool()).then(|| format!("must evaluate to bool but got {}", kind.runtime_text()));
+            let answer = evaluated(&ENVIRONMENT, &program, &Bindings { context });
+            Answer { compile_error: refused, ..answer }
+        }
+        Err(error) => refused(&question.expr, &error),
     };
-    let evaluation = program.evaluate(&Bindings { context }, &Limits::default());
-    let kind = program.result_type().runtime_text();
+    Answer { context: question.context.clone(), ..answer }
+}
+
+/// The answer of an expression that does not compile.
+pub(crate) fn refused(expression: &str, error: &CompileError) -> Answer {
+    Answer { expr: expression.to_owned(), compile_error: Some(error.to_string()), ..Answer::default() }
+}
+
+/// The answer of a program of an environment.
+pub(crate) fn evaluated<'p>(
+    environment: &Environment,
+    program: &'p Program,
+    variables: &dyn Variables<'p>,
+) -> Answer {
+    let estimate = environment.estimate(program.source(), &Unbounded::default()).ok();
+    let evaluation = program.evaluate(variables, &Limits::default());
     let mut answer = Answer {
-        compile_error: (kind != "bool").then(|| format!("must evaluate to bool but got {kind}")),
-        r#type: Some(kind),
+        expr: program.source().to_owned(),
+        r#type: Some(program.result_type().runtime_text()),
         cost: Some(evaluation.cost),
-        ..asked
+        estimate: estimate.map(|range| Estimate { min: range.min, max: range.max }),
+        ..Answer::default()
     };
     match evaluation.value {
         Ok(value) => {
@@ -86,7 +99,8 @@ impl<'c> Variables<'c> for Bindings<'c> {
         let permissions = Arc::new(Permissions);
         Some(match name {
             "object" | "oldObject" => Value::from_json_of(&self.context[name], origin),
-            "request" | "namespaceObject" => Value::from_json_of(&self.context[name], Origin::Typed),
+            "request" => Value::from_json_of(&self.context[name], Origin::Request),
+            "namespaceObject" => Value::from_json_of(&self.context[name], Origin::Typed),
             "authorizer" => authorizer_value(self.user(), permissions),
             "authorizer.requestResource" => request_resource_value(self.user(), permissions, self.resource()),
             _ => return None,
@@ -128,7 +142,7 @@ fn texts(list: &Json) -> Vec<String> {
 }
 
 /// A value as `Render` in `tests/cel/kubecel/value.go` writes it.
-fn rendered(value: &Value<'_>) -> Json {
+pub(crate) fn rendered(value: &Value<'_>) -> Json {
     match value {
         Value::Null => json!({"null": null}),
         Value::Bool(value) => json!({"bool": value}),

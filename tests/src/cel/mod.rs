@@ -18,7 +18,6 @@ mod value_literal;
 use std::collections::BTreeMap;
 
 pub use answer::{Answer, Difference, Estimate, Question};
-pub use candidate::{CANDIDATE, Candidate};
 pub use expression::Expression;
 pub use generate::{Generated, Generator};
 pub use oracle::{Oracle, OracleError, folder};
@@ -45,6 +44,8 @@ pub struct Found {
     pub wavering: u64,
     /// How many differ first in which member, at which shrunk expression.
     pub places: BTreeMap<String, u64>,
+    /// How often the oracle ended though no single expression makes it end.
+    pub unexplained: usize,
 }
 
 /// The version whose expressions are compiled.
@@ -53,24 +54,18 @@ pub const KUBERNETES: &str = "1.37";
 /// So many expressions are asked at once, and so often progress is told.
 const BATCH: u64 = 2000;
 /// Of the differences in one member, so many are shrunk and shown.
-const SHOWN: u64 = 8;
+const SHOWN: u64 = 40;
 /// An expression whose answer differs is asked so often again.
-const LOOKS: usize = 8;
+const LOOKS: usize = 64;
 /// No difference is worth more questions than these.
 const STEPS: usize = 400;
 
 impl Search {
-    /// Asks; `each` sees every answer of Kubernetes, `tell` hears of progress and of differences. Without a candidate
-    /// there is nothing to compare.
+    /// Asks; `each` sees every answer of Kubernetes, `tell` hears of progress and of differences.
     ///
     /// # Errors
     /// Kubernetes' packages cannot be asked. Differences are no error.
-    pub fn run(
-        &self,
-        candidate: Option<Candidate>,
-        each: &dyn Fn(&Answer),
-        tell: &dyn Fn(&str),
-    ) -> Result<Found, OracleError> {
+    pub fn run(&self, each: &dyn Fn(&Answer), tell: &dyn Fn(&str)) -> Result<Found, OracleError> {
         let generator = Generator::default();
         let mut oracle = Oracle::start(KUBERNETES)?;
         let mut found = Found::default();
@@ -86,34 +81,27 @@ impl Search {
             for (generated, answer) in generated.iter().zip(&answers) {
                 each(answer);
                 *found.outcomes.entry(answer.outcome()).or_default() += 1;
-                let Some(candidate) = candidate else { continue };
-                let Some(difference) = differs(generated, answer, candidate) else { continue };
-                found.note(generated, &difference, candidate, &mut oracle, tell)?;
+                if let (Some(failure), "no answer" | "crash the oracle") = (&answer.failure, answer.outcome())
+                {
+                    tell(&format!("{}\n  {failure}", generated.expression));
+                }
+                let Some(difference) = differs(generated, answer) else { continue };
+                found.note(generated, &difference, &mut oracle, tell)?;
             }
             let done = start - self.first;
             tell(&format!("{done} of {} expressions, {} differ", self.count, found.differing));
+        }
+        found.unexplained = oracle.unexplained().len();
+        for message in oracle.unexplained() {
+            tell(&format!("the oracle ended while it was asked several questions: {message}"));
         }
         Ok(found)
     }
 }
 
-/// In what a candidate differs. Where Kubernetes has no answer there is nothing to compare.
-fn differs(generated: &Generated, expected: &Answer, candidate: Candidate) -> Option<Difference> {
-    if expected.failure.is_some() {
-        return None;
-    }
-    let actual = candidate(&generated.question());
-    let mut expected = expected.clone();
-    // A candidate compiles to a program: it does not tell the type of what is none.
-    if let Some(error) = expected.program_error.take() {
-        expected.r#type = None;
-        expected.compile_error = Some(format!("program instantiation failed: {error}"));
-    }
-    // A candidate that makes no estimates is compared without them.
-    if actual.estimate.is_none() {
-        expected.estimate = None;
-    }
-    expected.difference(&actual)
+/// In what the crate's answer differs from that of Kubernetes.
+fn differs(generated: &Generated, expected: &Answer) -> Option<Difference> {
+    expected.differs(&candidate::answer(&generated.question()))
 }
 
 impl Found {
@@ -121,12 +109,11 @@ impl Found {
         &mut self,
         generated: &Generated,
         difference: &Difference,
-        candidate: Candidate,
         oracle: &mut Oracle,
         tell: &dyn Fn(&str),
     ) -> Result<(), OracleError> {
         let again = oracle.ask(&vec![generated.question(); LOOKS])?;
-        if again.iter().any(|answer| differs(generated, answer, candidate).as_ref() != Some(difference)) {
+        if again.iter().any(|answer| differs(generated, answer).as_ref() != Some(difference)) {
             self.wavering += 1;
             return Ok(());
         }
@@ -136,7 +123,7 @@ impl Found {
         if *count > SHOWN {
             return Ok(());
         }
-        let (smallest, difference) = shrink(generated, difference, candidate, oracle)?;
+        let (smallest, difference) = shrink(generated, difference, oracle)?;
         let context = smallest.context.map_or_else(String::new, |name| format!(" (context {name})"));
         tell(&format!("{}{context}\n{difference}", smallest.expression));
         Ok(())
@@ -152,7 +139,6 @@ impl Found {
 fn shrink(
     generated: &Generated,
     difference: &Difference,
-    candidate: Candidate,
     oracle: &mut Oracle,
 ) -> Result<(Generated, Difference), OracleError> {
     let (mut smallest, mut shown) = (generated.clone(), difference.clone());
@@ -168,7 +154,7 @@ fn shrink(
         let questions: Vec<Question> = candidates.iter().map(Generated::question).collect();
         asked += questions.len();
         for (smaller, answer) in candidates.into_iter().zip(oracle.ask(&questions)?) {
-            if let Some(found) = differs(&smaller, &answer, candidate)
+            if let Some(found) = differs(&smaller, &answer)
                 && found.member == difference.member
             {
                 (smallest, shown) = (smaller, found);

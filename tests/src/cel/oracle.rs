@@ -1,17 +1,30 @@
 //! The Go program that says what Kubernetes makes of expressions.
 
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread::JoinHandle;
 
 use super::answer::{Answer, Question};
 
-/// The running program; it ends when this is dropped.
+/// The program, which is started again when it ends.
 #[derive(Debug)]
 pub struct Oracle {
+    program: PathBuf,
+    kubernetes: String,
+    running: Option<Running>,
+    /// How it ended where each question alone has an answer.
+    unexplained: Vec<String>,
+}
+
+/// The running program; it ends when this is dropped.
+#[derive(Debug)]
+struct Running {
     child: Child,
     questions: BufWriter<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    errors: Option<JoinHandle<String>>,
 }
 
 /// Why it gives no answers.
@@ -19,8 +32,10 @@ pub struct Oracle {
 #[non_exhaustive]
 pub enum OracleError {
     /// It cannot be built.
-    #[error("the oracle cannot be built (`go build ./oracle` in {folder}): {why}")]
+    #[error("the oracle cannot be built (`go build {package}` in {folder}): {why}")]
     Build {
+        /// Which program.
+        package: String,
         /// Where its source is.
         folder: String,
         /// What Go says.
@@ -28,7 +43,10 @@ pub enum OracleError {
     },
     /// It cannot be spoken to.
     #[error("the oracle cannot be asked: {0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
+    /// It cannot even be started.
+    #[error("the oracle ended before the first answer: {0}")]
+    Ended(String),
     /// Its answer is not one.
     #[error("the oracle answers {text:?}: {why}")]
     Answer {
@@ -39,47 +57,157 @@ pub enum OracleError {
     },
 }
 
+/// The memory that it may reserve, in KiB: an expression that needs more is a crash with a message, not the end of other
+/// programs on the machine.
+const MEMORY: u64 = 8 << 20;
+/// So many questions behind the last answer it may be working on when it ends.
+const AT_ONCE: usize = 300;
+/// How much of its standard error is kept.
+const MESSAGE: u64 = 1 << 16;
+
 /// The folder of the Go module, of the expressions and of the contexts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("cel")
 }
 
+/// Builds a program of that module, such as `./oracle`, which takes some minutes once. Needs Go.
+///
+/// # Errors
+/// Go is missing, or does not build it.
+pub(super) fn build(package: &str) -> Result<PathBuf, OracleError> {
+    let folder = folder();
+    let name = package.trim_start_matches("./");
+    let program = folder.join(format!("../../target/cel-{name}"));
+    let failed = |why: String| OracleError::Build {
+        package: package.to_owned(),
+        folder: folder.display().to_string(),
+        why,
+    };
+    let built = Command::new("go")
+        .args(["build", "-o"])
+        .arg(&program)
+        .arg(package)
+        .current_dir(&folder)
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if built.status.success() {
+        Ok(program)
+    } else {
+        Err(failed(String::from_utf8_lossy(&built.stderr).into_owned()))
+    }
+}
+
 impl Oracle {
-    /// Builds the program, which takes some minutes once, and starts it for a version such as `1.37`. Needs Go.
+    /// Builds the program, for a version such as `1.37`. Needs Go.
     ///
     /// # Errors
     /// It cannot be built or started.
     pub fn start(kubernetes: &str) -> Result<Self, OracleError> {
-        let folder = folder();
-        let program = folder.join("../../target/cel-oracle");
-        let failed = |why: String| OracleError::Build { folder: folder.display().to_string(), why };
-        let built = Command::new("go")
-            .args(["build", "-o"])
-            .arg(&program)
-            .arg("./oracle")
-            .current_dir(&folder)
-            .output()
-            .map_err(|error| failed(error.to_string()))?;
-        if !built.status.success() {
-            return Err(failed(String::from_utf8_lossy(&built.stderr).into_owned()));
+        let program = build("./oracle")?;
+        let mut oracle =
+            Self { program, kubernetes: kubernetes.to_owned(), running: None, unexplained: Vec::new() };
+        let simple = Question { expr: "true".to_owned(), context: None };
+        match oracle.exchange(&[simple], &mut Vec::new())? {
+            Ok(()) => Ok(oracle),
+            Err(message) => Err(OracleError::Ended(message)),
         }
-        let mut child = Command::new(program)
-            .args(["-kubernetes", kubernetes])
-            .arg(folder.join("contexts.json"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(std::io::Error::other("it has no standard input or output").into());
-        };
-        Ok(Self { child, questions: BufWriter::new(questions), answers: BufReader::new(answers) })
     }
 
-    /// One answer for each question, in their order.
+    /// How it ended where no single question makes it end.
+    pub fn unexplained(&self) -> &[String] {
+        &self.unexplained
+    }
+
+    /// One answer for each question, in their order. That of a question at which the program ends says so, as its failure.
     ///
     /// # Errors
-    /// It is gone, or does not answer in its words.
+    /// It cannot be started, or does not answer in its words.
     pub fn ask(&mut self, questions: &[Question]) -> Result<Vec<Answer>, OracleError> {
+        let mut answers = Vec::with_capacity(questions.len());
+        while let Some(open) = questions.get(answers.len()..).filter(|open| !open.is_empty()) {
+            let Err(message) = self.exchange(open, &mut answers)? else { continue };
+            // It works on several at a time: which of them was it?
+            let open = questions.get(answers.len()..).unwrap_or_default();
+            let mut found = false;
+            for question in open.iter().take(AT_ONCE) {
+                if let Err(message) = self.exchange(std::slice::from_ref(question), &mut answers)? {
+                    answers.push(crashed(question, &message));
+                    found = true;
+                    break;
+                }
+            }
+            if !found {
+                self.unexplained.push(message);
+            }
+        }
+        // What it gave up goes on within the program, and takes memory.
+        if answers.iter().any(|answer| answer.failure.as_deref() == Some("takes too long")) {
+            self.running = None;
+        }
+        Ok(answers)
+    }
+
+    fn running(&mut self) -> Result<&mut Running, OracleError> {
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => Running::start(&self.program, &self.kubernetes)?,
+        };
+        Ok(self.running.insert(running))
+    }
+
+    /// Appends the answers to `answers`; how it ended, if it did.
+    fn exchange(
+        &mut self,
+        questions: &[Question],
+        answers: &mut Vec<Answer>,
+    ) -> Result<Result<(), String>, OracleError> {
+        if self.running()?.exchange(questions, answers)? {
+            return Ok(Ok(()));
+        }
+        let Some(running) = self.running.take() else { return Ok(Ok(())) };
+        Ok(Err(running.message()?))
+    }
+}
+
+fn crashed(question: &Question, message: &str) -> Answer {
+    Answer {
+        expr: question.expr.clone(),
+        context: question.context.clone(),
+        failure: Some(format!("{}{message}", Answer::CRASH)),
+        ..Answer::default()
+    }
+}
+
+impl Running {
+    fn start(program: &Path, kubernetes: &str) -> Result<Self, OracleError> {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$@\""), "sh"])
+            .arg(program)
+            .args(["-kubernetes", kubernetes])
+            .arg(folder().join("contexts.json"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let (Some(questions), Some(answers), Some(errors)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(io::Error::other("it has no standard input, output or error").into());
+        };
+        let errors = std::thread::spawn(move || {
+            let mut errors = errors;
+            let mut text = Vec::new();
+            drop(errors.by_ref().take(MESSAGE).read_to_end(&mut text));
+            // The rest must be read, or it waits for ever.
+            drop(io::copy(&mut errors, &mut io::sink()));
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let (questions, answers) = (BufWriter::new(questions), BufReader::new(answers));
+        Ok(Self { child, questions, answers, errors: Some(errors) })
+    }
+
+    /// Whether it has not ended before all answers were there.
+    fn exchange(&mut self, questions: &[Question], answers: &mut Vec<Answer>) -> Result<bool, OracleError> {
         let (sink, source) = (&mut self.questions, &mut self.answers);
         // It answers while it reads: whoever writes everything first waits for ever.
         std::thread::scope(|scope| {
@@ -90,24 +218,33 @@ impl Oracle {
                 }
                 sink.flush()
             });
-            let mut answers = Vec::new();
             let mut text = String::new();
-            while answers.len() < questions.len() {
+            for _ in questions {
                 text.clear();
-                if source.read_line(&mut text)? == 0 {
-                    return Err(std::io::Error::other("it ended").into());
+                if source.read_line(&mut text)? == 0 || !text.ends_with('\n') {
+                    return Ok(false);
                 }
                 let answer = serde_json::from_str(&text)
                     .map_err(|why| OracleError::Answer { text: text.trim_end().to_owned(), why })?;
                 answers.push(answer);
             }
-            written.join().map_err(|_panic| std::io::Error::other("the questions were not written"))??;
-            Ok(answers)
+            written.join().map_err(|_panic| io::Error::other("the questions were not written"))??;
+            Ok(true)
         })
+    }
+
+    /// How it ended, and the first line of what it said.
+    fn message(mut self) -> Result<String, OracleError> {
+        let mut message = self.child.wait()?.to_string();
+        let errors = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
+        if let Some(line) = errors.lines().find(|line| !line.trim().is_empty()) {
+            let _ = write!(message, ": {line}");
+        }
+        Ok(message)
     }
 }
 
-impl Drop for Oracle {
+impl Drop for Running {
     fn drop(&mut self) {
         drop(self.child.kill());
         drop(self.child.wait());
