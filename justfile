@@ -60,6 +60,10 @@ differential *ARGS:
 cel *ARGS:
     cargo run --quiet -p tests -- cel {{ARGS}}
 
+# The conformance tests of the language: what the crate and Kubernetes' own packages make of them. Needs Go.
+cel-conformance:
+    cargo run --quiet -p tests -- cel --conformance
+
 # `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
 verified:
     ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture

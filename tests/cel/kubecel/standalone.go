@@ -37,7 +37,7 @@ func EvaluateIn(env *cel.Env, expression string, variables map[string]any) Answe
 	answer.Type = ast.OutputType().String()
 	program, err := env.Program(ast)
 	if err != nil {
-		answer.CompileError = "program instantiation failed: " + err.Error()
+		answer.ProgramError = err.Error()
 		return answer
 	}
 	if estimate, err := env.EstimateCost(ast, &library.CostEstimator{}); err == nil {

@@ -92,6 +92,9 @@ struct Cel {
     /// Ask a kube-apiserver from KUBEBUILDER_ASSETS about a sample of tests/cel/expressions.jsonl instead
     #[arg(long)]
     confirm: bool,
+    /// Run the conformance tests of the language instead, which Go downloads
+    #[arg(long, conflicts_with = "confirm")]
+    conformance: bool,
     /// How many expressions of that sample
     #[arg(long, default_value_t = 200, requires = "confirm")]
     sample: usize,
@@ -107,6 +110,7 @@ async fn main() -> ExitCode {
             Tool::Record(arguments) => recorded(arguments).await,
             Tool::Differential(arguments) => searched(arguments).await,
             Tool::Cel(arguments) if arguments.confirm => confirmed(&arguments).await,
+            Tool::Cel(arguments) if arguments.conformance => conforms(),
             Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Coverage => coverage(),
@@ -245,6 +249,15 @@ fn expressions(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> 
     let found = search.run(&print, &|line| anstream::eprintln!("{line}"))?;
     anstream::eprintln!("{found} (seed {seed})");
     Ok(if found.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn conforms() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let conformance = cel::conformance::conformance()?;
+    for difference in &conformance.differences {
+        anstream::eprintln!("{difference}");
+    }
+    anstream::println!("{conformance}");
+    Ok(if conformance.agrees() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn confirmed(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -7,6 +7,7 @@
 mod answer;
 mod candidate;
 pub mod confirm;
+pub mod conformance;
 mod expression;
 mod generate;
 mod grammar;
