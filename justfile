@@ -64,6 +64,10 @@ cel *ARGS:
 cel-conformance:
     cargo run --quiet -p tests -- cel --conformance
 
+# Any text as an expression: `just fuzz -max_total_time=600`. Needs a nightly toolchain and cargo-fuzz.
+fuzz *ARGS:
+    cd cel && cargo +nightly fuzz run evaluate -- -dict=fuzz/cel.dict -max_len=400 -timeout=30 -rss_limit_mb=2048 {{ARGS}}
+
 # `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
 verified:
     ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture
