@@ -82,6 +82,15 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Where it lies in memory; none for JSON, of which Go makes a new list each time.
+    pub(super) fn address(&self) -> Option<usize> {
+        match &self.0 {
+            Repr::Json(..) => None,
+            Repr::Shared(elements) => Some(Arc::as_ptr(elements).addr()),
+            Repr::Concat(concat) => Some(Arc::as_ptr(concat).addr()),
+        }
+    }
+
     /// Whether it is JSON.
     pub(super) fn is_json(&self) -> bool {
         matches!(self.0, Repr::Json(_, Origin::Unstructured))

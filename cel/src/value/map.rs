@@ -44,13 +44,15 @@ enum Key {
     None,
     /// A value of a library, by its type and text.
     Opaque(&'static str, String),
+    /// What Go holds by reference, by its address: it equals itself alone.
+    Reference(usize),
 }
 
 /// Up to this size a scan is faster than a hash.
 const SCANNED: usize = 8;
 
 impl Key {
-    /// None for values that equal no other as a key: NaN, and what Go holds by reference.
+    /// None for values that equal no other as a key, such as NaN.
     fn of(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
@@ -68,13 +70,20 @@ impl Key {
             Value::Opaque(opaque) if opaque.is_key_by_text() => {
                 Self::Opaque(opaque.type_name(), opaque.to_string())
             }
-            Value::Bytes(_)
-            | Value::Timestamp(_)
-            | Value::List(_)
-            | Value::Map(_)
-            | Value::Optional(Some(_))
-            | Value::Opaque(_) => return None,
+            Value::List(_) | Value::Map(_) | Value::Opaque(_) => Self::Reference(address(value)?),
+            // Reading a variable makes a new optional.
+            Value::Bytes(_) | Value::Timestamp(_) | Value::Optional(Some(_)) => return None,
         })
+    }
+}
+
+/// Where a value that Go holds by reference lies in memory; none for JSON, of which Go makes a new value each time.
+fn address(value: &Value<'_>) -> Option<usize> {
+    match value {
+        Value::List(list) => list.address(),
+        Value::Map(Map(Repr::Shared(entries))) => Some(Arc::as_ptr(entries).addr()),
+        Value::Opaque(opaque) => Some(Arc::as_ptr(opaque).cast::<()>().addr()),
+        _ => None,
     }
 }
 
@@ -93,9 +102,13 @@ pub(crate) fn same_key(left: &Value<'_>, right: &Value<'_>) -> bool {
         (Value::Timestamp(left), Value::Timestamp(right)) => left == right && left.has_known_zone(),
         (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
         (Value::Opaque(left), Value::Opaque(right)) => {
-            left.is_key_by_text()
-                && left.type_name() == right.type_name()
-                && left.to_string() == right.to_string()
+            Arc::ptr_eq(left, right)
+                || left.is_key_by_text()
+                    && left.type_name() == right.type_name()
+                    && left.to_string() == right.to_string()
+        }
+        (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => {
+            address(left).is_some_and(|left| address(right) == Some(left))
         }
         _ => false,
     }
