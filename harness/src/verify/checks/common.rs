@@ -5,14 +5,11 @@ use std::fmt;
 
 use serde_json::json;
 
-use super::matched::{self, Catch, Place};
+use super::matched::{self, Catch, NAME_LABEL, Place};
 use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{Rule, Scope, Webhook};
 use crate::selector::Selector;
 use crate::server::Surroundings;
-
-/// The label of a namespace with its name.
-const NAME: &str = "kubernetes.io/metadata.name";
 
 /// Why it is not known whether match conditions hold.
 pub(super) const UNKNOWN_OBJECTS: &str = "that depends on what is in the objects";
@@ -76,16 +73,17 @@ impl<'a> Common<'a> {
 
     fn checked(mut self) -> Option<Self> {
         // Every namespace has this label: the API server sets it.
-        let named = Selector::parse(&json!({"matchExpressions": [{"key": NAME, "operator": "Exists"}]}));
+        let named =
+            Selector::parse(&json!({"matchExpressions": [{"key": NAME_LABEL, "operator": "Exists"}]}));
         let named = named.ok()?;
         let everything: Vec<&Selector> = self.namespace_selectors.iter().copied().chain([&named]).collect();
         self.object_labels = Selector::common_labels(&self.object_selectors)?;
         if let Some(mut labels) = Selector::common_labels(&everything) {
             // A name that nobody asks for says nothing.
             if Selector::common_labels(&self.namespace_selectors)
-                .is_some_and(|asked| !asked.contains_key(NAME))
+                .is_some_and(|asked| !asked.contains_key(NAME_LABEL))
             {
-                labels.remove(NAME);
+                labels.remove(NAME_LABEL);
             }
             self.namespace_labels = labels;
         } else {
@@ -115,7 +113,7 @@ impl<'a> Common<'a> {
             let Some(resource) = served.iter().find(|served| served.name == gvr) else {
                 return self.certainty == Certainty::Possible;
             };
-            let namespace = match self.namespace_labels.get(NAME) {
+            let namespace = match self.namespace_labels.get(NAME_LABEL) {
                 _ if !resource.namespaced => "",
                 Some(named) => named,
                 None => "default",

@@ -82,7 +82,8 @@ impl Place<'_> {
     }
 }
 
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// The label of a namespace with its name: the API server sets it.
+pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 fn user(name: &str, groups: &[&str]) -> UserInfo {
     let groups = groups.iter().chain(&["system:authenticated"]).map(|group| (*group).to_owned()).collect();
