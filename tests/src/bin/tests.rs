@@ -210,14 +210,17 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
     Ok(if failed > 0 || (arguments.check && changed > 0) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
+/// How often a case is run again whose server did something else than the recording says.
+const ATTEMPTS: u32 = 5;
+
 /// Whether the server does what the recording says when the case is run again, alone. What it says about a connection
-/// that breaks depends on which of its own tasks sees that first.
+/// that breaks, or a request that takes too long, depends on which of its own tasks sees that first.
 async fn agrees_alone(
     case: &cases::CaseFile,
     recording: &str,
     server: &Server,
 ) -> Result<bool, Box<dyn std::error::Error>> {
-    for _ in 0..2 {
+    for _ in 0..ATTEMPTS {
         for again in record(vec![case.clone()], server, 1).await? {
             if again.outcome.is_ok_and(|outcome| outcome.text() == recording) {
                 return Ok(true);
