@@ -58,6 +58,7 @@ impl Listed {
                 "the configuration, and with each object of the corpus, without a call"
             }
             Probe::Configurations(_) => "the configurations of all webhooks together, without a call",
+            Probe::Effects(_) => "each webhook alone, before anything else",
             Probe::Webhook(_) => "each webhook alone",
             Probe::Object(_) => "each object of the corpus",
             Probe::Collection(_) => "all webhooks together, for each object",

@@ -42,6 +42,15 @@ fn honest(behaviour: &Value) -> Value {
 /// What `admit verify` says of a webhook that is started with the kubeconfig of `--api-server-out`: its exit status, and
 /// the verdicts of V38, V39 and V40 with the messages of findings and the reasons why something was not checked.
 async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tally, String); 3]) {
+    let (status, said) = verify_with("V38,V39,V40", behaviour).await;
+    (status, said.try_into().expect("three checks"))
+}
+
+/// As [`verify`], of these checks.
+async fn verify_with(
+    checks: &str,
+    behaviour: impl FnOnce(&Value) -> Value,
+) -> (Option<i32>, Vec<(Tally, String)>) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
     let fake = FakeWebhook::start(first).await.expect("the fake starts");
@@ -54,7 +63,7 @@ async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tall
     let listen = fake.address();
     fake.stop().await;
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
-    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V38,V39,V40", "--wait", "60"]);
+    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", checks, "--wait", "60"]);
     command.args(["--api-server-out", "kubeconfig", "-o", "json"]).current_dir(folder.path());
     command.stdin(Stdio::null()).kill_on_drop(true);
     let running = tokio::spawn(async move { command.output().await });
@@ -73,8 +82,7 @@ async fn verify(behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, [(Tall
         let texts: Vec<&str> = findings.chain(result.not_checked.keys()).map(String::as_str).collect();
         (result.verdict, texts.join("; "))
     };
-    let said: Vec<_> = report.checks.into_iter().map(said).collect();
-    (output.status.code(), said.try_into().expect("three checks"))
+    (output.status.code(), report.checks.into_iter().map(said).collect())
 }
 
 fn only<T>(mut all: Vec<T>) -> T {
@@ -100,6 +108,18 @@ async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_
     let verdicts = [Tally::Passed, Tally::Found, Tally::Passed];
     assert_eq!((status, said.each_ref().map(|(verdict, _)| *verdict)), (Some(1), verdicts));
     assert!(said[1].1.contains("first POST"), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_whose_client_writes_no_more_after_a_while_is_asked_before_it_comes_to_that() {
+    let always_another = config_map(&json!({"generateName": "seen-"}));
+    let limited = |kubeconfig: &Value| {
+        let write = writing(OBJECTS, always_another)(kubeconfig);
+        json!({"first": {"calls": 2, "of": write, "then": "allow"}})
+    };
+    let (status, said) = verify_with("V11,V38", limited).await;
+    let verdicts: Vec<Tally> = said.iter().map(|(verdict, _)| *verdict).collect();
+    assert_eq!((status, verdicts), (Some(1), vec![Tally::Passed, Tally::Found]), "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -84,7 +84,10 @@ pub enum Probe {
     ),
     /// Looks at the configurations of all webhooks of the audience together: no call is made.
     Configurations(fn(&Scene<'_>) -> Observed),
-    /// Looks at one webhook, alone and while nothing else runs: latency, certificate, side effects.
+    /// Looks at what one webhook writes, alone and before anything else is asked of it: clients limit how often they write,
+    /// and drop what goes beyond.
+    Effects(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
+    /// Looks at one webhook, alone and while nothing else runs: latency, certificate.
     Webhook(for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>),
     /// Looks at what one webhook does to one object. Runs for each object of the corpus, many at a time.
     Object(for<'a> fn(&'a Trial<'a>) -> BoxFuture<'a, Observed>),
@@ -116,6 +119,7 @@ impl std::fmt::Debug for Probe {
             Self::Configuration(_) => "Configuration",
             Self::ConfigurationAndObject(..) => "ConfigurationAndObject",
             Self::Configurations(_) => "Configurations",
+            Self::Effects(_) => "Effects",
             Self::Webhook(_) => "Webhook",
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",

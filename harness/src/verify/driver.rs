@@ -1,8 +1,9 @@
-//! Runs the checks: configurations first, then the corpus, then each webhook alone; makes the proofs small; and at last
-//! does to the webhooks what they do not all survive.
+//! Runs the checks: configurations first, then what webhooks write, then the corpus, then each webhook alone; makes the
+//! proofs small; and at last does to the webhooks what they do not all survive.
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
@@ -17,6 +18,11 @@ use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
 use crate::event::Phase;
+
+/// Of how many objects those are chosen that are tried before all others.
+const FIRST: usize = 5_000;
+/// What looks at one webhook alone.
+type LooksAtStation = for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
@@ -84,7 +90,10 @@ pub async fn run<E: Send>(
     let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
     let mut run = Run { plan: &plan, ledger: Ledger::default(), samples };
     run.configurations();
-    run.objects(corpus).await?;
+    let (begin, corpus) = run.begin(corpus);
+    let first = run.first(&begin);
+    run.effects(&first).await;
+    run.objects(begin.into_iter().chain(corpus)).await?;
     run.webhooks().await;
     run.shrink().await;
     run.interventions().await;
@@ -174,6 +183,7 @@ impl Plan {
                 }
                 Probe::Configuration(_)
                 | Probe::Configurations(_)
+                | Probe::Effects(_)
                 | Probe::Webhook(_)
                 | Probe::Intervention(..) => {}
             }
@@ -207,6 +217,7 @@ impl Plan {
             }
             Probe::Configuration(_)
             | Probe::Configurations(_)
+            | Probe::Effects(_)
             | Probe::Webhook(_)
             | Probe::Intervention(..) => None,
         }
@@ -218,7 +229,16 @@ impl Run<'_> {
         self.tell(Stage::Configurations);
         for (position, check) in self.plan.active() {
             match check.probe {
-                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
+                Probe::ConfigurationAndObject(probe, _) => {
+                    for (subject, found) in self.plan.audience(check) {
+                        let observed = probe(found, &self.plan.laboratory.surroundings);
+                        // That it holds is counted by the objects: every shard looks at the same configuration.
+                        if observed.as_ref().is_ok_and(|violations| !violations.is_empty()) {
+                            self.ledger.note((position, Some(subject)), None, observed);
+                        }
+                    }
+                }
+                Probe::Configuration(probe) => {
                     for (subject, found) in self.plan.audience(check) {
                         let observed = probe(found, &self.plan.laboratory.surroundings);
                         self.ledger.note((position, Some(subject)), None, observed);
@@ -235,7 +255,11 @@ impl Run<'_> {
                         self.ledger.note((position, None), None, observed);
                     }
                 }
-                Probe::Webhook(_) | Probe::Object(_) | Probe::Collection(_) | Probe::Intervention(..) => {}
+                Probe::Effects(_)
+                | Probe::Webhook(_)
+                | Probe::Object(_)
+                | Probe::Collection(_)
+                | Probe::Intervention(..) => {}
             }
         }
     }
@@ -289,11 +313,42 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The first objects of `corpus` and the rest, if any check looks before anything else is asked.
+    fn begin<E, C: Iterator<Item = Result<Value, E>>>(&self, mut corpus: C) -> (Vec<Result<Value, E>>, C) {
+        let looks = self.plan.active().any(|(_, check)| matches!(check.probe, Probe::Effects(_)));
+        let begin = corpus.by_ref().take(if looks { FIRST } else { 0 }).collect();
+        (begin, corpus)
+    }
+
+    /// What each webhook asks for of `objects`, as they are before anybody changes them.
+    fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
+        let plan = self.plan;
+        let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
+        for object in objects.iter().flatten() {
+            // Whatever cannot be created is told when its turn comes.
+            let Ok(request) = plan.laboratory.create(object.clone()) else { continue };
+            for (subject, samples) in plan.subjects.iter().zip(&mut samples) {
+                samples.add(subject, &request, &plan.laboratory.surroundings);
+            }
+        }
+        samples.iter().map(Samples::requests).collect()
+    }
+
+    async fn effects(&mut self, samples: &[Vec<Attributes>]) {
+        self.alone(samples, |probe| if let Probe::Effects(probe) = probe { Some(probe) } else { None }).await;
+    }
+
     async fn webhooks(&mut self) {
-        self.tell(Stage::Webhooks);
         let samples = self.requests();
+        self.alone(&samples, |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None })
+            .await;
+    }
+
+    /// The probes that `chosen` picks, which look at each webhook alone.
+    async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<LooksAtStation>) {
+        self.tell(Stage::Webhooks);
         for (position, check) in self.plan.active() {
-            let Probe::Webhook(probe) = check.probe else { continue };
+            let Some(probe) = chosen(check.probe) else { continue };
             for (subject, found) in self.plan.audience(check) {
                 let station = self.plan.station(found, &samples[subject]);
                 let observed = probe(&station).await;
@@ -371,6 +426,7 @@ impl Run<'_> {
                     Probe::Object(_)
                     | Probe::ConfigurationAndObject(..)
                     | Probe::Configuration(_)
+                    | Probe::Effects(_)
                     | Probe::Webhook(_)
                     | Probe::Intervention(..) => {
                         for subject in audience {

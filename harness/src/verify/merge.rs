@@ -111,7 +111,11 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
     // Every shard asks these the same.
     let total = match probe {
         Some(
-            Probe::Configuration(_) | Probe::Configurations(_) | Probe::Webhook(_) | Probe::Intervention(..),
+            Probe::Configuration(_)
+            | Probe::Configurations(_)
+            | Probe::Effects(_)
+            | Probe::Webhook(_)
+            | Probe::Intervention(..),
         ) => u64::max,
         Some(Probe::Object(_) | Probe::Collection(_) | Probe::ConfigurationAndObject(..)) | None => {
             u64::saturating_add

@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
           objects that nobody wanted, and one that answers otherwise makes their previews wrong.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
-    probe: Probe::Webhook(|station| Box::pin(run(station))),
+    probe: Probe::Effects(|station| Box::pin(run(station))),
 };
 
 async fn run(station: &Station<'_>) -> Observed {

@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
           is called again, and should say NoneOnDryRun, and mean it.",
     source: "Dynamic Admission Control, Side effects",
     audience: Audience::All,
-    probe: Probe::Webhook(|station| Box::pin(run(station))),
+    probe: Probe::Effects(|station| Box::pin(run(station))),
 };
 
 async fn run(station: &Station<'_>) -> Observed {

@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
           each call, under a generated name, counts, bills or allocates twice for one object.",
     source: "KEP-492, Reinvocation; client-go rest/request.go, retries; Dynamic Admission Control, Side effects",
     audience: Audience::All,
-    probe: Probe::Webhook(|station| Box::pin(run(station))),
+    probe: Probe::Effects(|station| Box::pin(run(station))),
 };
 
 async fn run(station: &Station<'_>) -> Observed {
