@@ -39,7 +39,7 @@ pub enum Type {
     Map(Arc<Type>, Arc<Type>),
     /// The type of a type, such as that of `int`.
     Type(Arc<Type>),
-    /// `type`, the type of which nothing more is known than that its values are types.
+    /// `type`, whose values are types; nothing else is known of it.
     AnyType,
     /// `google.protobuf.Any`, which is as good as [`Type::Dyn`].
     Any,

@@ -114,7 +114,7 @@ fn decoded(
     typed::check(object, &meant).map_err(|text| internal_error(&text))?;
     object.insert("apiVersion".to_owned(), meant.api_version().into());
     object.insert("kind".to_owned(), meant.kind.clone().into());
-    // Nobody is told of what its type does not have.
+    // Fields that its type does not have are dropped without a warning.
     drop(schema::settle(&mut patched, &meant));
     Ok(patched)
 }

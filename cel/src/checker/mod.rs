@@ -298,7 +298,7 @@ impl Checker<'_, '_> {
         self.substituted(it.result)
     }
 
-    /// Reports a node that has not the type that it must have.
+    /// Reports a node whose type is not the required one.
     fn assert(&mut self, node: NodeId, expected: &Type) {
         let found = self.type_of(node).clone();
         if !self.substitutions.fits(expected, &found) {

@@ -29,7 +29,7 @@ pub struct Civil {
 }
 
 impl Civil {
-    /// What a clock shows so many seconds after 1970 began there.
+    /// The local date and time of a number of seconds since 1970-01-01 00:00 local time.
     pub(super) fn of(local_seconds: i64, nanosecond: u32) -> Self {
         let (days, second_of_day) = (local_seconds.div_euclid(86_400), local_seconds.rem_euclid(86_400));
         let (year, month, day) = date(days);

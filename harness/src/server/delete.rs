@@ -144,7 +144,7 @@ async fn delete_one(
                 state.in_version_of(&stored, &resource).map_err(create::conversion_failed)?,
             ));
         };
-        // What is to go at once, and has no grace period, goes even if somebody gave it a finalizer meanwhile.
+        // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         at_once = gone && resource.gvr.group_resource() != "pods";
         let outcome = attempt(request, &stored, marked, gone, options, admitted_name, &key).await;

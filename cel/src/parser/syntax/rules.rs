@@ -77,7 +77,7 @@ pub(super) enum Label {
     Double,
     String,
     Bytes,
-    /// Alternatives of which nothing can be wrong, or that are but another rule.
+    /// Alternatives that cannot fail, or that only refer to another rule.
     Other,
 }
 

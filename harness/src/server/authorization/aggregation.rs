@@ -58,7 +58,7 @@ pub(in crate::server) fn reconcile(storage: &Storage) {
             };
             let write = Write { old: Some(stored), new: &role, by, reset: &[], built_in: true };
             let (owners, _) = storage.owners(&key).after(&write);
-            // Whoever was faster comes here too.
+            // The writer that was faster aggregates as well.
             let _ = storage.replace(&key, Some(stored), role, owners);
         }
     }

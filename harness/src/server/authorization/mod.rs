@@ -22,7 +22,7 @@ use crate::status::Status;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AuthorizationMode {
-    /// Roles and bindings say; whoever is in `system:masters` may do everything.
+    /// Roles and bindings decide; members of `system:masters` may do everything.
     #[default]
     Rbac,
     /// Everybody may do everything.

@@ -12,8 +12,8 @@ pub(super) const CHECK: Check = Check {
     id: "V45",
     title: "certificate: it verifies against the caBundle for the service's name, and so it will for a while",
     severity: Severity::Error,
-    why: "An expired certificate of a webhook blocks every write that it matches, one year to the day after somebody \
-          installed it; a certificate for another name, by another authority, or with a Common Name alone does so at \
+    why: "An expired certificate of a webhook blocks every write that it matches, one year to the day after it was \
+          installed; a certificate for another name, by another authority, or with a Common Name alone does so at \
           once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
           by whoever made it: it must have a third of its time left.",
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \

@@ -39,7 +39,7 @@ pub(crate) struct Impersonated {
     pub(crate) constraint: String,
 }
 
-/// The ways in which somebody may be allowed to impersonate, in the order in which they are tried.
+/// The modes of impersonation, in the order in which they are tried.
 ///
 /// Source: apiserver pkg/endpoints/filters/impersonation/mode.go, `allImpersonationModes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
