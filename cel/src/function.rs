@@ -216,17 +216,7 @@ impl Overload {
         result: Type,
         implementation: Implementation,
     ) -> Self {
-        Self {
-            id,
-            member: true,
-            parameters,
-            result,
-            implementation,
-            unguarded: false,
-            variadic: false,
-            regex: None,
-            cost: None,
-        }
+        Self { member: true, ..Self::global(id, parameters, result, implementation) }
     }
 
     /// The same, called with arguments of any type.

@@ -97,17 +97,25 @@ impl Measure {
     }
 }
 
+/// The parts, with the inner ones instead of each that `inner` takes apart.
+fn flattened(parts: Vec<Node>, inner: fn(Node) -> Result<Vec<Node>, Node>) -> Vec<Node> {
+    let mut flat = Vec::with_capacity(parts.len());
+    for part in parts {
+        match inner(part) {
+            Ok(parts) => flat.extend(parts),
+            Err(part) => flat.push(part),
+        }
+    }
+    flat
+}
+
 impl Node {
     /// Parts, one after the other.
     pub(super) fn concat(parts: Vec<Self>) -> Self {
-        let mut flat = Vec::with_capacity(parts.len());
-        for part in parts {
-            if let Self::Concat(inner, _) = part {
-                flat.extend(inner);
-            } else {
-                flat.push(part);
-            }
-        }
+        let mut flat = flattened(parts, |part| match part {
+            Self::Concat(inner, _) => Ok(inner),
+            other => Err(other),
+        });
         match flat.pop() {
             None => Self::Empty,
             Some(only) if flat.is_empty() => only,
@@ -124,14 +132,10 @@ impl Node {
 
     /// Parts, one of which matches.
     pub(super) fn alternate(parts: Vec<Self>) -> Self {
-        let mut flat = Vec::with_capacity(parts.len());
-        for part in parts {
-            if let Self::Alternate(inner, _) = part {
-                flat.extend(inner);
-            } else {
-                flat.push(part);
-            }
-        }
+        let mut flat = flattened(parts, |part| match part {
+            Self::Alternate(inner, _) => Ok(inner),
+            other => Err(other),
+        });
         match flat.pop() {
             None => Self::Empty,
             Some(only) if flat.is_empty() => only,

@@ -8,6 +8,7 @@ mod selectors;
 mod tests;
 
 pub use self::explanation::explain;
+pub(crate) use self::rules::exact_or_star;
 use crate::admission_run::{AdmissionRun, Objects};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
 use crate::cluster_state::ConversionError;

@@ -73,7 +73,7 @@ fn resource(rule: &Rule, request: Request<'_>) -> bool {
     })
 }
 
-fn exact_or_star(entries: &[String], requested: &str) -> bool {
+pub(crate) fn exact_or_star(entries: &[String], requested: &str) -> bool {
     entries.iter().any(|entry| is_or_star(entry, requested))
 }
 

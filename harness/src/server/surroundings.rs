@@ -73,6 +73,11 @@ impl Surroundings {
         self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
     }
 
+    /// The resource of this name; none if it is not served.
+    pub fn resource(&self, name: &GroupVersionResource) -> Option<ServedResource> {
+        self.state.resources().get(name).map(|resource| ServedResource::of(resource))
+    }
+
     /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
     pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
         let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");

@@ -229,19 +229,14 @@ impl Run<'_> {
         self.tell(Stage::Configurations);
         for (position, check) in self.plan.active() {
             match check.probe {
-                Probe::ConfigurationAndObject(probe, _) => {
+                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
+                    // That the latter holds is counted by the objects: every shard looks at the same configuration.
+                    let is_counted = matches!(check.probe, Probe::Configuration(_));
                     for (subject, found) in self.plan.audience(check) {
                         let observed = probe(found, &self.plan.laboratory.surroundings);
-                        // That it holds is counted by the objects: every shard looks at the same configuration.
-                        if observed.as_ref().is_ok_and(|violations| !violations.is_empty()) {
+                        if is_counted || observed.as_ref().is_ok_and(|violations| !violations.is_empty()) {
                             self.ledger.note((position, Some(subject)), None, observed);
                         }
-                    }
-                }
-                Probe::Configuration(probe) => {
-                    for (subject, found) in self.plan.audience(check) {
-                        let observed = probe(found, &self.plan.laboratory.surroundings);
-                        self.ledger.note((position, Some(subject)), None, observed);
                     }
                 }
                 Probe::Configurations(probe) => {

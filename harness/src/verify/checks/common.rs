@@ -8,6 +8,7 @@ use serde_json::json;
 use super::matched::{self, Catch, NAME_LABEL, Place};
 use crate::attributes::{GroupVersionResource, Operation};
 use crate::config::{Rule, Scope, Webhook};
+use crate::matching::exact_or_star;
 use crate::selector::Selector;
 use crate::server::Surroundings;
 
@@ -100,7 +101,6 @@ impl<'a> Common<'a> {
     /// The operations and resources of `rule` for which the match conditions of all webhooks hold as surely as is asked
     /// for. Stars stand for Pods, and nothing is known of connections.
     fn with_conditions(&self, rule: &Rule) -> Vec<Rule> {
-        let served = self.surroundings.resources();
         let first = |entries: &[String], star: &str| match entries.first().map(String::as_str) {
             Some("*") | None => star.to_owned(),
             Some(entry) => entry.to_owned(),
@@ -110,7 +110,7 @@ impl<'a> Common<'a> {
             let (name, subresource) = resource.split_once('/').unwrap_or((resource, ""));
             let name = if name == "*" { "pods" } else { name };
             let gvr = GroupVersionResource::new(&group, &version, name);
-            let Some(resource) = served.iter().find(|served| served.name == gvr) else {
+            let Some(resource) = self.surroundings.resource(&gvr) else {
                 return self.certainty == Certainty::Possible;
             };
             let namespace = match self.namespace_labels.get(NAME_LABEL) {
@@ -140,7 +140,7 @@ impl<'a> Common<'a> {
         let mut holding = Vec::new();
         for operation in [Operation::Create, Operation::Update, Operation::Delete] {
             let name = operation.to_string();
-            if !rule.operations.iter().any(|entry| entry == "*" || *entry == name) {
+            if !exact_or_star(&rule.operations, &name) {
                 continue;
             }
             for resource in rule.resources.iter().filter(|resource| holds(resource, operation)) {

@@ -9,7 +9,7 @@ use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
-use crate::matching::{self, Decision};
+use crate::matching::{self, Decision, exact_or_star};
 use crate::ownership::Times;
 use crate::server::Surroundings;
 use crate::verify::check::Obstacle;
@@ -186,14 +186,13 @@ impl ClusterState for Labelled<'_> {
 
 /// Whether `rule` is for this operation on this group, version and resource, whatever its scope and the selectors.
 pub(super) fn catches(rule: &Rule, operation: &str, (group, version, resource): (&str, &str, &str)) -> bool {
-    let has = |entries: &[String], what: &str| entries.iter().any(|entry| entry == "*" || entry == what);
     let is_for_resource = |entry: &String| {
         let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
         matches!(subresource, "" | "*") && (name == "*" || name == resource)
     };
-    has(&rule.operations, operation)
-        && has(&rule.api_groups, group)
-        && has(&rule.api_versions, version)
+    exact_or_star(&rule.operations, operation)
+        && exact_or_star(&rule.api_groups, group)
+        && exact_or_star(&rule.api_versions, version)
         && rule.resources.iter().any(is_for_resource)
 }
 

@@ -4,8 +4,8 @@ use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Oper
 use crate::cluster_state::ClusterState as _;
 use crate::conditions::{BUDGET, Condition, Evaluation, Known, Outcome, settled};
 use crate::config::{self, FailurePolicy, MatchPolicy, Rule, Webhook};
-use crate::matching;
-use crate::server::{ServedResource, Surroundings};
+use crate::matching::{self, exact_or_star};
+use crate::server::Surroundings;
 use crate::status::FieldError;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::stored::{as_stored, delete, update};
@@ -92,26 +92,14 @@ fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
 
 /// What the rules of `webhook` say of the requests that they match: together these are all of them.
 fn known(webhook: &Webhook, surroundings: &Surroundings) -> Vec<Known> {
-    let served = surroundings.resources();
-    webhook
-        .rules
-        .iter()
-        .flat_map(|rule| known_of(rule, webhook.match_policy, surroundings, &served))
-        .collect()
+    webhook.rules.iter().flat_map(|rule| known_of(rule, webhook.match_policy, surroundings)).collect()
 }
 
-fn known_of(
-    rule: &Rule,
-    policy: MatchPolicy,
-    surroundings: &Surroundings,
-    served: &[ServedResource],
-) -> Vec<Known> {
+fn known_of(rule: &Rule, policy: MatchPolicy, surroundings: &Surroundings) -> Vec<Known> {
     let operations: Vec<Operation> =
         [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect]
             .into_iter()
-            .filter(|operation| {
-                rule.operations.iter().any(|entry| entry == "*" || *entry == operation.to_string())
-            })
+            .filter(|operation| exact_or_star(&rule.operations, operation.as_str()))
             .collect();
     let mut known = Vec::new();
     for entry in &rule.resources {
@@ -123,7 +111,7 @@ fn known_of(
                     None
                 } else {
                     let resource = GroupVersionResource::new(group, version, name);
-                    requested(&resource, subresource, policy, surroundings, served)
+                    requested(&resource, subresource, policy, surroundings)
                 };
                 for operation in &operations {
                     match &about {
@@ -149,14 +137,13 @@ fn requested(
     subresource: Option<&str>,
     policy: MatchPolicy,
     surroundings: &Surroundings,
-    served: &[ServedResource],
 ) -> Option<(Option<GroupVersionKind>, Vec<Requested>)> {
     // The kind of a subresource may be another one.
     let kind_of = |resource: &GroupVersionResource| {
-        let served = served.iter().find(|served| served.name == *resource)?;
-        (subresource == Some("")).then(|| served.kind.clone())
+        let served = surroundings.resource(resource)?;
+        (subresource == Some("")).then_some(served.kind)
     };
-    let is_served = served.iter().any(|served| served.name == *resource);
+    let is_served = surroundings.resource(resource).is_some();
     let kind = kind_of(resource);
     let own = (resource.clone(), kind.clone());
     match policy {
@@ -185,14 +172,11 @@ fn object(trial: &Trial<'_>) -> Observed {
         update(trial.request, stored.clone(), stored.clone()),
         delete(trial.request, stored),
     ];
-    let unconditional = Webhook { match_conditions: Vec::new(), ..(**webhook).clone() };
     let surroundings = &trial.laboratory.surroundings;
     let mut looked = false;
     let mut violations: Vec<Violation> = Vec::new();
     for request in requests {
-        if !matching::is_called(&unconditional, &mut surroundings.run(request.clone())) {
-            continue;
-        }
+        // They are evaluated where the rules and selectors pick the request.
         let mut run = surroundings.run(request.clone());
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
         looked = true;
