@@ -13,6 +13,7 @@
 mod machine;
 
 use std::process::Command;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -61,7 +62,14 @@ async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
         .with_exposed_port(ContainerPort::Tcp(8444))
         .with_wait_for(WaitFor::message_on_stderr("listening on 0.0.0.0:8444"))
         .with_mount(Mount::bind_mount(fakes.display().to_string(), "/fakes.yaml"))
-        .with_cmd(["-f", "/fakes.yaml", "--listen=0.0.0.0:8443", "--host=localhost", "--allow-remote"])
+        .with_cmd([
+            "-f",
+            "/fakes.yaml",
+            "-ojson",
+            "--listen=0.0.0.0:8443",
+            "--host=localhost",
+            "--allow-remote",
+        ])
         .with_readonly_rootfs(true)
         .with_cap_drop("ALL")
         .start()
@@ -69,11 +77,23 @@ async fn start(fakes: &std::path::Path) -> ContainerAsync<GenericImage> {
         .unwrap()
 }
 
-/// The webhooks of the configurations that the container printed.
+/// The webhooks of the configurations that the container prints. Docker hands on its two streams separately, and the
+/// configurations come after the listeners are ready: a list that is not whole yet does not parse.
 async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
-    let text = String::from_utf8(container.stdout_to_vec().await.unwrap()).unwrap();
-    let configurations: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-    configurations.iter().flat_map(|object| object["webhooks"].as_array().unwrap()).cloned().collect()
+    let printed = async {
+        loop {
+            let text = container.stdout_to_vec().await.unwrap();
+            if let Ok(list) = serde_json::from_slice::<Value>(&text) {
+                return list;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let list =
+        tokio::time::timeout(Duration::from_secs(60), printed).await.expect("the configurations are printed");
+    let webhooks =
+        list["items"].as_array().unwrap().iter().flat_map(|object| object["webhooks"].as_array().unwrap());
+    webhooks.cloned().collect()
 }
 
 /// What a webhook answers, by the port that Docker published for it.
