@@ -49,6 +49,8 @@ pub struct ServedResource {
     pub kind: GroupVersionKind,
     /// Whether its objects are in a namespace.
     pub namespaced: bool,
+    /// What may be done with them, such as `get` and `deletecollection`.
+    pub verbs: Vec<String>,
     /// What is served below its objects.
     pub subresources: Vec<ServedSubresource>,
 }
@@ -76,6 +78,7 @@ impl ServedResource {
             name: resource.gvr.clone(),
             kind: resource.kind.clone(),
             namespaced: resource.namespaced,
+            verbs: resource.verbs.clone(),
             subresources: subresources.collect(),
         }
     }

@@ -146,6 +146,14 @@ pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         }
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
+        // Source: kube-aggregator pkg/registry/apiservice/strategy.go, `PrepareForCreate`.
+        "apiservices.apiregistration.k8s.io" if object.pointer("/spec/service").is_none() => {
+            let available = json!({
+                "type": "Available", "status": "True", "lastTransitionTime": metadata::now(), "reason": "Local",
+                "message": "Local APIServices are always available",
+            });
+            set_status(object, json!({"conditions": [available]}));
+        }
         _ => {}
     }
 }
@@ -164,12 +172,15 @@ fn set_status(object: &mut Value, status: Value) {
     }
 }
 
-/// Takes the status away; a default may put an empty one in its place.
+/// Takes the status away, and puts the one in its place with which the kind begins.
 fn reset_status(object: &mut Value) {
-    if let Some(members) = object.as_object_mut() {
-        members.remove("status");
-    }
-    defaulting::set_defaults(object);
+    let mut bare = json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind")});
+    defaulting::set_defaults(&mut bare);
+    let Some(members) = object.as_object_mut() else { return };
+    match bare.get_mut("status").map(Value::take) {
+        Some(status) => members.insert("status".to_owned(), status),
+        None => members.remove("status"),
+    };
 }
 
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.

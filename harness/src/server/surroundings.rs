@@ -8,12 +8,15 @@ use serde_json::{Value, json};
 use super::authorization::AuthorizationMode;
 use super::state::State;
 use super::storage::{Key, ObjectReader as _, Storage};
-use super::{FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key};
+use super::{
+    FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy,
+};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::ownership::{Owners, Times};
+use crate::schema;
 use crate::status::Status;
 
 /// Namespaces and the resources that are served, without a server.
@@ -93,6 +96,34 @@ impl Surroundings {
     /// All resources that are served, those of the API server first.
     pub fn resources(&self) -> Vec<ServedResource> {
         self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
+    }
+
+    /// Writes into the object of a request what the strategy of its resource does after the mutating webhooks and before the
+    /// validating ones: uid and times, the status, the generation. Subresources other than the status keep their object.
+    ///
+    /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
+    pub fn prepare(&self, request: &mut Attributes) {
+        let resources = self.state.resources();
+        let Some(resource) = resources.get(&request.resource) else { return };
+        let Some(object) = &mut request.object else { return };
+        match (request.operation, request.subresource.as_str(), &request.old_object) {
+            (Operation::Create, "", _) => strategy::prepare_for_create(object, resource),
+            (Operation::Update, _, Some(old)) if request.kind == resource.kind => {
+                strategy::prepare_for_update(object, old, resource, &request.subresource);
+                schema::settle_metadata(object);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes of an object that was [prepared](Self::prepare) for its creation what is read of it later: with the defaults of
+    /// its version, and, if it is a definition of custom resources, established.
+    pub fn settle(&self, object: &mut Value) {
+        schema::settle_metadata(object);
+        if GroupVersionKind::of(object).group == custom_resources::GROUP {
+            custom_resources::establish(object);
+        }
+        self.state.set_defaults(object);
     }
 
     /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::line::{Exchange, Exchangery, Exchanges, Line};
-use super::plugins;
+use super::{plugins, stored};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
 use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
@@ -164,13 +164,16 @@ impl Laboratory {
         };
         let mut run = self.surroundings.run(request.clone());
         let mut done = dispatcher.mutate(&mut run, &chain).await;
+        let mut object = None;
         if done.is_ok() && !lineup.validating.is_empty() {
+            object = run.attributes().object.clone();
+            stored::prepare(run.attributes_mut(), &self.surroundings);
             done = dispatcher.validate(&mut run, &chain).await;
         }
         let outcome = Outcome {
             lineup: lineup.clone(),
             request: request.clone(),
-            object: run.take_object(),
+            object: object.or_else(|| run.take_object()),
             refusal: done.err(),
             record: run.record,
             exchanges: exchanges.take(),

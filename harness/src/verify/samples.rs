@@ -37,7 +37,7 @@ impl Samples {
             if requests.len() >= MOST {
                 continue;
             }
-            let request = request(creation, operation);
+            let request = request(creation, operation, surroundings);
             if matching::is_called(&subject.webhook, &mut surroundings.run(request.clone())) {
                 requests.push(request);
             }
@@ -75,8 +75,8 @@ impl OfKind {
     }
 }
 
-fn request(creation: &Attributes, operation: Operation) -> Attributes {
-    let stored = || as_stored(creation.object.as_ref().unwrap_or(&serde_json::Value::Null));
+fn request(creation: &Attributes, operation: Operation, surroundings: &Surroundings) -> Attributes {
+    let stored = || as_stored(creation.object.as_ref().unwrap_or(&serde_json::Value::Null), surroundings);
     match operation {
         Operation::Update => update(creation, stored(), stored()),
         Operation::Delete => delete(creation, stored()),

@@ -1,23 +1,137 @@
-//! The object of a creation as the server stores it, and the requests that are about it from then on.
+//! The object of a creation as validating webhooks see it and as the server stores it, and the requests that are about it
+//! from then on.
 
 use serde_json::{Value, json};
 
-use crate::attributes::{Attributes, Operation};
+use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use crate::server::Surroundings;
 
-/// The object as the server stores it: it has a name, and a uid.
-pub(super) fn as_stored(object: &Value) -> Value {
+/// When everything was created.
+const CREATED: &str = "2026-01-01T00:00:00Z";
+const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
+
+/// The object as the server stores it: with a name, a uid, a generation, a status.
+pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
+    let kind = GroupVersionKind::of(object);
     let mut stored = object.clone();
-    stored["metadata"]["name"] = name(object).into();
-    stored["metadata"]["uid"] = "6f3d1d2e-0000-4000-8000-00000000000a".into();
+    if let Some(resource) = surroundings.resource_of(&kind) {
+        let mut creation = Attributes {
+            operation: Operation::Create,
+            resource: resource.name,
+            subresource: String::new(),
+            kind,
+            namespace: String::new(),
+            name: String::new(),
+            object: Some(stored),
+            old_object: None,
+            options: None,
+            dry_run: false,
+            user: UserInfo::default(),
+        };
+        prepare(&mut creation, surroundings);
+        stored = creation.object.take().unwrap_or_default();
+        surroundings.settle(&mut stored);
+    } else {
+        identify(&mut stored);
+    }
     stored["metadata"]["resourceVersion"] = "1".into();
-    stored["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
     stored
+}
+
+/// The same once its deletion has begun, for which it waits.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`, and pkg/registry/generic/registry/store.go,
+/// `markAsDeleting`; kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/etcd.go, `Delete`, and pkg/controller/finalizer.
+pub(super) fn as_deleting(object: &Value, surroundings: &Surroundings) -> Value {
+    let mut deleting = as_stored(object, surroundings);
+    let metadata = &mut deleting["metadata"];
+    metadata["deletionTimestamp"] = CREATED.into();
+    match object["kind"].as_str() {
+        Some("Namespace") => deleting["status"]["phase"] = "Terminating".into(),
+        Some("CustomResourceDefinition") => {
+            metadata["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+            let terminating = json!({
+                "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
+                "message": "CustomResource deletion is in progress", "lastTransitionTime": CREATED,
+            });
+            if let Some(conditions) = deleting["status"]["conditions"].as_array_mut() {
+                conditions.push(terminating);
+            }
+        }
+        _ => {
+            metadata["deletionGracePeriodSeconds"] = 0.into();
+            if let Some(generation) = metadata["generation"].as_i64() {
+                metadata["generation"] = (generation + 1).into();
+            }
+        }
+    }
+    deleting
+}
+
+/// Writes into the object of a request what the server does before validating webhooks see it: always the same, so that
+/// the same request has the same answer.
+pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
+    surroundings.prepare(request);
+    if let ("approval", Some(object)) = (request.subresource.as_str(), &mut request.object) {
+        let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            condition["lastUpdateTime"] = CREATED.into();
+            condition["lastTransitionTime"] = CREATED.into();
+        }
+    }
+    if request.operation != Operation::Create || !request.subresource.is_empty() {
+        return;
+    }
+    let Some(object) = &mut request.object else { return };
+    identify(object);
+    if request.name.is_empty() {
+        request.name = name(object);
+    }
+    if let Some(time) = object.pointer_mut("/status/lastPhaseTransitionTime") {
+        *time = CREATED.into();
+    }
+    if object["kind"] == "Service" {
+        allocate(&mut object["spec"]);
+    }
+}
+
+fn identify(object: &mut Value) {
+    object["metadata"]["name"] = name(object).into();
+    object["metadata"]["uid"] = UID.into();
+    object["metadata"]["creationTimestamp"] = CREATED.into();
 }
 
 /// The name, or the one that the server makes of `generateName`.
 fn name(object: &Value) -> String {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
+}
+
+/// Gives a Service an address, unless it is an alias.
+///
+/// Source: kubernetes pkg/registry/core/service/storage/alloc.go.
+fn allocate(spec: &mut Value) {
+    let Some(members) = spec.as_object_mut() else { return };
+    if members.get("type") == Some(&"ExternalName".into()) {
+        return;
+    }
+    let address = members.entry("clusterIP").or_insert_with(|| "10.0.0.10".into()).clone();
+    members.entry("clusterIPs").or_insert_with(|| json!([address]));
+    members.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
+}
+
+/// What the server stores of `written`, with which an update of `old` ends; the generation is left alone, since it only
+/// counts.
+pub(super) fn as_updated(update: &Attributes, written: &Value, surroundings: &Surroundings) -> Value {
+    let mut request = Attributes { object: Some(written.clone()), ..update.clone() };
+    surroundings.prepare(&mut request);
+    let mut stored = request.object.unwrap_or_default();
+    if let Some(generation) = update.old_object.as_ref().and_then(|old| old.pointer("/metadata/generation")) {
+        stored["metadata"]["generation"] = generation.clone();
+    }
+    stored
 }
 
 /// The request that writes `written` over `stored`, which `creation` has made.
@@ -33,13 +147,20 @@ pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> At
 }
 
 /// The request that deletes `stored`, which `creation` has made.
+///
+/// Source of the precondition: kubernetes pkg/registry/core/namespace/storage and apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
 pub(super) fn delete(creation: &Attributes, stored: Value) -> Attributes {
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+    if ["Namespace", "CustomResourceDefinition"].contains(&creation.kind.kind.as_str()) {
+        options["preconditions"] = json!({"uid": stored["metadata"]["uid"]});
+    }
     Attributes {
         operation: Operation::Delete,
         name: name(&stored),
         object: None,
         old_object: Some(stored),
-        options: Some(json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"})),
+        options: Some(options),
         ..creation.clone()
     }
 }

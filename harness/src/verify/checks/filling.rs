@@ -5,7 +5,13 @@ use serde_json::{Map, Value, json};
 use crate::verify::shape::pod_spec;
 
 /// The largest body of a request.
-const LARGEST: usize = 3 * 1024 * 1024;
+///
+/// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
+pub(super) const LARGEST_SENT: usize = 3 * 1024 * 1024;
+/// The largest object that etcd stores, unless it is told another limit.
+///
+/// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
+pub(super) const LARGEST_STORED: usize = 3 * 512 * 1024;
 /// What is left for metadata that the server adds.
 const ROOM: usize = 16 * 1024;
 /// The most that a `ConfigMap` or Secret may hold, and all annotations together.
@@ -20,10 +26,11 @@ const KEY: &str = "admit-filling";
 const CONSTRAINTS: [&str; 9] =
     ["enum", "format", "pattern", "maxLength", "oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"];
 
-/// `object` as large as it may be, and what makes it so. A custom resource has the `schema` of its definition.
-pub(super) fn filled(object: &Value, schema: Option<&Value>) -> (Value, String) {
+/// `object` as large as its kind may be, with at most `most` bytes, and what makes it so. A custom resource has the
+/// `schema` of its definition.
+pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Value, String) {
     let mut filled = object.clone();
-    let left = (LARGEST - ROOM).saturating_sub(filled.to_string().len());
+    let left = most.saturating_sub(ROOM).saturating_sub(filled.to_string().len());
     if let Some(spec) = pod_spec(&filled)
         && let Some(Value::Object(container)) = filled.pointer_mut(&format!("{spec}/containers/0"))
     {
@@ -97,7 +104,7 @@ mod tests {
     use super::*;
 
     fn size(object: &Value, schema: Option<&Value>) -> (usize, String) {
-        let (filled, what) = filled(object, schema);
+        let (filled, what) = filled(object, schema, LARGEST_SENT);
         (filled.to_string().len(), what)
     }
 
@@ -105,7 +112,7 @@ mod tests {
     fn objects_are_as_large_as_their_kind_may_be() {
         let pod = json!({"kind": "Pod", "metadata": {}, "spec": {"containers": [{"name": "app"}]}});
         let (pod, what) = size(&pod, None);
-        assert!((LARGEST - 2 * ROOM..LARGEST).contains(&pod) && what == "an environment variable");
+        assert!((LARGEST_SENT - 2 * ROOM..LARGEST_SENT).contains(&pod) && what == "an environment variable");
         let (settings, _) = size(&json!({"kind": "ConfigMap", "metadata": {}, "data": {"a": "b"}}), None);
         assert!((LARGEST_DATA - ROOM..LARGEST_DATA + 256).contains(&settings), "{settings}");
         let (other, _) = size(&json!({"kind": "Node", "metadata": {"annotations": {"a": "b"}}}), None);
@@ -120,7 +127,10 @@ mod tests {
         let (whole, what) = size(json!({"properties": {
             "color": {"type": "string", "enum": ["red"]}, "note": {"type": "string"}, "text": {"type": "string"},
         }}));
-        assert!((LARGEST - 2 * ROOM..LARGEST).contains(&whole) && what == "spec.text", "{whole} {what}");
+        assert!(
+            (LARGEST_SENT - 2 * ROOM..LARGEST_SENT).contains(&whole) && what == "spec.text",
+            "{whole} {what}"
+        );
         let (_, what) = size(json!({"x-kubernetes-preserve-unknown-fields": true}));
         assert_eq!(what, "spec.admit-filling");
         // What depends on other fields, or has a limit, is left alone.

@@ -8,6 +8,7 @@ use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::selector::Labels;
+use crate::server::Surroundings;
 use crate::verify::check::Violation;
 use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -101,8 +102,8 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 /// into the spec, without what the server gives anew.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
-pub(super) fn restored(object: &Value) -> Value {
-    let mut restored = as_stored(object);
+pub(super) fn restored(object: &Value, surroundings: &Surroundings) -> Value {
+    let mut restored = as_stored(object, surroundings);
     if let Some(metadata) = restored["metadata"].as_object_mut() {
         for field in
             ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"]
@@ -120,25 +121,12 @@ pub(super) fn restored(object: &Value) -> Value {
                 spec.entry("nodeName").or_insert_with(|| "node-1".into());
             }
         }
-        Some("Service") => as_allocated(&mut restored["spec"]),
         Some("Deployment") => {
             restored["metadata"]["annotations"]["deployment.kubernetes.io/revision"] = "1".into();
         }
         _ => {}
     }
     restored
-}
-
-/// What the server allocates for a Service.
-fn as_allocated(spec: &mut Value) {
-    let Some(members) = spec.as_object_mut() else { return };
-    if members.get("type") == Some(&"ExternalName".into()) {
-        return;
-    }
-    let address = members.entry("clusterIP").or_insert_with(|| "10.96.0.10".into()).clone();
-    members.entry("clusterIPs").or_insert_with(|| json!([address]));
-    members.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
 }
 
 #[cfg(test)]
@@ -149,7 +137,7 @@ mod tests {
     fn a_restored_pod_has_run_and_has_no_identity() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"},
             "spec": {"containers": [{"name": "app"}]}, "status": {"phase": "Running"}});
-        let restored = restored(&pod);
+        let restored = restored(&pod, &Surroundings::new([]));
         assert_eq!(restored["metadata"], json!({"generateName": "p-", "name": "p-x7k2p"}));
         assert_eq!(restored.get("status"), None);
         assert_eq!(restored["spec"]["nodeName"], "node-1");
@@ -160,9 +148,9 @@ mod tests {
         let service = |spec: Value| {
             let service =
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
-            restored(&service)["spec"].clone()
+            restored(&service, &Surroundings::new([]))["spec"].clone()
         };
-        assert_eq!(service(json!({}))["clusterIPs"], json!(["10.96.0.10"]));
+        assert_eq!(service(json!({}))["clusterIPs"], json!(["10.0.0.10"]));
         assert_eq!(service(json!({"clusterIP": "None"}))["clusterIPs"], json!(["None"]));
         let alias = json!({"type": "ExternalName", "externalName": "example.com"});
         assert_eq!(service(alias.clone()), alias);

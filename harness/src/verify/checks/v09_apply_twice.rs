@@ -8,7 +8,7 @@ use super::v10_write_loop::overlay;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::stored::{as_stored, update};
+use crate::verify::stored::{as_stored, as_updated, update};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -27,14 +27,15 @@ pub(super) const CHECK: Check = Check {
 async fn run(trial: &Trial<'_>) -> Observed {
     let created = trial.first().await?;
     let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let stored = as_stored(made);
+    let surroundings = &trial.laboratory.surroundings;
+    let stored = as_stored(made, surroundings);
     let mut applied = stored.clone();
     overlay(&mut applied, trial.object());
     let mut violations = Vec::new();
     // An apply keeps the order of lists, a replacement need not.
     let ways = [
         ("apply", applied, Order::Counts),
-        ("replacement by the same manifest", as_stored(trial.object()), Order::Free),
+        ("replacement by the same manifest", as_stored(trial.object(), surroundings), Order::Free),
     ];
     for (way, written, order) in ways {
         let request = update(trial.request, stored.clone(), written);
@@ -58,7 +59,8 @@ fn judge(trial: &Trial<'_>, way: &str, stored: &Value, updated: &Outcome, order:
         let message = format!("it denies an apply that changes nothing: {}", status.message);
         return (way == "apply").then(|| Violation::new("denies a second apply", message));
     }
-    let differences = trial.differences(stored, updated.object.as_ref()?, order);
+    let updated = as_updated(&updated.request, updated.object.as_ref()?, &trial.laboratory.surroundings);
+    let differences = trial.differences(stored, &updated, order);
     if differences.is_empty() {
         return None;
     }

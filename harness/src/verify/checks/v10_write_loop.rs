@@ -8,7 +8,7 @@ use crate::event::{Phase, Round};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::stored::{as_stored, update};
+use crate::verify::stored::{as_stored, as_updated, update};
 use crate::verify::trial::Trial;
 
 /// How often the owner writes.
@@ -30,6 +30,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let webhooks = trial.subjects.iter().filter(|subject| subject.phase == Phase::Mutating);
     let lineup = Trial::in_order(webhooks.map(|subject| Arc::clone(&subject.called)));
     let created = admitted(trial.outcome(&lineup, trial.request).await)?;
+    let surroundings = &trial.laboratory.surroundings;
+    let as_stored = |object| as_stored(object, surroundings);
     let Some(mut stored) = created.object.as_ref().map(as_stored) else { return Ok(Vec::new()) };
     let mut steps = vec![created];
     let mut changed = Vec::new();
@@ -43,7 +45,9 @@ async fn run(trial: &Trial<'_>) -> Observed {
         if !called {
             return Err(Obstacle::not_applicable("no mutating webhook is called for updates of the object"));
         }
-        let Some(found) = updated.object.clone() else { return Ok(Vec::new()) };
+        let Some(found) = &updated.object else { return Ok(Vec::new()) };
+        let found = as_updated(&request, found, surroundings);
+        let written = as_updated(&request, &written, surroundings);
         steps.push(updated);
         changed = trial.differences(&written, &found, Order::Free);
         if changed.is_empty() {
@@ -54,6 +58,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
     // What the owner wrote last, and what was stored.
     let mut wanted = stored.clone();
     overlay(&mut wanted, trial.object());
+    let wanted = as_updated(&update(trial.request, stored.clone(), wanted.clone()), &wanted, surroundings);
     let differences = trial.differences(&wanted, &stored, Order::Free);
     let (kind, message, differences) = if differences.is_empty() {
         let fields = super::fields(&changed);

@@ -80,7 +80,9 @@ fn distinct(sample: &Attributes, number: usize) -> Attributes {
         Some(object)
     };
     let (object, old_object) = (distinct(&sample.object), distinct(&sample.old_object));
-    Attributes { name: name.clone(), object, old_object, ..sample.clone() }
+    let is_namespace = sample.resource.group_resource() == "namespaces";
+    let namespace = if is_namespace { name.clone() } else { sample.namespace.clone() };
+    Attributes { namespace, name, object, old_object, ..sample.clone() }
 }
 
 fn departure(

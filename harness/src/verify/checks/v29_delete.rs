@@ -1,6 +1,9 @@
 //! V29: DELETE has no object.
 
+use std::iter;
 use std::sync::Arc;
+
+use serde_json::json;
 
 use crate::attributes::Attributes;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -35,11 +38,18 @@ const SIGNS: [&str; 9] = [
 ];
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let stored = stored::as_stored(trial.object());
+    let stored = stored::as_stored(trial.object(), &trial.laboratory.surroundings);
     let delete = stored::delete(trial.request, stored);
-    let collection = Attributes { name: String::new(), ..delete.clone() };
+    // Of some resources, such as namespaces, no collection can be deleted.
+    let resource = trial.laboratory.surroundings.resource(&delete.resource);
+    let has_collection =
+        resource.is_some_and(|resource| resource.verbs.iter().any(|verb| verb == "deletecollection"));
+    let collection = has_collection.then(|| {
+        let options = Some(json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}));
+        (Attributes { name: String::new(), options, ..delete.clone() }, "the deletion of a collection")
+    });
     let mut violations = Vec::new();
-    for (request, what) in [(delete, "DELETE"), (collection, "the deletion of a collection")] {
+    for (request, what) in iter::once((delete, "DELETE")).chain(collection) {
         let outcome = trial.outcome(&trial.alone(), &request).await;
         if outcome.mismatch(&trial.subject.webhook.id).is_some() {
             return Err(Obstacle::not_applicable("its rules and selectors do not pick DELETE of the object"));

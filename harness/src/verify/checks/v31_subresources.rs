@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::requests::{self, Side};
 use crate::attributes::{Attributes, Operation};
+use crate::cluster_state::ClusterState as _;
 use crate::event::Phase;
 use crate::selector::Selector;
 use crate::server::{ServedResource, ServedSubresource, Surroundings};
@@ -146,8 +147,11 @@ fn request(
         body
     };
     let scale = |replicas: u32| {
-        as_stored(&body(json!({"metadata": metadata, "spec": {"replicas": replicas},
-            "status": {"replicas": 1, "selector": "app=app"}})))
+        as_stored(
+            &body(json!({"metadata": metadata, "spec": {"replicas": replicas},
+            "status": {"replicas": 1, "selector": "app=app"}})),
+            &station.laboratory.surroundings,
+        )
     };
     let (old_object, object) = match subresource.name.as_str() {
         "scale" => (Some(scale(1)), scale(2)),
@@ -156,9 +160,23 @@ fn request(
             let target = json!({"apiVersion": "v1", "kind": "Node", "name": "node-1"});
             (None, body(json!({"metadata": metadata, "target": target})))
         }
-        "token" => (None, body(json!({"spec": {"audiences": ["vault"], "expirationSeconds": 3600}}))),
+        "token" => {
+            // The name comes after the mutating webhooks.
+            let metadata = match station.subject.phase {
+                Phase::Mutating => json!({"namespace": metadata["namespace"]}),
+                Phase::Validating => metadata,
+            };
+            let spec = json!({"audiences": ["vault"], "expirationSeconds": 3600});
+            (None, body(json!({"metadata": metadata, "spec": spec})))
+        }
         name => {
-            let old_object = stored(station, resource)?;
+            let mut old_object = stored(station, resource)?;
+            if name == "resize" {
+                // What has requests keeps its quality of service.
+                old_object.pointer_mut("/spec/containers/0")?["resources"] =
+                    json!({"requests": {"cpu": "100m"}});
+                old_object = as_stored(&old_object, &station.laboratory.surroundings);
+            }
             let mut object = old_object.clone();
             change(&mut object, name)?;
             (Some(old_object), object)
@@ -196,7 +214,7 @@ fn change(object: &mut Value, subresource: &str) -> Option<()> {
 fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
     let mut of_kind = station.samples.iter().filter(|sample| sample.resource == resource.name);
     if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
-        return Some(as_stored(object));
+        return Some(as_stored(object, &station.laboratory.surroundings));
     }
     let mut object = corpus::example(&resource.kind, &station.laboratory.surroundings)?;
     let labels = Selector::common_labels(&[&station.subject.webhook.object_selector]);
@@ -208,7 +226,8 @@ fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
     } else if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("namespace");
     }
-    Some(as_stored(&object))
+    station.laboratory.surroundings.set_defaults(&mut object);
+    Some(as_stored(&object, &station.laboratory.surroundings))
 }
 
 fn side(

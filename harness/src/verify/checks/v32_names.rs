@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     why: "A Pod of a ReplicaSet has generateName and no name yet: the API server makes the name after the mutating \
           webhooks. A webhook that reads the name from the object denies what every controller creates.",
     source: "apiserver pkg/registry/rest/create.go, BeforeCreate; istio/istio#8636",
-    audience: Audience::All,
+    audience: Audience::Mutating,
     probe: Probe::Object(|trial| Box::pin(run(trial))),
 };
 
@@ -36,7 +36,11 @@ fn unnamed(request: &Attributes) -> Option<Attributes> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str)?.to_owned();
     shape::remove(&mut object, "/metadata/name");
     object["metadata"]["generateName"] = format!("{name}-").into();
-    Some(Attributes { name: String::new(), object: Some(object), ..request.clone() })
+    let mut unnamed = Attributes { name: String::new(), object: Some(object), ..request.clone() };
+    if unnamed.resource.group_resource() == "namespaces" {
+        unnamed.namespace.clear();
+    }
+    Some(unnamed)
 }
 
 /// Why the request is not admitted by the webhook.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
-use crate::verify::stored::{as_stored, update};
+use crate::verify::stored::{as_deleting, update};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -27,9 +27,7 @@ const FINALIZER: &str = "admit.dev/cleanup";
 async fn run(trial: &Trial<'_>) -> Observed {
     let created = trial.admitted(&trial.alone(), trial.request).await?;
     let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let mut written = as_stored(made);
-    written["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    written["metadata"]["deletionGracePeriodSeconds"] = 0.into();
+    let written = as_deleting(made, &trial.laboratory.surroundings);
     let mut stored = written.clone();
     match stored["metadata"]["finalizers"].as_array_mut() {
         Some(finalizers) => finalizers.push(FINALIZER.into()),

@@ -166,7 +166,7 @@ fn object(trial: &Trial<'_>) -> Observed {
     if webhook.match_conditions.is_empty() {
         return Err(none());
     }
-    let stored = as_stored(trial.object());
+    let stored = as_stored(trial.object(), &trial.laboratory.surroundings);
     let requests = [
         trial.request.clone(),
         update(trial.request, stored.clone(), stored.clone()),
