@@ -15,6 +15,7 @@ pub mod known_differences;
 pub mod mask;
 pub mod names;
 pub mod objects;
+pub mod probes;
 pub mod record;
 pub mod recording;
 pub mod replay;

@@ -11,6 +11,7 @@ use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
+use tests::probes;
 use tests::record::record;
 use tests::server::Server;
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +33,8 @@ enum Tool {
     Cel(Cel),
     /// Write a case for every fault of the catalogue, or the page that tells of their recordings
     Faults(Faults),
+    /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
+    Probes(Probes),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
 }
@@ -79,6 +82,13 @@ struct Differential {
 }
 
 #[derive(Debug, clap::Args)]
+struct Probes {
+    /// Which checks, such as `V02,V32`; all of them if there is none
+    #[arg(long, value_delimiter = ',')]
+    check: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
 struct Cel {
     /// From which all expressions follow; a fresh one, which is printed, if there is none
     #[arg(long)]
@@ -113,6 +123,7 @@ async fn main() -> ExitCode {
             Tool::Cel(arguments) if arguments.conformance => conforms(),
             Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
+            Tool::Probes(arguments) => probed(&arguments).await,
             Tool::Coverage => coverage(),
         }
     };
@@ -268,6 +279,18 @@ async fn confirmed(arguments: &Cel) -> Result<ExitCode, Box<dyn std::error::Erro
     let confirmed = cel::confirm::confirm(seed, arguments.sample).await?;
     anstream::println!("{confirmed} (seed {seed})");
     Ok(if confirmed.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn probed(arguments: &Probes) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let wanted = |check: &harness::verify::Check| {
+        arguments.check.is_empty() || arguments.check.iter().any(|id| id == check.id)
+    };
+    let comparison = probes::compare(wanted, &|line| anstream::eprintln!("{line}")).await?;
+    for difference in &comparison.differences {
+        anstream::println!("{difference}");
+    }
+    anstream::println!("{comparison}");
+    Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {

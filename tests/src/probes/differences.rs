@@ -1,0 +1,69 @@
+//! What two reviews differ in, apart from what differs from request to request.
+
+use serde_json::Value;
+
+use crate::difference::differences;
+
+/// What the server chooses for each request or object.
+const CHOSEN: [&str; 5] = ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink"];
+/// The addresses of Services.
+const ADDRESSES: &str = "10.0.0.";
+/// What the names of the volumes with a token begin with.
+const TOKEN_VOLUME: &str = "kube-api-access-";
+
+/// Times at which something happened.
+const TIMES: [&str; 2] = ["/metadata/deletionTimestamp", "/status/lastPhaseTransitionTime"];
+
+/// A request of a review without that.
+pub(super) fn comparable(request: &Value) -> Value {
+    let mut request = request.clone();
+    if let Some(members) = request.as_object_mut() {
+        members.remove("uid");
+        if let Some(uid) =
+            members.get_mut("options").and_then(|options| options.pointer_mut("/preconditions/uid"))
+        {
+            *uid = "the object's".into();
+        }
+        if let Some(user) = members.get_mut("userInfo") {
+            *user = user["username"].take();
+        }
+    }
+    for object in ["object", "oldObject"] {
+        let conditions =
+            request.pointer_mut(&format!("/{object}/status/conditions")).and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+            condition.retain(|name, time| !name.ends_with("Time") || time.is_null());
+        }
+        for time in TIMES {
+            if let Some(time) = request.pointer_mut(&format!("/{object}{time}")) {
+                *time = "some time".into();
+            }
+        }
+        if let Some(metadata) =
+            request.pointer_mut(&format!("/{object}/metadata")).and_then(Value::as_object_mut)
+        {
+            metadata.retain(|name, _| !CHOSEN.contains(&name.as_str()));
+        }
+    }
+    rename(&mut request);
+    request
+}
+
+fn rename(value: &mut Value) {
+    match value {
+        Value::String(text) if text.starts_with(ADDRESSES) => *text = format!("{ADDRESSES}10"),
+        Value::String(text) if text.starts_with(TOKEN_VOLUME) => *text = format!("{TOKEN_VOLUME}x7k2p"),
+        Value::Array(items) => items.iter_mut().for_each(rename),
+        Value::Object(members) => members.values_mut().for_each(rename),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// What differs between the request that a probe sent and that of the server, path by path.
+pub(super) fn between(sent: &Value, server: &Value) -> Vec<String> {
+    let told = |side: Option<Value>| side.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
+    let found = differences(&comparable(sent), &comparable(server)).into_iter();
+    found
+        .map(|it| format!("{}: {} is sent, by the server {}", it.path, told(it.expected), told(it.actual)))
+        .collect()
+}

@@ -1,0 +1,211 @@
+//! The server that judges: it gets the request of which a review tells, and what it sends to a webhook for it is compared.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use fake_webhooks::{Authority, Fake, FakeWebhook, Observer};
+use harness::verify::corpus;
+use http::Method;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::requests::{Place, before, collection, impersonation, request, text};
+use super::sent::{Sent, everything};
+use crate::case::Kind;
+use crate::names::Names;
+use crate::server::{Server, ServerError, configurations};
+use crate::transport::{Answer, Message};
+
+/// A server with webhooks that are called for everything.
+pub(super) struct Judge<'a> {
+    server: &'a Server,
+    seen: Arc<Mutex<Vec<Sent>>>,
+    /// They run for as long as the judge is asked.
+    _webhooks: [FakeWebhook; 2],
+    number: AtomicUsize,
+}
+
+/// How often a request is made that somebody else was faster than.
+const ATTEMPTS: usize = 5;
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONFLICT: &str = "Operation cannot be fulfilled";
+
+impl<'a> Judge<'a> {
+    pub(super) async fn start(server: &'a Server) -> Result<Self, ServerError> {
+        let seen = Arc::default();
+        let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
+            "value": 1000});
+        server.make("/apis/scheduling.k8s.io/v1/priorityclasses", class).await?;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": "everybody"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}],
+        });
+        server.make("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding).await?;
+        let webhooks =
+            [webhook(server, Kind::Mutating, &seen).await?, webhook(server, Kind::Validating, &seen).await?];
+        server.settle(&Names::random(), &[Kind::Mutating, Kind::Validating], 0).await?;
+        Ok(Self { server, seen, _webhooks: webhooks, number: AtomicUsize::new(0) })
+    }
+
+    /// `request` of the review that the server sends where `sent` was sent.
+    ///
+    /// # Errors
+    /// Why it sends none: what the server answered.
+    pub(super) async fn replay(&self, sent: &Sent) -> Result<Value, String> {
+        let mut tried = self.try_to_replay(sent).await;
+        for _ in 1..ATTEMPTS {
+            // The server's own controllers write definitions, and are faster now and then.
+            if tried.as_ref().is_err_and(|reason| reason.contains(CONFLICT)) {
+                tried = self.try_to_replay(sent).await;
+            }
+        }
+        tried
+    }
+
+    async fn try_to_replay(&self, sent: &Sent) -> Result<Value, String> {
+        let place = self.place().await.map_err(|error| error.to_string())?;
+        let review = place.moved_in(&sent.request);
+        let sends = |seen: &Sent| {
+            let of = |name: &str| seen.request[name] == review[name];
+            seen.kind == sent.kind
+                && ["operation", "resource", "subResource"].into_iter().all(of)
+                && seen.request["userInfo"]["username"] == review["userInfo"]["username"]
+        };
+        let answer = self.answer(&review).await;
+        let found = self.seen().iter().rev().find(|seen| sends(seen)).cloned();
+        self.tidy(&review).await;
+        let found =
+            found.ok_or_else(|| answer.err().unwrap_or_else(|| "the server calls no webhook".to_owned()))?;
+        Ok(place.moved_back(&found.request))
+    }
+
+    /// Makes the request, once everything is there that it needs.
+    ///
+    /// # Errors
+    /// What the server says if it refuses the request, or what it needs.
+    async fn answer(&self, review: &Value) -> Result<(), String> {
+        let stored = self.prepare(review).await?;
+        self.seen().clear();
+        let answer = self.ask(request(review, stored.as_ref())).await?;
+        let refused = || format!("the server refuses the request: {}", answer.recorded());
+        if answer.is_success() { Ok(()) } else { Err(refused()) }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Vec<Sent>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, message: Message) -> Result<Answer, String> {
+        self.server.ask(message).await.map_err(|error| error.to_string())
+    }
+
+    /// A namespace of its own for each review, so that nothing is in the way.
+    async fn place(&self) -> Result<Place, ServerError> {
+        let namespace = format!("{}-{}", corpus::NAMESPACE, self.number.fetch_add(1, Ordering::Relaxed));
+        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        self.server.make("/api/v1/namespaces", object).await?;
+        for name in ["default", "builder"] {
+            let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+            self.server.make(&format!("/api/v1/namespaces/{namespace}/serviceaccounts"), account).await?;
+        }
+        Ok(Place { namespace })
+    }
+
+    /// Makes what is there before the request.
+    async fn prepare(&self, review: &Value) -> Result<Option<Value>, String> {
+        let Some(mut object) = before(review) else { return Ok(None) };
+        let (collection, by) = (collection(review), impersonation(&review["userInfo"]));
+        let path = format!("{collection}/{}", text(&object, "/metadata/name"));
+        let message = |method, path: &str, body: &Value| Message {
+            headers: by.clone(),
+            ..Message::new(method, path, Some(body.clone()))
+        };
+        let mut answer = self.ask(message(Method::POST, &collection, &object)).await?;
+        if answer.status == 409 {
+            // One of the namespaces that every server has.
+            let known = self.ask(Message::new(Method::GET, &path, None)).await?;
+            object["metadata"]["resourceVersion"] = known.body["metadata"]["resourceVersion"].clone();
+            answer = self.ask(message(Method::PUT, &path, &object)).await?;
+        }
+        if !answer.is_success() {
+            return Err(format!("the old object cannot be made: {}", answer.body["message"]));
+        }
+        if object["status"].as_object().is_some_and(|status| !status.is_empty()) {
+            let mut with_status = answer.body.clone();
+            with_status["status"] = object["status"].take();
+            let changed = self.ask(message(Method::PUT, &format!("{path}/status"), &with_status)).await?;
+            if changed.is_success() {
+                answer = changed;
+            }
+        }
+        if object["kind"] == "CustomResourceDefinition" {
+            let established = json!({"type": "Established", "status": "True"});
+            answer = self.wait_for_condition(&path, &established).await?;
+        }
+        if review["oldObject"]["metadata"]["deletionTimestamp"].is_string() {
+            let options =
+                json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+            self.ask(message(Method::DELETE, &path, &options)).await?;
+            answer = self.ask(Message::new(Method::GET, &path, None)).await?;
+        }
+        Ok(Some(answer.body))
+    }
+
+    /// The object, once it has a condition of this type and status.
+    async fn wait_for_condition(&self, path: &str, wanted: &Value) -> Result<Answer, String> {
+        let started = Instant::now();
+        loop {
+            let answer = self.ask(Message::new(Method::GET, path, None)).await?;
+            let mut conditions = answer.body["status"]["conditions"].as_array().into_iter().flatten();
+            if conditions.any(|it| it["type"] == wanted["type"] && it["status"] == wanted["status"]) {
+                return Ok(answer);
+            }
+            if started.elapsed() > PATIENCE {
+                return Err(format!("{path} has no condition {wanted}"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// What lives in no namespace would be in the way of the next review, and so would the address of a Service.
+    async fn tidy(&self, review: &Value) {
+        let name = text(review, "/name");
+        let is_in_the_way = text(review, "/namespace").is_empty()
+            || ["namespaces", "services"].contains(&text(review, "/resource/resource"));
+        if name.is_empty() || !is_in_the_way {
+            return;
+        }
+        let path = format!("{}/{name}", collection(review));
+        let unbound = json!({"metadata": {"finalizers": null}});
+        let mut message = Message::new(Method::PATCH, &path, Some(unbound));
+        message.content_type = "application/merge-patch+json";
+        drop(self.server.ask(message).await);
+        drop(self.server.ask(Message::new(Method::DELETE, &path, None)).await);
+        if text(review, "/resource/resource") == "namespaces" {
+            let object =
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}});
+            drop(self.server.ask(Message::new(Method::PUT, format!("{path}/finalize"), Some(object))).await);
+        }
+    }
+}
+
+async fn webhook(
+    server: &Server,
+    kind: Kind,
+    seen: &Arc<Mutex<Vec<Sent>>>,
+) -> Result<FakeWebhook, ServerError> {
+    let seen = Arc::clone(seen);
+    let observer = Observer::new(move |entry| {
+        let request = entry.review().map(|mut review| review["request"].take());
+        if let Some(request) = request.filter(Value::is_object) {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { kind, request });
+        }
+    });
+    let authority = Authority::Shared(Arc::clone(&server.authority));
+    let fake = FakeWebhook::start(Fake { observer, authority, ..Fake::default() }).await?;
+    server.make(&configurations(kind), everything(kind, &fake.url(), fake.ca_bundle())).await?;
+    Ok(fake)
+}

@@ -1,0 +1,212 @@
+//! The request of which a review tells, and what must be there before it.
+
+use harness::verify::corpus;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::transport::Message;
+
+/// What the server chooses for an object that it stores.
+const CHOSEN: [&str; 6] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+];
+
+/// A namespace instead of the corpus' own, so that nothing of another review is in the way.
+pub(super) struct Place {
+    pub(super) namespace: String,
+}
+
+impl Place {
+    /// The request, in this namespace.
+    pub(super) fn moved_in(&self, request: &Value) -> Value {
+        moved(request, corpus::NAMESPACE, &self.namespace)
+    }
+
+    /// The request in the corpus' namespace.
+    pub(super) fn moved_back(&self, request: &Value) -> Value {
+        moved(request, &self.namespace, corpus::NAMESPACE)
+    }
+}
+
+/// Where the namespace stands that a request is about.
+const NAMESPACES: [&str; 7] = [
+    "/namespace",
+    "/object/metadata/namespace",
+    "/oldObject/metadata/namespace",
+    "/object/involvedObject/namespace",
+    "/oldObject/involvedObject/namespace",
+    "/object/regarding/namespace",
+    "/oldObject/regarding/namespace",
+];
+
+fn moved(request: &Value, from: &str, to: &str) -> Value {
+    let mut request = request.clone();
+    for pointer in NAMESPACES {
+        if let Some(namespace) = request.pointer_mut(pointer)
+            && namespace == from
+        {
+            *namespace = json!(to);
+        }
+    }
+    request
+}
+
+/// The request of which a review tells, about what is `stored`.
+pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
+    let (name, subresource) = (text(review, "/name"), text(review, "/subResource"));
+    let mut path = collection(review);
+    let operation = text(review, "/operation");
+    let is_one = !name.is_empty() && (operation != "CREATE" || !subresource.is_empty());
+    if is_one {
+        path = format!("{path}/{name}");
+    }
+    if !subresource.is_empty() {
+        path = format!("{path}/{subresource}");
+    }
+    let mut body = review["object"].clone();
+    if let (Some(stored), "UPDATE") = (stored, operation) {
+        for field in ["uid", "resourceVersion", "creationTimestamp"] {
+            // What a probe changes is the object's, not what the server chose for it.
+            if body["metadata"][field] == review["oldObject"]["metadata"][field]
+                && !body["metadata"][field].is_null()
+            {
+                body["metadata"][field] = stored["metadata"][field].clone();
+            }
+        }
+    }
+    // The server asks for the uid itself where it does at all.
+    let mut options = review["options"].clone();
+    if let Some(members) = options.as_object_mut() {
+        members.remove("preconditions");
+    }
+    let mut query = Vec::new();
+    if review["dryRun"] == true {
+        query.push("dryRun=All".to_owned());
+    }
+    let (method, body) = match operation {
+        "CREATE" => (Method::POST, Some(body)),
+        "UPDATE" => (Method::PUT, Some(body)),
+        "DELETE" => {
+            if name.is_empty() {
+                // Nothing but the one object of the collection: others are the server's own.
+                let name = text(review, "/oldObject/metadata/name");
+                query.push(format!("fieldSelector=metadata.name={name}"));
+            }
+            (Method::DELETE, Some(options))
+        }
+        _ => {
+            // Of a proxy the path goes on.
+            path.push_str(text(review, "/object/path"));
+            query.extend(parameters(&body));
+            (Method::POST, None)
+        }
+    };
+    if !query.is_empty() {
+        path = format!("{path}?{}", query.join("&"));
+    }
+    let mut message = Message::new(method, path, body);
+    message.headers = impersonation(&review["userInfo"]);
+    message
+}
+
+/// The options of a connection, as a query has them.
+fn parameters(options: &Value) -> Vec<String> {
+    let members = options.as_object().into_iter().flatten();
+    let options = members.filter(|(key, _)| !["apiVersion", "kind", "path"].contains(&key.as_str()));
+    let parameters = options.flat_map(|(key, value)| {
+        let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+        values.iter().map(move |value| match value.as_str() {
+            Some(text) => format!("{key}={text}"),
+            None => format!("{key}={value}"),
+        })
+    });
+    parameters.collect()
+}
+
+/// Whoever is known is an administrator of this server.
+pub(super) fn impersonation(user: &Value) -> Vec<(String, String)> {
+    let header = |name: &str, value: &Value| (name.to_owned(), value.as_str().unwrap_or_default().to_owned());
+    let mut headers = vec![header("Impersonate-User", &user["username"])];
+    if user["uid"].is_string() {
+        headers.push(header("Impersonate-Uid", &user["uid"]));
+    }
+    headers.extend(
+        user["groups"].as_array().into_iter().flatten().map(|group| header("Impersonate-Group", group)),
+    );
+    for (key, values) in user["extra"].as_object().into_iter().flatten() {
+        let name = format!("Impersonate-Extra-{}", key.replace('/', "%2F"));
+        headers.extend(values.as_array().into_iter().flatten().map(|value| header(&name, value)));
+    }
+    headers
+}
+
+pub(super) fn collection(review: &Value) -> String {
+    let resource =
+        if review["requestResource"].is_object() { &review["requestResource"] } else { &review["resource"] };
+    let (group, version, plural) =
+        (text(resource, "/group"), text(resource, "/version"), text(resource, "/resource"));
+    let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+    match text(review, "/namespace") {
+        namespace if !namespace.is_empty() && plural != "namespaces" => {
+            format!("{root}/namespaces/{namespace}/{plural}")
+        }
+        _ => format!("{root}/{plural}"),
+    }
+}
+
+/// What is there before the request, as it is created: the old object, or what a subresource belongs to; none if nothing
+/// must be there.
+pub(super) fn before(review: &Value) -> Option<Value> {
+    let mut object = match (&review["oldObject"], text(review, "/subResource")) {
+        (Value::Object(_), "scale") => scaled(review),
+        (old @ Value::Object(_), _) => old.clone(),
+        (_, "") => return None,
+        _ => parent(review),
+    };
+    object["metadata"].as_object_mut()?.retain(|field, _| !CHOSEN.contains(&field.as_str()));
+    Some(object)
+}
+
+/// The object whose scale a review is about.
+fn scaled(review: &Value) -> Value {
+    let selector = json!({"matchLabels": {"app": "app"}});
+    let containers = json!([{"name": "app", "image": "example.com/app:1"}]);
+    let template = json!({"metadata": {"labels": {"app": "app"}}, "spec": {"containers": containers}});
+    let (api_version, kind) = match text(review, "/resource/resource") {
+        "deployments" => ("apps/v1", "Deployment"),
+        "replicasets" => ("apps/v1", "ReplicaSet"),
+        "statefulsets" => ("apps/v1", "StatefulSet"),
+        _ => ("v1", "ReplicationController"),
+    };
+    let selector = if api_version == "v1" { selector["matchLabels"].clone() } else { selector };
+    let replicas = |part: &str| review["oldObject"][part]["replicas"].clone();
+    json!({
+        "apiVersion": api_version, "kind": kind, "metadata": {"name": review["name"]},
+        "spec": {"replicas": replicas("spec"), "selector": selector, "template": template},
+        "status": {"replicas": replicas("status")},
+    })
+}
+
+/// What a subresource belongs to that is created or connected to.
+fn parent(review: &Value) -> Value {
+    let metadata = json!({"name": review["name"]});
+    match text(review, "/resource/resource") {
+        "pods" => json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata,
+            "spec": {"containers": [{"name": "app", "image": "example.com/app:1"}]}}),
+        "services" => {
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}})
+        }
+        "nodes" => json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata}),
+        "serviceaccounts" => json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}),
+        _ => Value::Null,
+    }
+}
+
+pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,149 @@
+//! What the probes of a check send.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Behaviour, Fake, FakeWebhook, Observer};
+use harness::attributes::{GroupVersionKind, UserInfo};
+use harness::client::ServiceResolver;
+use harness::config::ServiceReference;
+use harness::server::Surroundings;
+use harness::verify::{Check, Laboratory, Plan, Settings, Subject, corpus};
+use serde_json::{Value, json};
+
+use super::differences::comparable;
+use crate::case::Kind;
+use crate::server::{ServerError, configuration_kind};
+
+/// Objects of each kind.
+const OF_A_KIND: usize = 1;
+/// Pods differ more than other objects do.
+const PODS: usize = 4;
+/// Reviews about the same operation on the same kind that one check is compared in.
+const ALIKE: usize = 4;
+
+/// One review that a probe sent.
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    /// To which kind of webhook.
+    pub(super) kind: Kind,
+    /// `request` of the review.
+    pub(super) request: Value,
+}
+
+type Seen = Arc<Mutex<Vec<Sent>>>;
+
+/// Knows no service.
+struct Nowhere;
+
+impl ServiceResolver for Nowhere {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        Err(format!("service \"{}\" not found", service.name))
+    }
+}
+
+/// The reviews that `check` sends to webhooks for everything, a few of each sort.
+pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
+    let seen = Seen::default();
+    let mutating = webhook(Kind::Mutating, labelling(), &seen).await?;
+    let validating = webhook(Kind::Validating, Behaviour::default(), &seen).await?;
+    let configurations = [mutating.1, validating.1];
+    let subjects = Subject::of(&configurations).unwrap_or_else(|error| unreachable!("{error}"));
+    let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
+    let user = UserInfo { username: "admit-verify".to_owned(), groups, ..UserInfo::default() };
+    let namespace = corpus::namespace(&subjects);
+    let mut laboratory = Laboratory::new(Arc::new(Nowhere), Surroundings::new([&namespace]), user);
+    corpus::NAMESPACE.clone_into(&mut laboratory.namespace);
+    let objects = objects(&subjects, &laboratory);
+    let plan = Plan {
+        laboratory,
+        subjects,
+        checks: vec![(check, None)],
+        settings: Settings::default(),
+        jobs: 4,
+        progress: Box::new(|_| {}),
+    };
+    let report = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>)).await;
+    report.unwrap_or_else(|never| match never {});
+    drop((mutating.0, validating.0));
+    let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(a_few(seen))
+}
+
+/// Sets a label: most probes ask what a mutation becomes.
+fn labelling() -> Behaviour {
+    let change = json!({"always-mutate": {"labels": {"probed": "yes"}}});
+    serde_json::from_value(change).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+fn objects(subjects: &[Subject], laboratory: &Laboratory) -> Vec<Value> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let built_in = corpus::built_in(subjects, &[], laboratory);
+    let is_wanted = |object: &Value| {
+        let kind = GroupVersionKind::of(object);
+        let count = counts.entry(kind.to_string()).or_default();
+        *count += 1;
+        *count <= if kind.kind == "Pod" { PODS } else { OF_A_KIND }
+    };
+    built_in.filter(is_wanted).collect()
+}
+
+async fn webhook(kind: Kind, behaviour: Behaviour, seen: &Seen) -> Result<(FakeWebhook, Value), ServerError> {
+    let seen = Arc::clone(seen);
+    let observer = Observer::new(move |entry| {
+        let request = entry.review().map(|mut review| review["request"].take());
+        if let Some(request) = request.filter(Value::is_object) {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(Sent { kind, request });
+        }
+    });
+    let fake = FakeWebhook::start(Fake { behaviour, observer, ..Fake::default() }).await?;
+    let configuration = everything(kind, &fake.url(), fake.ca_bundle());
+    Ok((fake, configuration))
+}
+
+/// A configuration of a webhook that is called for everything.
+pub(super) fn everything(kind: Kind, url: &str, ca_bundle: &str) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": configuration_kind(kind).0,
+        "metadata": {"name": "everything"}, "webhooks": [{
+            "name": "everything.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": url, "caBundle": STANDARD.encode(ca_bundle)},
+            "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}],
+            "failurePolicy": "Ignore", "timeoutSeconds": 10,
+        }],
+    })
+}
+
+/// Some of each operation on each kind, none twice.
+fn a_few(seen: Vec<Sent>) -> Vec<Sent> {
+    let mut known = BTreeSet::new();
+    let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+    let is_new = |sent: &Sent| {
+        if !known.insert((sent.kind, comparable(&sent.request).to_string())) {
+            return false;
+        }
+        let count = alike.entry(sent.to_string()).or_default();
+        *count += 1;
+        *count <= ALIKE
+    };
+    seen.into_iter().filter(is_new).collect()
+}
+
+/// Operation, kind and whatever else tells sorts of reviews apart.
+impl fmt::Display for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |pointer: &str| self.request.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        write!(f, "{:?} {} {}", self.kind, text("/operation"), text("/resource/resource"))?;
+        if !text("/subResource").is_empty() {
+            write!(f, "/{}", text("/subResource"))?;
+        }
+        if self.request["dryRun"] == true {
+            f.write_str(", dry run")?;
+        }
+        Ok(())
+    }
+}
