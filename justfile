@@ -51,6 +51,11 @@ record GLOB="*":
 coverage:
     cargo run --quiet -p tests -- coverage
 
+# The reviews that verify's probes send, compared with those of a kube-apiserver from KUBEBUILDER_ASSETS, all or those of
+# some checks: `just probes --check V29,V34`.
+probes *ARGS:
+    cargo run --quiet -p tests -- probes {{ARGS}}
+
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
