@@ -27,12 +27,15 @@ impl ServiceResolver for Nowhere {
 fn around() -> Vec<(&'static str, Value)> {
     let account = |name: &str| json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": corpus::NAMESPACE}});
     let accounts = "/api/v1/namespaces/admit-verify/serviceaccounts";
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-0"},
+        "spec": {"containers": [{"name": "app", "image": "example.com/app:1"}]}});
     let class = json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
         "value": 1000});
     vec![
         ("/api/v1/namespaces", corpus::namespace(&[])),
         (accounts, account("default")),
         (accounts, account("builder")),
+        ("/api/v1/namespaces/admit-verify/pods", pod),
         ("/apis/scheduling.k8s.io/v1/priorityclasses", class),
     ]
 }
@@ -64,18 +67,18 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
     let mut tried = 0;
     for object in corpus::built_in(&subjects, &[], &laboratory) {
         let kind = GroupVersionKind::of(&object);
-        let served = laboratory.surroundings.resource_of(&kind).expect("it is served");
-        let root = if kind.group.is_empty() {
-            "/api/v1".to_owned()
-        } else {
-            format!("/apis/{}", kind.api_version())
-        };
+        let (served, subresource) = laboratory.surroundings.created_at(&kind).expect("it is served");
+        let (group, version) = (&served.name.group, &served.name.version);
+        let root =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         let namespace = match object["metadata"]["namespace"].as_str() {
             Some(namespace) => format!("/namespaces/{namespace}"),
             None => String::new(),
         };
         let resource = &served.name.resource;
-        let uri = format!("{root}{namespace}/{resource}?dryRun=All&fieldValidation=Strict");
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let below = if subresource.is_empty() { String::new() } else { format!("/{name}/{subresource}") };
+        let uri = format!("{root}{namespace}/{resource}{below}?dryRun=All&fieldValidation=Strict");
         tried += 1;
         match post(client, &uri, &object).await {
             Ok(_) => {}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::authorization::AuthorizationMode;
+use super::discovery::Subresource;
 use super::state::State;
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{
@@ -126,14 +127,32 @@ impl Surroundings {
         self.state.set_defaults(object);
     }
 
+    /// The resource and the subresource that an object of `kind` is sent to when it is created, which of an `Eviction` are
+    /// those of its pod; none if nothing like it is served. What can be read has a resource of its own.
+    pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
+        let own = self.resource_of(kind);
+        if let Some(stored) = own.as_ref().filter(|resource| resource.verbs.iter().any(|verb| verb == "get"))
+        {
+            return Some((stored.clone(), String::new()));
+        }
+        let below = self.state.resources().all().iter().find_map(|resource| {
+            let is_it = |it: &&Subresource| it.kind == *kind && it.verbs.iter().any(|verb| verb == "create");
+            let subresource = resource.subresources.iter().find(is_it)?;
+            Some((ServedResource::of(resource), subresource.name.clone()))
+        });
+        // A connection has no object.
+        let below = below.filter(|_| !kind.kind.ends_with("Options"));
+        below.or_else(|| own.map(|resource| (resource, String::new())))
+    }
+
     /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
-    /// namespace goes into `namespace`.
+    /// namespace goes into `namespace`; an `Eviction` and the like go to the subresource of what has their name.
     ///
     /// # Errors
     /// 404 if no such resource is served, 400 if the object has fields of wrong types.
     pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
         let kind = GroupVersionKind::of(&object);
-        let resource = self.resource_of(&kind).ok_or_else(|| {
+        let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {
             let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
             Box::new(Status::failure(404, "NotFound", message))
         })?;
@@ -153,8 +172,8 @@ impl Surroundings {
         Ok(Attributes {
             operation: Operation::Create,
             resource: resource.name,
-            subresource: String::new(),
-            kind: resource.kind,
+            subresource,
+            kind,
             namespace,
             name,
             object: Some(object),

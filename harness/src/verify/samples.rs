@@ -34,7 +34,9 @@ impl Samples {
             self.kinds.len() - 1
         });
         for (operation, requests) in OPERATIONS.into_iter().zip(&mut self.kinds[known].requests) {
-            if requests.len() >= MOST {
+            // What is sent to a subresource is not stored.
+            let is_made = operation == Operation::Create || creation.subresource.is_empty();
+            if !is_made || requests.len() >= MOST {
                 continue;
             }
             let request = request(creation, operation, surroundings);

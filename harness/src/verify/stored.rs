@@ -43,13 +43,14 @@ pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`, and pkg/registry/generic/registry/store.go,
 /// `markAsDeleting`; kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
 /// pkg/registry/customresourcedefinition/etcd.go, `Delete`, and pkg/controller/finalizer.
-pub(super) fn as_deleting(object: &Value, surroundings: &Surroundings) -> Value {
-    let mut deleting = as_stored(object, surroundings);
+pub(super) fn as_deleting(stored: Value) -> Value {
+    let mut deleting = stored;
+    let kind = GroupVersionKind::of(&deleting).kind;
     let metadata = &mut deleting["metadata"];
     metadata["deletionTimestamp"] = CREATED.into();
-    match object["kind"].as_str() {
-        Some("Namespace") => deleting["status"]["phase"] = "Terminating".into(),
-        Some("CustomResourceDefinition") => {
+    match kind.as_str() {
+        "Namespace" => deleting["status"]["phase"] = "Terminating".into(),
+        "CustomResourceDefinition" => {
             metadata["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
             let terminating = json!({
                 "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",

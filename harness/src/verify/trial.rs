@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::check::Obstacle;
 use super::comparison::{self, Difference, Order};
 use super::laboratory::{Laboratory, Lineup, Outcome, Verdict};
+use super::stored::as_stored;
 use super::subject::Subject;
 use crate::attributes::Attributes;
 use crate::config::Webhook;
@@ -129,6 +130,17 @@ impl Trial<'_> {
     /// [`Obstacle`] as for [`Self::admitted`].
     pub async fn first(&self) -> Result<Arc<Outcome>, Obstacle> {
         self.admitted(&self.alone(), self.request).await
+    }
+
+    /// An object of the request as the server stores it.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if it stores none: what is sent to a subresource, such as an `Eviction`.
+    pub fn stored(&self, object: &Value) -> Result<Value, Obstacle> {
+        if self.request.subresource.is_empty() {
+            return Ok(as_stored(object, &self.laboratory.surroundings));
+        }
+        Err(Obstacle::not_applicable("what is sent to a subresource is not stored"))
     }
 
     /// Where two objects of the request's kind differ.

@@ -8,12 +8,10 @@ use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::selector::Labels;
-use crate::server::Surroundings;
 use crate::verify::check::Violation;
 use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::station::Station;
-use crate::verify::stored::as_stored;
 
 /// A request about something that is not in the corpus: a connection, a subresource.
 pub(super) struct Side<'a> {
@@ -102,8 +100,8 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 /// into the spec, without what the server gives anew.
 ///
 /// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
-pub(super) fn restored(object: &Value, surroundings: &Surroundings) -> Value {
-    let mut restored = as_stored(object, surroundings);
+pub(super) fn restored(stored: Value) -> Value {
+    let mut restored = stored;
     if let Some(metadata) = restored["metadata"].as_object_mut() {
         for field in
             ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"]
@@ -132,12 +130,14 @@ pub(super) fn restored(object: &Value, surroundings: &Surroundings) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::Surroundings;
+    use crate::verify::stored::as_stored;
 
     #[test]
     fn a_restored_pod_has_run_and_has_no_identity() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"},
             "spec": {"containers": [{"name": "app"}]}, "status": {"phase": "Running"}});
-        let restored = restored(&pod, &Surroundings::new([]));
+        let restored = restored(as_stored(&pod, &Surroundings::new([])));
         assert_eq!(restored["metadata"], json!({"generateName": "p-", "name": "p-x7k2p"}));
         assert_eq!(restored.get("status"), None);
         assert_eq!(restored["spec"]["nodeName"], "node-1");
@@ -148,7 +148,7 @@ mod tests {
         let service = |spec: Value| {
             let service =
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
-            restored(&service, &Surroundings::new([]))["spec"].clone()
+            restored(as_stored(&service, &Surroundings::new([])))["spec"].clone()
         };
         assert_eq!(service(json!({}))["clusterIPs"], json!(["10.0.0.10"]));
         assert_eq!(service(json!({"clusterIP": "None"}))["clusterIPs"], json!(["None"]));

@@ -34,7 +34,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
             "it does not leave its own result alone, restored or not: see V01",
         ));
     }
-    let request = trial.laboratory.create(requests::restored(made, &trial.laboratory.surroundings));
+    let request = trial.laboratory.create(requests::restored(trial.stored(made)?));
     let request = request.map_err(|status| Obstacle::not_checked(status.message))?;
     let replay = match trial.answered(&trial.alone(), &request).await {
         Ok(replay) => replay,

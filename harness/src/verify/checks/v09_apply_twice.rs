@@ -8,7 +8,7 @@ use super::v10_write_loop::overlay;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::stored::{as_stored, as_updated, update};
+use crate::verify::stored::{as_updated, update};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -27,15 +27,14 @@ pub(super) const CHECK: Check = Check {
 async fn run(trial: &Trial<'_>) -> Observed {
     let created = trial.first().await?;
     let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let surroundings = &trial.laboratory.surroundings;
-    let stored = as_stored(made, surroundings);
+    let stored = trial.stored(made)?;
     let mut applied = stored.clone();
     overlay(&mut applied, trial.object());
     let mut violations = Vec::new();
     // An apply keeps the order of lists, a replacement need not.
     let ways = [
         ("apply", applied, Order::Counts),
-        ("replacement by the same manifest", as_stored(trial.object(), surroundings), Order::Free),
+        ("replacement by the same manifest", trial.stored(trial.object())?, Order::Free),
     ];
     for (way, written, order) in ways {
         let request = update(trial.request, stored.clone(), written);

@@ -8,7 +8,7 @@ use crate::event::{Phase, Round};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::stored::{as_stored, as_updated, update};
+use crate::verify::stored::{as_updated, update};
 use crate::verify::trial::Trial;
 
 /// How often the owner writes.
@@ -31,8 +31,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let lineup = Trial::in_order(webhooks.map(|subject| Arc::clone(&subject.called)));
     let created = admitted(trial.outcome(&lineup, trial.request).await)?;
     let surroundings = &trial.laboratory.surroundings;
-    let as_stored = |object| as_stored(object, surroundings);
-    let Some(mut stored) = created.object.as_ref().map(as_stored) else { return Ok(Vec::new()) };
+    let Some(made) = &created.object else { return Ok(Vec::new()) };
+    let mut stored = trial.stored(made)?;
     let mut steps = vec![created];
     let mut changed = Vec::new();
     for _ in 0..ROUNDS {

@@ -70,17 +70,20 @@ async fn run(station: &Station<'_>) -> Observed {
 /// A request like no other.
 fn distinct(sample: &Attributes, number: usize) -> Attributes {
     let name = format!("admit-parallel-{number}");
+    let is_namespace = sample.resource.group_resource() == "namespaces";
     let distinct = |object: &Option<Value>| {
         let mut object = object.clone()?;
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.insert("name".to_owned(), name.clone().into());
             metadata.remove("generateName");
         }
+        if is_namespace {
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.clone().into();
+        }
         object["metadata"]["annotations"]["admit.dev/parallel"] = number.to_string().into();
         Some(object)
     };
     let (object, old_object) = (distinct(&sample.object), distinct(&sample.old_object));
-    let is_namespace = sample.resource.group_resource() == "namespaces";
     let namespace = if is_namespace { name.clone() } else { sample.namespace.clone() };
     Attributes { namespace, name, object, old_object, ..sample.clone() }
 }

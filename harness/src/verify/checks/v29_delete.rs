@@ -38,7 +38,7 @@ const SIGNS: [&str; 9] = [
 ];
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let stored = stored::as_stored(trial.object(), &trial.laboratory.surroundings);
+    let stored = trial.stored(trial.object())?;
     let delete = stored::delete(trial.request, stored);
     // Of some resources, such as namespaces, no collection can be deleted.
     let resource = trial.laboratory.surroundings.resource(&delete.resource);

@@ -27,7 +27,7 @@ const FINALIZER: &str = "admit.dev/cleanup";
 async fn run(trial: &Trial<'_>) -> Observed {
     let created = trial.admitted(&trial.alone(), trial.request).await?;
     let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let written = as_deleting(made, &trial.laboratory.surroundings);
+    let written = as_deleting(trial.stored(made)?);
     let mut stored = written.clone();
     match stored["metadata"]["finalizers"].as_array_mut() {
         Some(finalizers) => finalizers.push(FINALIZER.into()),

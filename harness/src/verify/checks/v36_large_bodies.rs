@@ -7,10 +7,11 @@ use serde_json::json;
 use super::filling::{LARGEST_SENT, LARGEST_STORED, filled};
 use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, Operation};
+use crate::event::Phase;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
 use crate::verify::station::Station;
-use crate::verify::stored::{as_stored, update};
+use crate::verify::stored::update;
 use crate::verify::trial::Memory;
 
 pub(super) const CHECK: Check = Check {
@@ -67,10 +68,11 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
     let small = trial.answered(&trial.alone(), sample).await?;
     let schema = station.laboratory.surroundings.schema_of(&sample.kind);
     let (object, filling) = filled(trial.object(), schema.as_ref(), LARGEST_SENT);
-    let size = object.to_string().len() / 1024;
-    let surroundings = &station.laboratory.surroundings;
     let (old, _) = filled(trial.object(), schema.as_ref(), LARGEST_STORED);
-    let update = update(sample, as_stored(&old, surroundings), as_stored(&object, surroundings));
+    // What may change of an object is looked at before the validating webhooks are called.
+    let new = if station.subject.phase == Phase::Validating { &old } else { &object };
+    let stored = [trial.stored(&old), trial.stored(new)];
+    let update = if let [Ok(old), Ok(new)] = stored { Some(update(sample, old, new)) } else { None };
     let create = Attributes {
         operation: Operation::Create,
         object: Some(object),
@@ -78,12 +80,13 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
         options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
         ..sample.clone()
     };
-    for request in [update, create] {
+    for request in update.into_iter().chain([create]) {
         // Past the memory: nobody asks this again.
         let outcome = station.laboratory.admit(&trial.alone(), &request).await;
         if outcome.mismatch(&station.subject.webhook.id).is_some() {
             continue;
         }
+        let size = request.object.as_ref().map_or(0, |object| object.to_string().len()) / 1024;
         let sent = format!("{} of a {} of {size} KiB, by {filling},", request.operation, sample.kind.kind);
         // The requests are too large to be part of a report.
         return Ok(match outcome.verdict() {

@@ -8,7 +8,7 @@ use crate::matching::{self, exact_or_star};
 use crate::server::Surroundings;
 use crate::status::FieldError;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
-use crate::verify::stored::{as_stored, delete, update};
+use crate::verify::stored::{delete, update};
 use crate::verify::subject::Subject;
 use crate::verify::trial::Trial;
 
@@ -166,12 +166,11 @@ fn object(trial: &Trial<'_>) -> Observed {
     if webhook.match_conditions.is_empty() {
         return Err(none());
     }
-    let stored = as_stored(trial.object(), &trial.laboratory.surroundings);
-    let requests = [
-        trial.request.clone(),
-        update(trial.request, stored.clone(), stored.clone()),
-        delete(trial.request, stored),
-    ];
+    let mut requests = vec![trial.request.clone()];
+    if let Ok(stored) = trial.stored(trial.object()) {
+        requests.push(update(trial.request, stored.clone(), stored.clone()));
+        requests.push(delete(trial.request, stored));
+    }
     let surroundings = &trial.laboratory.surroundings;
     let mut looked = false;
     let mut violations: Vec<Violation> = Vec::new();
