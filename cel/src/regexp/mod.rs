@@ -4,6 +4,7 @@
 //! the syntax: an expression is parsed as Go does and written anew for the crate. What is too large for the crate runs on
 //! a [`Machine`].
 
+mod characters;
 mod class;
 mod machine;
 mod node;

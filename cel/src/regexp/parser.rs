@@ -4,7 +4,10 @@
 
 use std::mem;
 
-use super::class::{self, Class};
+use super::characters::{
+    INVALID_ESCAPE, before, bracketed_class, error, escape, escaped_class, skip, split_first,
+};
+use super::class::Class;
 use super::node::{Node, Place};
 
 /// The greatest number of instructions.
@@ -16,8 +19,6 @@ const HIGHEST: usize = 1000;
 /// The greatest number in a counted repetition, and of all copies that nested ones make.
 const MOST_COPIES: u64 = 1000;
 
-const INVALID_ESCAPE: &str = "invalid escape sequence";
-const INVALID_RANGE: &str = "invalid character class range";
 const INVALID_NAME: &str = "invalid named capture";
 const INVALID_PERL: &str = "invalid or unsupported Perl syntax";
 const MISSING_ARGUMENT: &str = "missing argument to repetition operator";
@@ -70,25 +71,6 @@ struct Parser<'e> {
     repeats: u64,
 }
 
-fn error<T>(what: &str, at: &str) -> Result<T, String> {
-    Err(format!("{what}: `{at}`"))
-}
-
-/// What of `text` stands before its end `rest`.
-fn before<'e>(text: &'e str, rest: &str) -> &'e str {
-    text.get(..text.len().saturating_sub(rest.len())).unwrap_or_default()
-}
-
-/// The text without its first `bytes`.
-fn skip(text: &str, bytes: usize) -> &str {
-    text.get(bytes..).unwrap_or_default()
-}
-
-fn split_first(text: &str) -> Option<(char, &str)> {
-    let first = text.chars().next()?;
-    Some((first, skip(text, first.len_utf8())))
-}
-
 impl<'e> Parser<'e> {
     fn expression(&mut self) -> Result<(), String> {
         let mut rest = self.whole;
@@ -122,7 +104,10 @@ impl<'e> Parser<'e> {
                     let class = if self.flags.dot_all { r"[\x{0}-\x{10FFFF}]" } else { r"[^\n]" };
                     self.push(Node::Class(class.to_owned()), behind)?
                 }
-                '[' => self.class(rest)?,
+                '[' => {
+                    let (class, behind) = bracketed_class(rest, self.flags.fold)?;
+                    self.push(Node::Class(class), behind)?
+                }
                 '*' | '+' | '?' => {
                     repeat = Some(rest);
                     let (least, most) = match first {
@@ -347,49 +332,6 @@ impl<'e> Parser<'e> {
         let (number, rest) = escape(text)?;
         self.literal_number(number, rest)
     }
-
-    /// A class in brackets.
-    fn class(&mut self, text: &'e str) -> Result<&'e str, String> {
-        let mut class = Class::default();
-        let mut rest = skip(text, 1);
-        let negated = rest.starts_with('^');
-        if negated {
-            rest = skip(rest, 1);
-        }
-        let mut first = true;
-        while first || !rest.starts_with(']') {
-            first = false;
-            if let Some((name, behind)) = rest.strip_prefix("[:").and_then(|name| name.split_once(":]")) {
-                let Some(named) = class::posix(name) else {
-                    return error(INVALID_RANGE, before(rest, behind));
-                };
-                class.add(&named);
-                rest = behind;
-                continue;
-            }
-            if let Some((escaped, behind)) = escaped_class(rest)? {
-                class.add(&escaped);
-                rest = behind;
-                continue;
-            }
-            let range = rest;
-            let (low, behind) = class_character(rest, text)?;
-            let mut high = low;
-            rest = behind;
-            // A hyphen before the end stands for itself.
-            if let Some(behind) = rest.strip_prefix('-')
-                && !behind.is_empty()
-                && !behind.starts_with(']')
-            {
-                (high, rest) = class_character(behind, text)?;
-                if high < low {
-                    return error(INVALID_RANGE, before(range, rest));
-                }
-            }
-            class.add_range(low, high);
-        }
-        self.push(Node::Class(class.finish(negated, self.flags.fold)), skip(rest, 1))
-    }
 }
 
 /// `{n}`, `{n,}` or `{n,m}`.
@@ -432,90 +374,4 @@ fn number(text: &str) -> Option<(u32, &str)> {
         return None;
     }
     Some((digits.parse().unwrap_or(u32::MAX), rest))
-}
-
-/// The class of `\pL`, `\p{Greek}` or `\d` at the beginning of a text, and what follows it.
-fn escaped_class(text: &str) -> Result<Option<(String, &str)>, String> {
-    let Some(letter) = text.strip_prefix('\\').and_then(|rest| rest.bytes().next()) else { return Ok(None) };
-    if !matches!(letter, b'p' | b'P') {
-        return Ok(class::perl(letter).map(|class| (class, skip(text, 2))));
-    }
-    let Some((first, behind)) = split_first(skip(text, 2)) else { return error(INVALID_RANGE, text) };
-    let (name, behind) = if first == '{' {
-        match behind.split_once('}') {
-            Some(found) => found,
-            None => return error(INVALID_RANGE, text),
-        }
-    } else {
-        (before(skip(text, 2), behind), behind)
-    };
-    match class::property(name, letter == b'P') {
-        Some(class) => Ok(Some((class, behind))),
-        None => error(INVALID_RANGE, before(text, behind)),
-    }
-}
-
-/// A character of a class, by its number, and what follows it.
-fn class_character<'e>(text: &'e str, class: &str) -> Result<(u32, &'e str), String> {
-    match split_first(text) {
-        None => error("missing closing ]", class),
-        Some(('\\', _)) => escape(text),
-        Some((character, behind)) => Ok((u32::from(character), behind)),
-    }
-}
-
-/// The character that an escape stands for, by its number, and what follows it.
-fn escape(text: &str) -> Result<(u32, &str), String> {
-    let Some((letter, behind)) = split_first(skip(text, 1)) else {
-        return error("trailing backslash at end of expression", "");
-    };
-    let is_octal = |byte: &u8| (b'0'..=b'7').contains(byte);
-    let number = match letter {
-        'a' => 7,
-        'f' => 12,
-        'n' => 10,
-        'r' => 13,
-        't' => 9,
-        'v' => 11,
-        'x' => return hexadecimal(text, behind),
-        '1'..='7' if !behind.as_bytes().first().is_some_and(is_octal) => {
-            // That would be a reference to a group.
-            return error(INVALID_ESCAPE, before(text, behind));
-        }
-        '0'..='7' => {
-            let more = behind.bytes().take(2).take_while(is_octal).count();
-            let (digits, rest) = skip(text, 1).split_at(1 + more);
-            return Ok((u32::from_str_radix(digits, 8).unwrap_or_default(), rest));
-        }
-        other if other.is_ascii() && !other.is_ascii_alphanumeric() => u32::from(other),
-        _ => return error(INVALID_ESCAPE, before(text, behind)),
-    };
-    Ok((number, behind))
-}
-
-/// `\x7F` or `\x{10FFFF}`; `behind` follows the x.
-fn hexadecimal<'e>(text: &'e str, behind: &'e str) -> Result<(u32, &'e str), String> {
-    let wrong = |rest: &str| error(INVALID_ESCAPE, before(text, rest));
-    let Some((first, mut rest)) = split_first(behind) else { return wrong(behind) };
-    if first == '{' {
-        let (mut number, mut digits) = (0_u32, 0);
-        while let Some((letter, behind)) = split_first(rest) {
-            rest = behind;
-            if letter == '}' {
-                return if digits == 0 { wrong(rest) } else { Ok((number, rest)) };
-            }
-            let Some(digit) = letter.to_digit(16) else { return wrong(rest) };
-            number = number * 16 + digit;
-            if number > u32::from(char::MAX) {
-                return wrong(rest);
-            }
-            digits += 1;
-        }
-        return wrong(rest);
-    }
-    let Some((second, rest)) = split_first(rest) else { return wrong("") };
-    match (first.to_digit(16), second.to_digit(16)) {
-        (Some(first), Some(second)) => Ok((first * 16 + second, rest)),
-        _ => wrong(rest),
-    }
 }
