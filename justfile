@@ -18,7 +18,7 @@ envtest *ARGS:
 compare:
     cargo test --test targets -- --nocapture
 
-# Asks Kubernetes' own packages what they make of the expressions of tests/cel/expressions.jsonl. Needs Go.
+# Asks Kubernetes' own packages what they make of the expressions and rules of tests/cel. Needs Go.
 cel-expressions:
     tests/cel/regenerate.sh
 

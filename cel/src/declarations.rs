@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::function::{Function, Overload};
-use crate::parser::{MacroSet, RESERVED};
+use crate::parser::MacroSet;
+use crate::schema::is_keyword;
 use crate::types::Type;
 
 /// An object type with the types of its fields.
@@ -32,11 +33,6 @@ impl ObjectType {
             .get(name)
             .or_else(|| is_keyword(name).then(|| self.fields.get(format!("__{name}__").as_str())).flatten())
     }
-}
-
-/// Source: apiserver pkg/cel/escaping.go, `celReservedSymbols`.
-fn is_keyword(name: &str) -> bool {
-    RESERVED.contains(&name) || ["true", "false", "null", "in"].contains(&name)
 }
 
 /// A check of a tree whose types are right.

@@ -85,6 +85,15 @@ impl Environment {
         self.change(|declarations| declarations.add_type_name(name, of))
     }
 
+    /// The same with what comes with object types: the names of Kubernetes' scalar types, of which two are otherwise names
+    /// of functions only.
+    ///
+    /// Source: apiserver pkg/cel/types.go, `findScalar`.
+    #[must_use]
+    pub(crate) fn with_names_of_scalar_types(self) -> Self {
+        self.with_type_name("duration", Type::Duration).with_type_name("timestamp", Type::Timestamp)
+    }
+
     /// The same with functions; overloads are added to those of functions of the same name.
     #[must_use]
     pub fn with_functions(self, functions: impl IntoIterator<Item = Function>) -> Self {

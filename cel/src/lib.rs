@@ -10,6 +10,7 @@
 //! The pipeline, one module a step; each imports only from those above it:
 //!
 //! - [`types`] and [`value`]: what an expression can be, statically and at run time;
+//! - [`schema`]: what JSON of custom resources is by its OpenAPI schema;
 //! - [`regexp`]: regular expressions in Go's syntax;
 //! - [`function`]: an overload: its signature, what it does, what it costs;
 //! - `ast` and `parser`: the text as a tree, syntax errors with their position;
@@ -30,6 +31,7 @@ pub mod kubernetes;
 pub mod names;
 pub mod quantity;
 pub mod regexp;
+pub mod schema;
 pub mod selectors;
 pub mod types;
 pub mod value;

@@ -7,6 +7,8 @@
 mod answer;
 #[path = "../../tests/src/cel/candidate.rs"]
 mod candidate;
+#[path = "../../tests/src/cel/rules.rs"]
+mod rules;
 
 use answer::{Answer, Question};
 
@@ -18,9 +20,18 @@ const KNOWN: [(&str, &str); 1] = [(
 
 #[test]
 fn expressions_evaluate_as_in_kubernetes() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cel/expressions.jsonl");
-    let text = std::fs::read_to_string(file).expect("the file is there");
-    let (mut count, mut deep, mut known, mut differences) = (0, 0, 0, Vec::new());
+    compare("expressions.jsonl", 7_000, &KNOWN);
+}
+
+#[test]
+fn rules_of_custom_resources_evaluate_as_in_kubernetes() {
+    compare("rules.jsonl", 400, &[]);
+}
+
+fn compare(file: &str, least: usize, known: &[(&str, &str)]) {
+    let file = format!("{}/../tests/cel/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{error}"));
+    let (mut count, mut deep, mut met, mut differences) = (0, 0, 0, Vec::new());
     for line in text.lines() {
         // Values of lists in lists in lists are more than serde_json reads.
         let Ok(expected) = serde_json::from_str::<Answer>(line) else {
@@ -28,13 +39,12 @@ fn expressions_evaluate_as_in_kubernetes() {
             continue;
         };
         count += 1;
-        let question = Question { expr: expected.expr.clone(), context: expected.context.clone() };
+        let question = Question::of(&expected);
         let Some(difference) = expected.differs(&candidate::answer(&question)) else { continue };
-        if KNOWN.iter().any(|(known, _)| *known == question.expr) {
-            known += 1;
+        if known.iter().any(|(known, _)| *known == question.expr) {
+            met += 1;
         } else {
-            let context = question.context.map_or_else(String::new, |name| format!(" (context {name})"));
-            differences.push(format!("{}{context}\n{difference}", question.expr));
+            differences.push(format!("{question}\n{difference}"));
         }
     }
     assert!(
@@ -43,7 +53,7 @@ fn expressions_evaluate_as_in_kubernetes() {
         differences.join("\n"),
         differences.len()
     );
-    assert_eq!(known, KNOWN.len(), "what is listed in KNOWN agrees now");
+    assert_eq!(met, known.len(), "what is listed in KNOWN agrees now");
     assert!(deep < 5, "{deep} lines cannot be read");
-    assert!(count > 7_000, "only {count} expressions");
+    assert!(count > least, "only {count} expressions");
 }

@@ -3,7 +3,7 @@
 //! Source: apiserver pkg/cel/library/cost.go, `EstimateCallCost`; cel-go ext/lists.go and ext/sets.go.
 
 use super::calls::Call;
-use super::{Argument, Estimator, Range};
+use super::{Argument, Estimator, Path, Range};
 use crate::ast::Expression;
 use crate::types::Type;
 
@@ -31,7 +31,7 @@ impl Estimator<'_> {
     }
 
     fn bounds(&self, argument: &Argument<'_>) -> Range {
-        argument.size.or_else(|| self.sizes.size(&argument.path, argument.of)).unwrap_or_else(Range::unknown)
+        argument.size.or_else(|| self.size_at(&argument.path, argument.of)).unwrap_or_else(Range::unknown)
     }
 
     /// The value of a literal integer; negative ones count as 0.
@@ -190,11 +190,8 @@ impl Estimator<'_> {
             Type::Opaque(_, parameters) => parameters.first()?,
             _ => return None,
         };
-        let mut path = list.path.clone();
-        if !path.is_empty() {
-            path.push("@items".to_owned());
-        }
-        Some((of, self.sizes.size(&path, of).unwrap_or_else(Range::unknown)))
+        let path = if list.path.is_empty() { Path::default() } else { list.path.join("@items") };
+        Some((of, self.size_at(&path, of).unwrap_or_else(Range::unknown)))
     }
 }
 

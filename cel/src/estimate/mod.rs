@@ -4,6 +4,7 @@
 
 mod calls;
 mod libraries;
+mod path;
 mod range;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use crate::ast::{Comprehension, Entry, Expression, NodeId};
 use crate::checked::{Checked, Reference};
 use crate::types::{OPTIONAL, Type};
+use path::Path;
 pub use range::Range;
 
 const SELECT_OR_IDENT: u64 = 1;
@@ -67,7 +69,7 @@ impl Entries {
 #[derive(Clone, Debug)]
 struct Variable {
     name: String,
-    path: Vec<String>,
+    path: Path,
     size: Option<Range>,
     entries: Option<Entries>,
 }
@@ -75,7 +77,7 @@ struct Variable {
 struct Estimator<'e> {
     checked: &'e Checked,
     sizes: &'e dyn Sizes,
-    paths: HashMap<NodeId, Vec<String>>,
+    paths: HashMap<NodeId, Path>,
     variables: Vec<Variable>,
     known: HashMap<NodeId, Range>,
     entries: HashMap<NodeId, Entries>,
@@ -85,7 +87,7 @@ struct Estimator<'e> {
 struct Argument<'e> {
     node: NodeId,
     of: &'e Type,
-    path: Vec<String>,
+    path: Path,
     /// The size, where it is known.
     size: Option<Range>,
 }
@@ -104,7 +106,8 @@ impl<'e> Estimator<'e> {
             | Expression::String(_)
             | Expression::Bytes(_) => Range::exactly(0),
             Expression::Ident(name) => {
-                let path = self.variable(name).map_or_else(|| vec![name.clone()], |known| known.path.clone());
+                let path =
+                    self.variable(name).map_or_else(|| Path::of_variable(name), |known| known.path.clone());
                 self.paths.insert(node, path);
                 Range::exactly(SELECT_OR_IDENT)
             }
@@ -137,24 +140,24 @@ impl<'e> Estimator<'e> {
         }
     }
 
-    fn path(&self, node: NodeId) -> Vec<String> {
+    fn path(&self, node: NodeId) -> Path {
         match self.variable_of(node) {
             Some(known) => known.path.clone(),
             None => self.paths.get(&node).cloned().unwrap_or_default(),
         }
     }
 
-    fn path_to(&self, node: NodeId, part: &str) -> Vec<String> {
-        let mut path = self.path(node);
-        path.push(part.to_owned());
-        path
+    fn path_to(&self, node: NodeId, part: &str) -> Path {
+        self.path(node).join(part)
+    }
+
+    fn size_at(&self, path: &Path, of: &Type) -> Option<Range> {
+        self.sizes.size(&path.parts(), of)
     }
 
     fn argument(&mut self, node: NodeId) -> Argument<'e> {
-        let mut path = self.path(node);
-        if matches!(path.first().map(String::as_str), Some("@result" | "__result__")) {
-            path.clear();
-        }
+        let path = self.path(node);
+        let path = if path.is_of_accumulator() { Path::default() } else { path };
         Argument { node, of: self.type_of(node), path, size: self.size(node) }
     }
 
@@ -213,7 +216,7 @@ impl<'e> Estimator<'e> {
         self.variables.push(variable);
     }
 
-    fn push_part(&mut self, name: &str, path: Vec<String>, size: Option<Range>) {
+    fn push_part(&mut self, name: &str, path: Path, size: Option<Range>) {
         self.variables.push(Variable { name: name.to_owned(), path, size, entries: None });
     }
 
@@ -306,7 +309,7 @@ impl<'e> Estimator<'e> {
             return Some(Range::exactly(size));
         }
         let of = self.type_of(node);
-        if let Some(size) = self.sizes.size(&self.path(node), of) {
+        if let Some(size) = self.size_at(&self.path(node), of) {
             self.known.insert(node, size);
             return Some(size);
         }

@@ -20,12 +20,10 @@ pub struct Variables {
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `createEnvForOpts`.
 #[must_use]
 pub fn with_admission_variables(environment: Environment, variables: Variables) -> Environment {
-    let mut environment = object_types().into_iter().fold(environment, Environment::with_object);
-    // With object types come the names of Kubernetes' scalar types, of which two are otherwise functions only.
-    for (name, of) in [("duration", Type::Duration), ("timestamp", Type::Timestamp)] {
-        environment = environment.with_type_name(name, of);
-    }
-    environment = environment
+    let objects = object_types().into_iter();
+    let mut environment = objects
+        .fold(environment, Environment::with_object)
+        .with_names_of_scalar_types()
         .with_variable("object", Type::Dyn)
         .with_variable("oldObject", Type::Dyn)
         .with_variable("namespaceObject", object("Namespace"))

@@ -63,7 +63,7 @@ fn traversal(value: &Value<'_>) -> u64 {
             Value::Bytes(bytes) => cost += share_rounded_down(bytes.len() as u64, TRAVERSED),
             Value::List(list) => pending.extend(list.iter()),
             Value::Map(map) => {
-                for (key, value) in &map {
+                for (key, value) in map.turns() {
                     pending.extend([key, value]);
                 }
             }
@@ -76,7 +76,9 @@ fn traversal(value: &Value<'_>) -> u64 {
             | Value::Timestamp(_)
             | Value::Optional(_)
             | Value::Type(_)
-            | Value::Opaque(_) => cost += 1,
+            | Value::Opaque(_)
+            | Value::Preserved(_)
+            | Value::Invalid(_) => cost += 1,
         }
     }
     cost

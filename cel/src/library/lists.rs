@@ -243,7 +243,9 @@ pub(super) fn is_comparable(value: &Value<'_>) -> bool {
         | Value::Map(_)
         | Value::Optional(_)
         | Value::Type(_)
-        | Value::Opaque(_) => false,
+        | Value::Opaque(_)
+        | Value::Preserved(_)
+        | Value::Invalid(_) => false,
     }
 }
 

@@ -51,7 +51,8 @@ fn equivalent<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 fn intersects<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     for element in call.list(0)? {
-        if value::contains(&element, call.argument(1)?)? {
+        // What cannot be compared is not contained.
+        if value::contains(&element, call.argument(1)?) == Ok(true) {
             return Ok(Value::Bool(true));
         }
     }

@@ -15,21 +15,20 @@ use super::plan::{AttributeId, Key, Local, Qualifier, Root};
 enum Found<'a> {
     Value(Value<'a>),
     Nothing,
-    /// An error that counts as a value until something is selected from it.
-    Poison(Error),
 }
 
 impl<'a> Machine<'a, '_> {
-    /// The value of an attribute.
+    /// The value of an attribute. An element of a list may be invalid.
     pub(super) fn resolve(&mut self, id: AttributeId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(attribute) = plan.attribute(id) else { return Ok(Err(broken())) };
         let object = match &attribute.root {
             Root::Global(name) => match self.variables.get(name) {
+                Some(Value::Invalid(why)) => return Ok(Err(Error::new(&*why))),
                 Some(value) => value,
                 None => return Ok(Err(Error::new(format!("no such attribute(s): {name}")))),
             },
-            Root::Local { slot, variable } => match self.local(*slot, *variable)? {
+            Root::Local { slot, variable } => match self.local(*slot, *variable)?.and_then(Value::valid) {
                 Ok(value) => value,
                 Err(error) => return Ok(Err(error)),
             },
@@ -82,10 +81,9 @@ impl<'a> Machine<'a, '_> {
             Value::Optional(Some(value)) => (Value::clone(&value), true),
             other => (other, false),
         };
-        let mut poison = None;
         for qualifier in qualifiers {
             optional |= qualifier.optional;
-            let found = match self.select(&object, qualifier, optional || qualifier.test, poison.take())? {
+            let found = match self.select(&object, qualifier, optional || qualifier.test)? {
                 // Nothing is charged for what an optional selection does not find.
                 Ok(Found::Nothing) if optional => return Ok(Ok(Value::Optional(None))),
                 Err(error) if optional => return Ok(Err(error)),
@@ -96,16 +94,11 @@ impl<'a> Machine<'a, '_> {
             self.charge_selection(qualifier)?;
             match found {
                 Ok(Found::Value(value)) => object = value,
-                Ok(Found::Poison(error)) => poison = Some(error),
                 Ok(Found::Nothing) => {}
                 Err(error) => return Ok(Err(error)),
             }
         }
-        Ok(match poison {
-            Some(error) => Err(error),
-            None if optional => Ok(Value::some(object)),
-            None => Ok(object),
-        })
+        Ok(Ok(if optional { Value::some(object) } else { object }))
     }
 
     fn charge_selection(&mut self, qualifier: &Qualifier) -> Result<(), Stop> {
@@ -123,11 +116,13 @@ impl<'a> Machine<'a, '_> {
         object: &Value<'a>,
         qualifier: &'a Qualifier,
         presence: bool,
-        poison: Option<Error>,
     ) -> Result<Result<Found<'a>, Error>, Stop> {
         let dynamic = match &qualifier.key {
-            Key::Constant(key) => return Ok(poison.map_or_else(|| find(object, key, presence), Err)),
-            Key::Attribute { attribute, .. } => self.resolve(*attribute)?,
+            Key::Constant(key) => return Ok(find(object, key, presence)),
+            Key::Attribute { attribute, .. } => match self.resolve(*attribute)? {
+                Ok(Value::Invalid(_)) => Err(Error::new("invalid qualifier type: *types.Err")),
+                resolved => resolved,
+            },
             Key::Step(step) => self.evaluate(*step)?,
         };
         let key = match dynamic {
@@ -143,7 +138,7 @@ impl<'a> Machine<'a, '_> {
                 error
             }));
         }
-        Ok(poison.map_or_else(|| find(object, &key, presence), Err))
+        Ok(find(object, &key, presence))
     }
 }
 
@@ -156,20 +151,24 @@ fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found
             None => missing(format!("no such key: {key}")),
         },
         Value::List(list) => match element(list, key)? {
-            Some(value) => Ok(value),
+            Some(value) => Ok(Found::Value(value)),
             None => missing(format!("index out of bounds: {key}")),
         },
+        // An element that is invalid counts as a value until something is selected from it.
+        Value::Invalid(why) => Err(Error::new(&**why)),
         _ => missing(format!("no such key: {key}")),
     }
 }
 
-fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Found<'a>>, Error> {
+fn element<'a>(list: &List<'a>, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
     let index = key.as_index()?;
     let Some(value) = usize::try_from(index).ok().and_then(|index| list.get(index)) else { return Ok(None) };
-    // Typed lists find out that the index is no int only after its value was accepted.
-    Ok(Some(if list.origin().is_typed() && !matches!(key, Value::Int(_)) {
-        Found::Poison(Error::new(format!("unsupported index type: {}", key.go_type())))
-    } else {
-        Found::Value(value)
+    // Some lists find out that the index is no int only after its value was accepted.
+    let invalid = |why: String| Value::Invalid(why.into());
+    Ok(Some(match key {
+        Value::Int(_) => value,
+        _ if list.is_structured() => invalid(format!("unsupported index: {key}")),
+        _ if list.origin().is_typed() => invalid(format!("unsupported index type: {}", key.go_type())),
+        _ => value,
     }))
 }

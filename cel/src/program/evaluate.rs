@@ -172,6 +172,7 @@ impl<'a> Machine<'a, '_> {
             Kind::Object { name, fields } => self.object(name, fields)?,
             Kind::Fold(fold) => self.fold(fold)?,
         };
+        let result = result.and_then(Value::valid);
         self.observe(step, &result)?;
         Ok(result)
     }
@@ -266,6 +267,11 @@ impl<'a> Machine<'a, '_> {
     fn equality(&mut self, left: StepId, right: StepId, equal: bool) -> Outcome<'a> {
         let ids = [self.id(left), self.id(right)];
         let (values, error) = split([self.evaluate(left)?, self.evaluate(right)?]);
+        let [one, other] = &values;
+        let result = if error.is_none() { value::equal(one, other) } else { Ok(false) };
+        if let Some(stop) = result.as_ref().err().and_then(Stop::of) {
+            return Err(stop);
+        }
         let price = |values: &[Value<'_>]| match values {
             [left, right] if equal => cost::equality(left, right),
             [left, right] => cost::inequality(left, right),
@@ -281,8 +287,6 @@ impl<'a> Machine<'a, '_> {
         if let Some(error) = error {
             return Ok(Err(error));
         }
-        let [left, right] = values;
-        let result = value::equal(&left, &right);
         Ok(if equal { result.map(Value::Bool) } else { Ok(Value::Bool(result != Ok(true))) })
     }
 

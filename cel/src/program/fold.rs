@@ -54,7 +54,7 @@ impl<'a> Machine<'a, '_> {
                 }
             }
             Value::Map(map) => {
-                for (key, value) in map {
+                for (key, value) in map.turns() {
                     turn = self.turn(fold, key, fold.two_variables.then_some(value))?;
                     if !matches!(turn, Turn::Next) {
                         break;

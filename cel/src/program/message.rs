@@ -48,11 +48,24 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
             let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
             Timestamp::new(seconds, nanoseconds).map(Value::Timestamp)
         }
-        "Struct" => field("fields").map_or_else(|| Ok(Value::Map(Map::default())), structure),
-        "ListValue" => field("values").map_or_else(|| Ok(Value::list(Vec::new())), json),
+        "Struct" => match field("fields") {
+            Some(value) => structure(value).map_err(|error| conversion(name, "fields", &error)),
+            None => Ok(Value::Map(Map::default())),
+        },
+        "ListValue" => match field("values") {
+            Some(value) => sequence(value).map_err(|error| conversion(name, "values", &error)),
+            None => Ok(Value::list(Vec::new())),
+        },
         "Value" => match fields.last() {
             None | Some(("null_value", _)) => Ok(Value::Null),
-            Some((_, value)) => json(value),
+            Some((field, value)) => {
+                let to = match *field {
+                    "struct_value" => "Struct",
+                    "list_value" => "ListValue",
+                    _ => "Value",
+                };
+                json(value, to).map_err(|error| conversion(name, field, &error))
+            }
         },
         "Empty" => Ok(Value::Opaque(Arc::new(Empty))),
         "Any" => Err(Error::new("unsupported conversion to ref.Val: (*dynamicpb.Message)".to_owned())),
@@ -142,8 +155,9 @@ impl Scalar {
     }
 }
 
-/// A value as `google.protobuf.Value` keeps it: numbers are doubles, and what JSON does not have is text.
-fn json<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
+/// A value as `google.protobuf.Value` keeps it: numbers are doubles, and what JSON does not have is text. `to` is the
+/// message that it becomes a part of.
+fn json<'a>(value: &Value<'a>, to: &str) -> Result<Value<'a>, Error> {
     const LARGEST: i64 = (1 << 53) - 1;
     Ok(match value {
         Value::Null | Value::Bool(_) | Value::Double(_) | Value::String(_) => value.clone(),
@@ -153,24 +167,37 @@ fn json<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
             convert(value, &Type::String)?
         }
         Value::Bytes(bytes) => Value::text(base64(bytes)),
-        Value::List(list) => {
-            Value::list(list.iter().map(|element| json(&element)).collect::<Result<_, _>>()?)
-        }
+        Value::List(list) if list.is_structured() => return Err(unconvertible("list(dyn)", to)),
+        Value::Map(map) if map.is_structured() => return Err(unconvertible("map(dyn, dyn)", to)),
+        Value::List(_) => sequence(value)?,
         Value::Map(_) => structure(value)?,
-        Value::Optional(Some(value)) => json(value)?,
+        Value::Optional(Some(value)) => json(value, to)?,
         Value::Optional(None) => return Err(Error::new("optional.none() dereference".to_owned())),
         Value::Type(_) => return Err(Error::new("type conversion not supported for 'type'".to_owned())),
-        Value::Opaque(opaque) => {
-            let name = opaque.type_name();
-            return Err(Error::new(format!("type conversion error from '{name}' to '*structpb.Value'")));
+        Value::Opaque(opaque) => return Err(unconvertible(opaque.type_name(), to)),
+        Value::Preserved(_) => {
+            return Err(Error::new(format!(
+                "type conversion to '*structpb.{to}' not supported for values preserved by \
+                 x-kubernetes-preserve-unknown-fields"
+            )));
         }
+        Value::Invalid(why) => return Err(Error::new(&**why)),
     })
+}
+
+fn unconvertible(from: &str, to: &str) -> Error {
+    Error::new(format!("type conversion error from '{from}' to '*structpb.{to}'"))
+}
+
+fn sequence<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
+    let Value::List(list) = value else { return Err(Error::no_such_overload()) };
+    Ok(Value::list(list.iter().map(|element| json(&element, "Value")).collect::<Result<_, _>>()?))
 }
 
 fn structure<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
     let Value::Map(map) = value else { return Err(Error::no_such_overload()) };
     let entries = map.iter().map(|(key, value)| match key {
-        Value::String(_) => Ok((key, json(&value)?)),
+        Value::String(_) => Ok((key, json(&value, "Value")?)),
         other => Err(Scalar::String.unsupported(&other)),
     });
     Ok(Value::Map(entries.collect::<Result<Vec<_>, _>>()?.into_iter().collect()))

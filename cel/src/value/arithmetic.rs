@@ -5,7 +5,7 @@
 
 use crate::function::Error;
 
-use super::{Text, Timestamp, Value};
+use super::{Text, Timestamp, Value, structured};
 
 const INTEGER_OVERFLOW: &str = "integer overflow";
 const UNSIGNED_OVERFLOW: &str = "unsigned integer overflow";
@@ -57,6 +57,12 @@ pub fn add<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, Error> 
         }
         (Value::List(left), Value::List(right)) => {
             bounded(left.len(), right.len(), LONGEST_LIST)?;
+            if let Some(merged) = structured::merged(left, right) {
+                return merged.map(Value::List);
+            }
+            if left.is_structured() {
+                return Ok(Value::list(left.iter().chain(right).collect()));
+            }
             Ok(Value::List(left.clone().concat(right.clone())))
         }
         (Value::Duration(left), Value::Duration(right)) => duration(left.checked_add(*right)),

@@ -24,6 +24,12 @@ impl Display for Value<'_> {
             Self::Optional(None) => f.write_str("optional.none()"),
             Self::Type(name) => f.write_str(name),
             Self::Opaque(opaque) => write!(f, "{opaque}"),
+            Self::Preserved(json) => {
+                f.write_str("&{")?;
+                json_text(f, &Value::from_json(json))?;
+                f.write_char('}')
+            }
+            Self::Invalid(why) => f.write_str(why),
         }
     }
 }
@@ -119,6 +125,8 @@ impl Value<'_> {
             Self::Optional(_) => "*types.Optional",
             Self::Type(_) => "*types.Type",
             Self::Opaque(opaque) => opaque.go_type(),
+            Self::Preserved(_) => "*common.unknownPreserved",
+            Self::Invalid(_) => "*types.Err",
         }
     }
 

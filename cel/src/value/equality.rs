@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::function::Error;
 
-use super::{List, Map, Origin, Value, order};
+use super::{List, Map, Origin, Value, order, structured};
 
 /// `left == right`.
 ///
@@ -43,8 +43,10 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
         (Value::Type(left), Value::Type(right)) => left == right,
         (Value::List(left), Value::List(right)) => return lists(left, right),
         (Value::Map(left), Value::Map(right)) => return maps(left, right),
-        (Value::List(list), _) if list.origin().is_typed() => return Err(Error::no_such_overload()),
-        (Value::Map(map), _) if map.origin().is_typed() => return Err(Error::no_such_overload()),
+        (Value::Invalid(why), _) => return Err(Error::new(&**why)),
+        (Value::Preserved(json), _) => structured::preserves(json, right),
+        (Value::List(list), _) if list.is_wrapped() => return Err(overload_error(right)),
+        (Value::Map(map), _) if map.is_wrapped() => return Err(overload_error(right)),
         (Value::Optional(left), Value::Optional(right)) => match (left, right) {
             (Some(left), Some(right)) => return equals(left, right),
             (left, right) => left.is_none() && right.is_none(),
@@ -57,9 +59,25 @@ pub fn equals(left: &Value<'_>, right: &Value<'_>) -> Result<bool, Error> {
     })
 }
 
+/// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
+fn overload_error(value: &Value<'_>) -> Error {
+    if let Value::Invalid(why) = value { Error::new(&**why) } else { Error::no_such_overload() }
+}
+
 fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
     if left.len() != right.len() {
         return Ok(false);
+    }
+    if let Some(equality) = structured::equal(left, right) {
+        return equality;
+    }
+    if left.is_structured() {
+        for (left, right) in left.iter().zip(right.iter()) {
+            if !equals(&left, &right)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
     }
     let typed = left.origin().is_typed();
     let mut error = None;
@@ -82,6 +100,9 @@ fn lists(left: &List<'_>, right: &List<'_>) -> Result<bool, Error> {
 fn maps(left: &Map<'_>, right: &Map<'_>) -> Result<bool, Error> {
     if left.len() != right.len() {
         return Ok(false);
+    }
+    if let Some((members, schema)) = left.structured() {
+        return structured::objects(left, members, schema, right);
     }
     for (key, value) in left {
         let Some(other) = right.get(&key) else { return Ok(false) };
@@ -110,6 +131,20 @@ pub fn contains(element: &Value<'_>, container: &Value<'_>) -> Result<bool, Erro
     match container {
         Value::List(list) if list.origin().is_typed() => {
             Ok(list.iter().any(|known| equals(&known, element).unwrap_or(false)))
+        }
+        Value::List(list) if list.is_structured() => {
+            if let Value::Invalid(why) = element {
+                return Err(Error::new(&**why));
+            }
+            let mut error = None;
+            for known in list {
+                match equals(&known, element) {
+                    Ok(true) => return Ok(true),
+                    Ok(false) => {}
+                    Err(found) => error = error.or(Some(found)),
+                }
+            }
+            error.map_or(Ok(false), Err)
         }
         Value::List(list) => Ok(list.iter().any(|known| equals(element, &known).unwrap_or(false))),
         Value::Map(map) => Ok(map.find(element)?.is_some()),

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use super::{Origin, Value};
+use super::{Origin, Value, structured};
+use crate::schema::{ListType, Schema};
 
 /// A list: borrowed JSON, or made during the evaluation.
 #[derive(Clone, Debug)]
@@ -13,7 +14,11 @@ pub struct List<'a>(Repr<'a>);
 #[derive(Clone, Debug)]
 enum Repr<'a> {
     Json(&'a [Json], Origin),
+    /// Of a document that is read through the schema of the list.
+    Structured(&'a [Json], &'a Schema),
     Shared(Arc<Vec<Value<'a>>>),
+    /// What `+` made of a set or of a list with keys, which it still is.
+    OfSchema(Arc<Vec<Value<'a>>>, &'a Schema),
     /// `left + right`, which copies nothing. Neither side is empty.
     Concat(Arc<Concat<'a>>),
 }
@@ -31,11 +36,42 @@ impl<'a> List<'a> {
         Self(Repr::Json(elements, origin))
     }
 
+    /// The list of a JSON array that is read through the schema of the list.
+    pub(super) fn from_structured(elements: &'a [Json], schema: &'a Schema) -> Self {
+        Self(Repr::Structured(elements, schema))
+    }
+
+    /// A list that is compared as the schema of a list says.
+    pub(super) fn of_schema(elements: Vec<Value<'a>>, schema: &'a Schema) -> Self {
+        Self(Repr::OfSchema(Arc::new(elements), schema))
+    }
+
+    /// The schema of the list.
+    pub(super) fn schema(&self) -> Option<&'a Schema> {
+        match self.0 {
+            Repr::Structured(_, schema) | Repr::OfSchema(_, schema) => Some(schema),
+            Repr::Json(..) | Repr::Shared(_) | Repr::Concat(_) => None,
+        }
+    }
+
+    /// Whether it is a part of a document that is read through a schema.
+    pub(crate) fn is_structured(&self) -> bool {
+        matches!(self.0, Repr::Structured(..))
+    }
+
+    /// Its JSON, where Go holds it so.
+    pub(super) fn json(&self) -> Option<&'a [Json]> {
+        match self.0 {
+            Repr::Structured(elements, _) | Repr::Json(elements, Origin::Unstructured) => Some(elements),
+            Repr::Json(..) | Repr::Shared(_) | Repr::OfSchema(..) | Repr::Concat(_) => None,
+        }
+    }
+
     /// How many elements it has.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::Json(elements, _) => elements.len(),
-            Repr::Shared(elements) => elements.len(),
+            Repr::Json(elements, _) | Repr::Structured(elements, _) => elements.len(),
+            Repr::Shared(elements) | Repr::OfSchema(elements, _) => elements.len(),
             Repr::Concat(concat) => concat.len,
         }
     }
@@ -50,6 +86,12 @@ impl<'a> List<'a> {
         if let Repr::Json(_, origin) = self.0 { origin } else { Origin::Unstructured }
     }
 
+    /// Whether kube-apiserver has a type of its own for it: such lists have no zero value, and are compared with lists
+    /// only.
+    pub(super) fn is_wrapped(&self) -> bool {
+        self.origin().is_typed() || self.schema().is_some()
+    }
+
     /// An element.
     pub fn get(&self, index: usize) -> Option<Value<'a>> {
         let mut list = self;
@@ -59,7 +101,10 @@ impl<'a> List<'a> {
                 Repr::Json(elements, origin) => {
                     return elements.get(index).map(|element| Value::from_json_of(element, *origin));
                 }
-                Repr::Shared(elements) => return elements.get(index).cloned(),
+                Repr::Structured(elements, schema) => {
+                    return elements.get(index).map(|element| structured::element(element, schema));
+                }
+                Repr::Shared(elements) | Repr::OfSchema(elements, _) => return elements.get(index).cloned(),
                 Repr::Concat(concat) => {
                     let left = concat.left.len();
                     if index < left {
@@ -77,6 +122,15 @@ impl<'a> List<'a> {
     pub(super) fn go_type(&self) -> &'static str {
         match self.0 {
             Repr::Json(_, origin) if origin.is_typed() => "*common.reflectSchemalessTypedList",
+            Repr::Structured(_, schema) => match schema.list_type {
+                ListType::Set => "*common.unstructuredSetList",
+                ListType::Map(_) => "*common.unstructuredMapList",
+                ListType::Atomic | ListType::Other(_) => "*common.unstructuredList",
+            },
+            Repr::OfSchema(_, schema) => match schema.list_type {
+                ListType::Set => "*common.refValSetList",
+                ListType::Map(_) | ListType::Atomic | ListType::Other(_) => "*common.refValMapList",
+            },
             Repr::Concat(_) => "*types.concatList",
             Repr::Json(..) | Repr::Shared(_) => "*types.baseList",
         }
@@ -85,8 +139,8 @@ impl<'a> List<'a> {
     /// Where it lies in memory; none for JSON, of which Go makes a new list each time.
     pub(super) fn address(&self) -> Option<usize> {
         match &self.0 {
-            Repr::Json(..) => None,
-            Repr::Shared(elements) => Some(Arc::as_ptr(elements).addr()),
+            Repr::Json(..) | Repr::Structured(..) => None,
+            Repr::Shared(elements) | Repr::OfSchema(elements, _) => Some(Arc::as_ptr(elements).addr()),
             Repr::Concat(concat) => Some(Arc::as_ptr(concat).addr()),
         }
     }
@@ -170,6 +224,7 @@ pub struct Iter<'l, 'a> {
 #[derive(Debug)]
 enum Leaf<'l, 'a> {
     Json(std::slice::Iter<'a, Json>, Origin),
+    Structured(std::slice::Iter<'a, Json>, &'a Schema),
     Shared(std::slice::Iter<'l, Value<'a>>),
 }
 
@@ -182,6 +237,9 @@ impl<'a> Iterator for Iter<'_, 'a> {
                 Leaf::Json(elements, origin) => {
                     elements.next().map(|element| Value::from_json_of(element, *origin))
                 }
+                Leaf::Structured(elements, schema) => {
+                    elements.next().map(|element| structured::element(element, schema))
+                }
                 Leaf::Shared(elements) => elements.next().cloned(),
             };
             if element.is_some() {
@@ -189,7 +247,12 @@ impl<'a> Iterator for Iter<'_, 'a> {
             }
             match &self.pending.pop()?.0 {
                 Repr::Json(elements, origin) => self.current = Leaf::Json(elements.iter(), *origin),
-                Repr::Shared(elements) => self.current = Leaf::Shared(elements.iter()),
+                Repr::Structured(elements, schema) => {
+                    self.current = Leaf::Structured(elements.iter(), schema);
+                }
+                Repr::Shared(elements) | Repr::OfSchema(elements, _) => {
+                    self.current = Leaf::Shared(elements.iter());
+                }
                 Repr::Concat(concat) => self.pending.extend([&concat.right, &concat.left]),
             }
         }

@@ -7,7 +7,8 @@ use serde_json::Value as Json;
 
 use crate::function::Error;
 
-use super::{Origin, Timestamp, Value};
+use super::{Origin, Timestamp, Value, structured};
+use crate::schema::Schema;
 
 /// A map: a borrowed JSON object, or made during the evaluation.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ enum Repr<'a> {
     Json(&'a serde_json::Map<String, Json>, Origin),
     /// Of which the members with these keys are not known.
     Partial(&'a serde_json::Map<String, Json>, Origin, &'a [&'a str]),
+    /// Of a document that is read through the schema of the object or map.
+    Structured(&'a serde_json::Map<String, Json>, &'a Schema),
     Shared(Arc<Entries<'a>>),
 }
 
@@ -30,7 +33,9 @@ struct Entries<'a> {
 
 /// A key of a map: cel-go compares keys as Go does, by type and value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+pub(super) enum Key {
+    /// Go's nil.
+    Nothing,
     Null,
     Bool(bool),
     Int(i64),
@@ -44,6 +49,8 @@ enum Key {
     None,
     /// A value of a library, by its type and text.
     Opaque(&'static str, String),
+    /// What Go cannot compare, by the text that stands for it.
+    Text(String),
     /// What Go holds by reference, by its address: it equals itself alone.
     Reference(usize),
 }
@@ -53,7 +60,7 @@ const SCANNED: usize = 8;
 
 impl Key {
     /// None for values that equal no other as a key, such as NaN.
-    fn of(value: &Value<'_>) -> Option<Self> {
+    pub(super) fn of(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -72,7 +79,11 @@ impl Key {
             }
             Value::List(_) | Value::Map(_) | Value::Opaque(_) => Self::Reference(address(value)?),
             // Reading a variable makes a new optional.
-            Value::Bytes(_) | Value::Timestamp(_) | Value::Optional(Some(_)) => return None,
+            Value::Bytes(_)
+            | Value::Timestamp(_)
+            | Value::Optional(Some(_))
+            | Value::Preserved(_)
+            | Value::Invalid(_) => return None,
         })
     }
 }
@@ -156,10 +167,35 @@ impl<'a> Map<'a> {
         Self(Repr::Partial(members, origin, unknown))
     }
 
-    /// How many entries it has.
+    /// The map of a JSON object that is read through its schema.
+    pub(super) fn from_structured(members: &'a serde_json::Map<String, Json>, schema: &'a Schema) -> Self {
+        Self(Repr::Structured(members, schema))
+    }
+
+    /// Whether it is a part of a document that is read through a schema.
+    pub(crate) fn is_structured(&self) -> bool {
+        matches!(self.0, Repr::Structured(..))
+    }
+
+    /// The JSON and the schema of a part of a document that is read through a schema.
+    pub(super) fn structured(&self) -> Option<(&'a serde_json::Map<String, Json>, &'a Schema)> {
+        if let Repr::Structured(members, schema) = self.0 { Some((members, schema)) } else { None }
+    }
+
+    /// Its JSON, where Go holds it so.
+    pub(super) fn json(&self) -> Option<&'a serde_json::Map<String, Json>> {
+        match self.0 {
+            Repr::Structured(members, _) | Repr::Json(members, Origin::Unstructured) => Some(members),
+            Repr::Json(..) | Repr::Partial(..) | Repr::Shared(_) => None,
+        }
+    }
+
+    /// How many entries it has; of an object, also those that its schema does not know.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Repr::Json(members, _) | Repr::Partial(members, ..) => members.len(),
+            Repr::Json(members, _) | Repr::Partial(members, ..) | Repr::Structured(members, _) => {
+                members.len()
+            }
             Repr::Shared(entries) => entries.entries.len(),
         }
     }
@@ -173,13 +209,19 @@ impl<'a> Map<'a> {
     pub fn origin(&self) -> Origin {
         match self.0 {
             Repr::Json(_, origin) | Repr::Partial(_, origin, _) => origin,
-            Repr::Shared(_) => Origin::Unstructured,
+            Repr::Structured(..) | Repr::Shared(_) => Origin::Unstructured,
         }
+    }
+
+    /// Whether kube-apiserver has a type of its own for it: such maps have no zero value, and are compared with maps only.
+    pub(super) fn is_wrapped(&self) -> bool {
+        self.origin().is_typed() || self.is_structured()
     }
 
     /// The name of the type that holds it in Go.
     pub(super) fn go_type(&self) -> &'static str {
         match self.origin() {
+            _ if self.is_structured() => "*common.unstructuredMap",
             Origin::Typed | Origin::Request => "*common.reflectSchemalessTypedStruct",
             Origin::TypedMap => "*common.reflectSchemalessTypedMap",
             Origin::Unstructured => "*types.baseMap",
@@ -192,6 +234,7 @@ impl<'a> Map<'a> {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
                 members.get(key).map(|value| Value::from_json_of(value, origin.of_member(key, value)))
             }
+            Repr::Structured(members, schema) => structured::find(members, schema, key),
             Repr::Shared(_) => self.get(&Value::from(key)),
         }
     }
@@ -202,6 +245,12 @@ impl<'a> Map<'a> {
     pub fn get(&self, key: &Value<'_>) -> Option<Value<'a>> {
         let entries = match &self.0 {
             Repr::Json(..) | Repr::Partial(..) => return self.member(key.as_str()?),
+            Repr::Structured(..) => {
+                let Some(key) = key.as_str() else {
+                    return Some(Value::Invalid(Error::no_such_overload().to_string().into()));
+                };
+                return self.member(key);
+            }
             Repr::Shared(entries) => entries,
         };
         let find =
@@ -222,6 +271,7 @@ impl<'a> Map<'a> {
             Repr::Json(members, _) | Repr::Partial(members, ..) => {
                 key.as_str().is_some_and(|key| members.contains_key(key))
             }
+            Repr::Structured(..) => self.get(key).is_some(),
             Repr::Shared(entries) => entries.position(key).is_some(),
         }
     }
@@ -230,8 +280,8 @@ impl<'a> Map<'a> {
     ///
     /// # Errors
     ///
-    /// Typed maps have texts as keys only, and partial ones members that are not known; in maps that the evaluation made,
-    /// kube-apiserver panics where Go cannot hash the key.
+    /// Typed maps have texts as keys only, partial ones members that are not known, and those of a schema members that do
+    /// not fit it; in maps that the evaluation made, kube-apiserver panics where Go cannot hash the key.
     pub fn find(&self, key: &Value<'_>) -> Result<Option<Value<'a>>, Error> {
         if let Repr::Partial(_, _, unknown) = self.0
             && let Some(unknown) = unknown.iter().find(|unknown| key.as_str() == Some(unknown))
@@ -240,6 +290,9 @@ impl<'a> Map<'a> {
         }
         if self.origin().is_typed() && key.as_str().is_none() {
             return Err(Error::new(format!("unsupported map key type: {}", key.go_type())));
+        }
+        if self.is_structured() {
+            return self.get(key).map(Value::valid).transpose();
         }
         match key.unhashable() {
             // An empty map is not searched.
@@ -257,8 +310,21 @@ impl<'a> Map<'a> {
             Repr::Json(members, origin) | Repr::Partial(members, origin, _) => {
                 Iter::Json(members.iter(), *origin)
             }
+            Repr::Structured(members, schema) => Iter::Structured(members, members.keys(), schema),
             Repr::Shared(entries) => Iter::Shared(entries.entries.iter()),
         }
+    }
+
+    /// What a comprehension goes through: the entries, and null for each member that the schema of an object does not know.
+    ///
+    /// Source: apiserver pkg/cel/common/valuesunstructured.go, `unstructuredMap.Iterator`, which has room for a key of each
+    /// member.
+    pub(crate) fn turns(&self) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
+        let unknown = self.structured().map_or(0, |(members, schema)| {
+            members.keys().filter(|name| schema.member(name).is_none()).count()
+        });
+        let value = Value::Invalid(Error::no_such_overload().to_string().into());
+        self.iter().chain(std::iter::repeat_n((Value::Null, value), unknown))
     }
 
     /// Sets an entry, in place where nothing else holds the map, by copying otherwise.
@@ -310,6 +376,8 @@ impl<'m, 'a> IntoIterator for &'m Map<'a> {
 pub enum Iter<'m, 'a> {
     /// Of a JSON object.
     Json(serde_json::map::Iter<'a>, Origin),
+    /// Of a JSON object that is read through its schema: only members that the schema knows.
+    Structured(&'a serde_json::Map<String, Json>, serde_json::map::Keys<'a>, &'a Schema),
     /// Of a map that the evaluation made.
     Shared(std::slice::Iter<'m, (Value<'a>, Value<'a>)>),
 }
@@ -322,6 +390,9 @@ impl<'a> Iterator for Iter<'_, 'a> {
             Self::Json(members, origin) => {
                 let (key, value) = members.next()?;
                 Some((Value::from(key.as_str()), Value::from_json_of(value, origin.of_member(key, value))))
+            }
+            Self::Structured(members, names, schema) => {
+                names.find_map(|name| structured::entry(members, schema, name))
             }
             Self::Shared(entries) => entries.next().cloned(),
         }

@@ -5,10 +5,12 @@ mod convert;
 mod display;
 mod duration;
 mod equality;
+mod layout;
 mod list;
 mod map;
 mod number;
 mod order;
+mod structured;
 mod timestamp;
 mod zone;
 
@@ -67,6 +69,10 @@ pub enum Value<'a> {
     Type(Arc<str>),
     /// A value of a library's type.
     Opaque(Arc<dyn Opaque>),
+    /// What a schema keeps without knowing its type (`x-kubernetes-preserve-unknown-fields`).
+    Preserved(&'a Json),
+    /// A part of a document that its schema does not fit, and why: an error for all that uses it.
+    Invalid(Arc<str>),
 }
 
 /// A text: borrowed, or made during the evaluation.
@@ -213,6 +219,15 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The value itself.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not fit its schema.
+    pub(crate) fn valid(self) -> Result<Self, Error> {
+        if let Self::Invalid(why) = self { Err(Error::new(&*why)) } else { Ok(self) }
+    }
+
     /// A text that was made during the evaluation.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Self::String(Text::Shared(text.into()))
@@ -257,6 +272,8 @@ impl<'a> Value<'a> {
             Self::Optional(_) => crate::types::OPTIONAL,
             Self::Type(_) => "type",
             Self::Opaque(opaque) => opaque.type_name(),
+            Self::Preserved(_) => "unknown",
+            Self::Invalid(_) => "error",
         }
     }
 
@@ -276,7 +293,9 @@ impl<'a> Value<'a> {
             | Self::Timestamp(_)
             | Self::Optional(_)
             | Self::Type(_)
-            | Self::Opaque(_) => None,
+            | Self::Opaque(_)
+            | Self::Preserved(_)
+            | Self::Invalid(_) => None,
         }
     }
 
@@ -333,9 +352,11 @@ impl<'a> Value<'a> {
             Self::String(text) => text.as_str().is_empty(),
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Timestamp(time) => time.is_zero(),
-            Self::List(list) => !list.origin().is_typed() && list.is_empty(),
-            Self::Map(map) => !map.origin().is_typed() && map.is_empty(),
-            Self::Optional(_) | Self::Type(_) | Self::Opaque(_) => false,
+            Self::List(list) => !list.is_wrapped() && list.is_empty(),
+            Self::Map(map) => !map.is_wrapped() && map.is_empty(),
+            Self::Optional(_) | Self::Type(_) | Self::Opaque(_) | Self::Preserved(_) | Self::Invalid(_) => {
+                false
+            }
         }
     }
 }

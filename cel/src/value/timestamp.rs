@@ -37,6 +37,11 @@ impl Timestamp {
         Ok(Self { seconds, nanoseconds, offset: 0 })
     }
 
+    /// The same for what kube-apiserver takes from documents: the year 0 is one of them.
+    pub(super) fn of_any_year(seconds: i64, nanoseconds: u32) -> Self {
+        Self { seconds, nanoseconds, offset: 0 }
+    }
+
     /// Seconds since 1970, and the nanoseconds above them.
     pub fn instant(&self) -> (i64, u32) {
         (self.seconds, self.nanoseconds)
@@ -100,6 +105,12 @@ impl Timestamp {
     ///
     /// Source: Go's time, `Parse` with the layout `RFC3339`.
     pub fn parse(text: &str) -> Option<Result<Self, Error>> {
+        let time = Self::parse_any_year(text)?;
+        Some(Self::new(time.seconds, time.nanoseconds).map(|_| time))
+    }
+
+    /// The same with years that expressions cannot write.
+    pub(super) fn parse_any_year(text: &str) -> Option<Self> {
         let bytes = text.as_bytes();
         let (year, rest) = number(bytes, 4..=4)?;
         let (month, rest) = number(rest.strip_prefix(b"-")?, 2..=2)?;
@@ -117,7 +128,7 @@ impl Timestamp {
         }
         let local = zone::days_since_1970(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
         let seconds = local - i64::from(offset);
-        Some(Self::new(seconds, nanoseconds).map(|time| Self { offset, ..time }))
+        Some(Self { seconds, nanoseconds, offset })
     }
 
     /// The text of RFC 3339, in the offset in which the time was written, with as many digits of the second as needed.
@@ -171,7 +182,7 @@ fn number(text: &[u8], digits: std::ops::RangeInclusive<usize>) -> Option<(i64, 
 }
 
 /// Nanoseconds of `.123` or `,123`, cut off behind nine digits.
-fn fraction(text: &[u8]) -> (u32, &[u8]) {
+pub(super) fn fraction(text: &[u8]) -> (u32, &[u8]) {
     let [b'.' | b',', rest @ ..] = text else { return (0, text) };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 {

@@ -18,7 +18,9 @@ const patience = 20 * time.Second
 // Answer is what Kubernetes makes of an expression.
 type Answer struct {
 	Expr string `json:"expr"`
-	// The context on which it was evaluated; none for the default one.
+	// The schema of which it is a rule; none for the conditions of admission.
+	Schema string `json:"schema,omitempty"`
+	// The context or document on which it was evaluated; none for the default one.
 	Context string `json:"context,omitempty"`
 	// The static type, unless the expression does not compile.
 	Type string `json:"type,omitempty"`

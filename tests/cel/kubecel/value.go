@@ -92,6 +92,9 @@ func entries(mapper traits.Mapper) [][2]any {
 	rendered := [][2]any{}
 	for it := mapper.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
+		if key == nil { // a member that the schema of an object does not know
+			continue
+		}
 		rendered = append(rendered, [2]any{Render(key), Render(mapper.Get(key))})
 	}
 	slices.SortFunc(rendered, func(a, b [2]any) int { return bytes.Compare(JSON(a[0]), JSON(b[0])) })

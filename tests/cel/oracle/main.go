@@ -1,15 +1,17 @@
 // The command oracle says what Kubernetes makes of CEL expressions, with Kubernetes' own packages.
 //
-//	oracle [flags] CONTEXTS <expressions >answers
+//	oracle [flags] CONTEXTS SCHEMAS <expressions >answers
 //
 // CONTEXTS is a file such as contexts.json. A line of standard input is an expression, or a JSON object whose members are
-// `expr` and, unless the default is meant, `context`: the name of a context of that file. Each line is answered by one
-// line of JSON, in the same order; package kubecel says what is in it. Empty lines and those that begin with # are
-// skipped.
+// `expr` and, unless the default is meant, `context`: the name of a context of that file. With a member `schema` the
+// expression is a rule of the schema of that name in the file SCHEMAS, such as schemas.json, and `context` names one of
+// its documents. Each line is answered by one line of JSON, in the same order; package kubecel says what is in it. Empty
+// lines and those that begin with # are skipped.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -21,25 +23,26 @@ import (
 )
 
 const (
-	longestLine    = 64 << 20
-	defaultContext = "update"
+	longestLine     = 64 << 20
+	defaultContext  = "update"
+	defaultDocument = "usual"
 )
 
 func main() {
 	version := flag.String("kubernetes", "1.37", "the `version` of Kubernetes whose expressions are compiled")
 	stored := flag.Bool("stored", false, "compile as expressions in storage, not as new ones")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: oracle [-kubernetes VERSION] [-stored] CONTEXTS")
+	if flag.NArg() != 2 {
+		fmt.Fprintln(os.Stderr, "usage: oracle [-kubernetes VERSION] [-stored] CONTEXTS SCHEMAS")
 		os.Exit(2)
 	}
-	if err := run(*version, *stored, flag.Arg(0), os.Stdin, os.Stdout); err != nil {
+	if err := run(*version, *stored, flag.Arg(0), flag.Arg(1), os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "oracle:", err)
 		os.Exit(1)
 	}
 }
 
-func run(version string, stored bool, file string, in io.Reader, out io.Writer) error {
+func run(version string, stored bool, file, schemaFile string, in io.Reader, out io.Writer) error {
 	environment, err := kubecel.NewEnvironment(version, stored)
 	if err != nil {
 		return err
@@ -48,24 +51,40 @@ func run(version string, stored bool, file string, in io.Reader, out io.Writer) 
 	if err != nil {
 		return err
 	}
+	schemas, err := kubecel.ReadSchemas(schemaFile, version)
+	if err != nil {
+		return err
+	}
+	evaluate := func(question question) (func() kubecel.Answer, error) {
+		if question.Schema != "" {
+			rules := schemas[question.Schema]
+			if rules == nil {
+				return nil, fmt.Errorf("%s has no schema %q", schemaFile, question.Schema)
+			}
+			document := cmp.Or(question.Context, defaultDocument)
+			return func() kubecel.Answer { return rules.EvaluateRule(*question.Expr, document) }, nil
+		}
+		bound := contexts[cmp.Or(question.Context, defaultContext)]
+		if bound == nil {
+			return nil, fmt.Errorf("%s has no context %q", file, question.Context)
+		}
+		return func() kubecel.Answer { return environment.Evaluate(*question.Expr, bound.Fresh()) }, nil
+	}
 	// Answers in the order of the questions, as many at the same time as there are processors.
 	pending := make(chan chan kubecel.Answer, 2*runtime.NumCPU())
 	failed := make(chan error, 1)
 	go func() {
 		defer close(pending)
 		failed <- ask(in, func(question question) error {
-			name := question.Context
-			if name == "" {
-				name = defaultContext
-			}
-			if contexts[name] == nil {
-				return fmt.Errorf("%s has no context %q", file, name)
+			evaluation, err := evaluate(question)
+			if err != nil {
+				return err
 			}
 			answer := make(chan kubecel.Answer, 1)
 			pending <- answer
 			go func() {
-				given := environment.Evaluate(*question.Expr, contexts[name].Fresh())
-				given.Context = question.Context
+				given := evaluation()
+				given.Schema, given.Context = question.Schema, question.Context
 				answer <- given
 			}()
 			return nil
@@ -91,6 +110,7 @@ func run(version string, stored bool, file string, in io.Reader, out io.Writer) 
 
 type question struct {
 	Expr    *string `json:"expr"`
+	Schema  string  `json:"schema"`
 	Context string  `json:"context"`
 }
 

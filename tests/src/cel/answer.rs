@@ -8,7 +8,10 @@ use serde_json::Value;
 pub struct Question {
     /// The expression.
     pub expr: String,
-    /// A context of `tests/cel/contexts.json`; none for `update`.
+    /// A schema of `tests/cel/schemas.json` of which it is a rule; none for conditions of admission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// A context of `tests/cel/contexts.json`, or a document of the schema; none for `update` or `usual`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
@@ -19,6 +22,9 @@ pub struct Question {
 pub struct Answer {
     /// The expression.
     pub expr: String,
+    /// The schema, as in the question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
     /// The context, as in the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
@@ -58,6 +64,25 @@ pub struct Estimate {
     pub min: u64,
     /// At most.
     pub max: u64,
+}
+
+impl Question {
+    /// The question that was answered.
+    pub fn of(answer: &Answer) -> Self {
+        Self { expr: answer.expr.clone(), schema: answer.schema.clone(), context: answer.context.clone() }
+    }
+}
+
+impl std::fmt::Display for Question {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.expr)?;
+        for (what, name) in [("schema", &self.schema), ("context", &self.context)] {
+            if let Some(name) = name {
+                write!(f, " ({what} {name})")?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Answer {

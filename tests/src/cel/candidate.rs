@@ -10,13 +10,14 @@ use kubernetes_cel::authorization::{
     Attributes, Authorizer, Decision, Resource, User, Verdict, authorizer_value, request_resource_value,
 };
 use kubernetes_cel::environment::{CompileError, Environment};
-use kubernetes_cel::estimate::Unbounded;
+use kubernetes_cel::estimate::{Sizes, Unbounded};
 use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
 use kubernetes_cel::value::{Origin, Value};
 use kubernetes_cel::{Limits, Program, Variables};
 use serde_json::{Value as Json, json};
 
 use super::answer::{Answer, Estimate, Question};
+use super::rules;
 
 static CONTEXTS: LazyLock<Json> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../cel/contexts.json")).unwrap_or_default());
@@ -26,15 +27,19 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     with_admission_variables(environment_at(Version::new(1, 37)), variables)
 });
 
-/// What the crate makes of an expression of admission.
+/// What the crate makes of an expression.
 pub(crate) fn answer(question: &Question) -> Answer {
+    question.schema.as_ref().map_or_else(|| of_admission(question), |name| rules::answer(question, name))
+}
+
+fn of_admission(question: &Question) -> Answer {
     let context = &CONTEXTS[question.context.as_deref().unwrap_or("update")];
     let answer = match ENVIRONMENT.compile(&question.expr) {
         Ok(program) => {
             let kind = program.result_type();
             let refused =
                 (!kind.is_bool()).then(|| format!("must evaluate to bool but got {}", kind.runtime_text()));
-            let answer = evaluated(&ENVIRONMENT, &program, &Bindings { context });
+            let answer = evaluated(&ENVIRONMENT, &program, &Bindings { context }, &Unbounded::default());
             Answer { compile_error: refused, ..answer }
         }
         Err(error) => refused(&question.expr, &error),
@@ -52,8 +57,9 @@ pub(crate) fn evaluated<'p>(
     environment: &Environment,
     program: &'p Program,
     variables: &dyn Variables<'p>,
+    sizes: &dyn Sizes,
 ) -> Answer {
-    let estimate = environment.estimate(program.source(), &Unbounded::default()).ok();
+    let estimate = environment.estimate(program.source(), sizes).ok();
     let evaluation = program.evaluate(variables, &Limits::default());
     let mut answer = Answer {
         expr: program.source().to_owned(),
@@ -176,6 +182,7 @@ pub(crate) fn rendered(value: &Value<'_>) -> Json {
                 other => json!({"object": other}),
             }
         }
-        _ => json!({"object": value.type_name()}),
+        Value::Invalid(why) => json!({"error": &**why}),
+        Value::Preserved(_) | _ => json!({"object": value.type_name()}),
     }
 }

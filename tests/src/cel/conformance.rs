@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use kubernetes_cel::environment::Environment;
+use kubernetes_cel::estimate::Unbounded;
 use kubernetes_cel::kubernetes::{Version, environment_at};
 use kubernetes_cel::types::Type;
 use kubernetes_cel::value::Value;
@@ -209,7 +210,7 @@ fn answer(line: &Line) -> Result<Answer, String> {
         variables.push((name, value));
     }
     Ok(match environment.compile(expression) {
-        Ok(program) => evaluated(&environment, &program, &Bound(&variables)),
+        Ok(program) => evaluated(&environment, &program, &Bound(&variables), &Unbounded::default()),
         Err(error) => refused(expression, &error),
     })
 }

@@ -23,7 +23,7 @@ pub struct Generated {
 impl Generated {
     /// What is asked.
     pub fn question(&self) -> Question {
-        Question { expr: self.expression.to_string(), context: self.context.clone() }
+        Question { expr: self.expression.to_string(), schema: None, context: self.context.clone() }
     }
 }
 

@@ -14,6 +14,7 @@ mod grammar;
 mod literals;
 mod oracle;
 mod rows;
+mod rules;
 mod value_literal;
 
 use std::collections::BTreeMap;
@@ -125,8 +126,7 @@ impl Found {
             return Ok(());
         }
         let (smallest, difference) = shrink(generated, difference, oracle)?;
-        let context = smallest.context.map_or_else(String::new, |name| format!(" (context {name})"));
-        tell(&format!("{}{context}\n{difference}", smallest.expression));
+        tell(&format!("{}\n{difference}", smallest.question()));
         Ok(())
     }
 
@@ -150,7 +150,7 @@ fn shrink(
             .smaller()
             .into_iter()
             .take(STEPS)
-            .map(|expression| Generated { expression, context: smallest.context.clone() })
+            .map(|expression| Generated { expression, ..smallest.clone() })
             .collect();
         let questions: Vec<Question> = candidates.iter().map(Generated::question).collect();
         asked += questions.len();

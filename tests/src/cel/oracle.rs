@@ -106,7 +106,7 @@ impl Oracle {
         let program = build("./oracle")?;
         let mut oracle =
             Self { program, kubernetes: kubernetes.to_owned(), running: None, unexplained: Vec::new() };
-        let simple = Question { expr: "true".to_owned(), context: None };
+        let simple = Question { expr: "true".to_owned(), schema: None, context: None };
         match oracle.exchange(&[simple], &mut Vec::new())? {
             Ok(()) => Ok(oracle),
             Err(message) => Err(OracleError::Ended(message)),
@@ -172,6 +172,7 @@ impl Oracle {
 fn crashed(question: &Question, message: &str) -> Answer {
     Answer {
         expr: question.expr.clone(),
+        schema: question.schema.clone(),
         context: question.context.clone(),
         failure: Some(format!("{}{message}", Answer::CRASH)),
         ..Answer::default()
@@ -184,7 +185,7 @@ impl Running {
             .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$@\""), "sh"])
             .arg(program)
             .args(["-kubernetes", kubernetes])
-            .arg(folder().join("contexts.json"))
+            .args(["contexts.json", "schemas.json"].map(|file| folder().join(file)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

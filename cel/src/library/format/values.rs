@@ -90,7 +90,9 @@ fn write_text(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
             output.push_str("null");
             Ok(())
         }
-        Value::Optional(_) | Value::Opaque(_) => Err(Clause::Text.refusal(value.type_name()).into()),
+        Value::Optional(_) | Value::Opaque(_) | Value::Preserved(_) | Value::Invalid(_) => {
+            Err(Clause::Text.refusal(value.type_name()).into())
+        }
         Value::Bool(_)
         | Value::Int(_)
         | Value::Uint(_)
@@ -143,7 +145,7 @@ fn write_nested(output: &mut String, value: &Value<'_>) -> Result<(), Refusal> {
             output.push(']');
         }
         Value::Map(map) => write_map(output, map)?,
-        Value::Optional(_) | Value::Opaque(_) => {
+        Value::Optional(_) | Value::Opaque(_) | Value::Preserved(_) | Value::Invalid(_) => {
             return Err(format!("no formatting function for {}", value.type_name()).into());
         }
     }

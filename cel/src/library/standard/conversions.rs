@@ -120,5 +120,11 @@ fn identity<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
 
 fn type_of<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let value = call.arguments.first().ok_or_else(Error::no_such_overload)?;
+    if let Value::Preserved(_) = value {
+        return Err(Error::new(
+            "type conversion to 'type' not supported for values preserved by \
+             x-kubernetes-preserve-unknown-fields",
+        ));
+    }
     Ok(Value::Type(Arc::from(value.type_name())))
 }

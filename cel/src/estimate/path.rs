@@ -1,0 +1,70 @@
+//! Where a value is within that of a variable.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A path such as `self`, `names`, `@items`. It is a slice of Go: longer paths may be in the same memory, and then the
+/// one that is made last replaces the last part of the others. So the key of a map at `self.spec.labels` is estimated as
+/// if it were the value, where a macro has variables for both.
+///
+/// Source: cel-go checker/cost.go, `pushIterKey` and `pushIterValue`; Go runtime/slice.go, `growslice`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    memory: Rc<RefCell<Vec<String>>>,
+    capacity: usize,
+    length: usize,
+}
+
+impl Path {
+    /// The path of a variable.
+    pub(super) fn of_variable(name: &str) -> Self {
+        Self { memory: Rc::new(RefCell::new(vec![name.to_owned()])), capacity: 1, length: 1 }
+    }
+
+    /// The path of a part of the value.
+    pub(super) fn join(&self, part: &str) -> Self {
+        if self.length == self.capacity {
+            let mut parts = self.parts();
+            parts.push(part.to_owned());
+            let capacity = (2 * self.capacity).max(1);
+            return Self { memory: Rc::new(RefCell::new(parts)), capacity, length: self.length + 1 };
+        }
+        let mut memory = self.memory.borrow_mut();
+        match memory.get_mut(self.length) {
+            Some(other) => part.clone_into(other),
+            None => memory.push(part.to_owned()),
+        }
+        Self { memory: Rc::clone(&self.memory), capacity: self.capacity, length: self.length + 1 }
+    }
+
+    /// Its parts, as they are now.
+    pub(super) fn parts(&self) -> Vec<String> {
+        self.memory.borrow().iter().take(self.length).cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether it begins with the variable in which a macro adds up its result.
+    pub(super) fn is_of_accumulator(&self) -> bool {
+        self.memory.borrow().first().is_some_and(|first| matches!(first.as_str(), "@result" | "__result__"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Path;
+
+    #[test]
+    fn a_path_of_three_parts_has_room_for_one_more_only() {
+        let of = |parts: &[&str]| parts.iter().fold(Path::of_variable("self"), |path, part| path.join(part));
+        let longer = |path: &Path| [path.join("@keys"), path.join("@values")].map(|path| path.parts().pop());
+        let told = |keys: &str, values: &str| [Some(keys.to_owned()), Some(values.to_owned())];
+        let map = of(&["spec", "labels"]);
+        let (keys, values) = (map.join("@keys"), map.join("@values"));
+        assert_eq!([keys.parts().pop(), values.parts().pop()], told("@values", "@values"));
+        assert_eq!(longer(&of(&["spec"])), told("@keys", "@values"));
+        assert_eq!(of(&["spec", "labels"]).parts(), ["self", "spec", "labels"]);
+    }
+}

@@ -1,0 +1,136 @@
+//! Structural schemas: OpenAPI v3 as definitions of custom resources have it.
+//!
+//! A [`Schema`] is parsed once. [`Schema::declared_type`] is what the checker and the estimate know of its values;
+//! [`Value::from_structured`](crate::value::Value::from_structured) reads a JSON document through it.
+//!
+//! Source: apiextensions-apiserver pkg/apiserver/schema.
+
+mod declared;
+mod escape;
+mod parse;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+pub use declared::{DeclaredType, with_declared_type};
+pub(crate) use escape::is_keyword;
+pub use escape::{escape, unescape};
+pub use parse::SchemaError;
+
+/// A structural schema. What only validates values, such as `pattern` and `allOf`, is not kept.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/structural.go and cel/model/adaptor.go.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub(crate) kind: Kind,
+    pub(crate) format: String,
+    pub(crate) nullable: bool,
+    pub(crate) items: Option<Box<Schema>>,
+    pub(crate) properties: BTreeMap<String, Schema>,
+    pub(crate) additional_properties: Option<Box<Schema>>,
+    pub(crate) required: Vec<String>,
+    pub(crate) values: Vec<Json>,
+    pub(crate) has_default: bool,
+    pub(crate) max_length: Option<i64>,
+    pub(crate) max_items: Option<i64>,
+    pub(crate) max_properties: Option<i64>,
+    pub(crate) list_type: ListType,
+}
+
+/// What the values of a schema are: its `type`, unless an extension says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    Integer,
+    Boolean,
+    /// `x-kubernetes-int-or-string`.
+    IntOrString,
+    /// Of no type, with `x-kubernetes-preserve-unknown-fields`.
+    Preserved,
+    /// Of no type, or of one that OpenAPI does not know.
+    Other(String),
+}
+
+/// The `x-kubernetes-list-type` of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ListType {
+    Atomic,
+    Set,
+    /// With `x-kubernetes-list-map-keys`, as expressions write them where they can: so kube-apiserver looks for them in
+    /// documents, too.
+    Map(Vec<String>),
+    Other(String),
+}
+
+/// The longest name of an object.
+///
+/// Source: apimachinery pkg/util/validation/validation.go, `DNS1123SubdomainMaxLength`.
+const LONGEST_NAME: i64 = 253;
+
+impl Schema {
+    /// A schema without constraints.
+    fn of_kind(kind: Kind) -> Self {
+        Self {
+            kind,
+            format: String::new(),
+            nullable: false,
+            items: None,
+            properties: BTreeMap::new(),
+            additional_properties: None,
+            required: Vec::new(),
+            values: Vec::new(),
+            has_default: false,
+            max_length: None,
+            max_items: None,
+            max_properties: None,
+            list_type: ListType::Atomic,
+        }
+    }
+
+    /// The schema of a whole resource: `apiVersion`, `kind`, `metadata.name` and `metadata.generateName` are properties,
+    /// and nothing else of `metadata`, unless all of them are declared.
+    ///
+    /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/model/schemas.go, `WithTypeAndObjectMeta`.
+    #[must_use]
+    pub fn of_resource(mut self) -> Self {
+        let metadata = self.properties.get("metadata");
+        let is_text = |property: Option<&Self>| property.is_some_and(|it| it.kind == Kind::String);
+        let is_complete = is_text(self.properties.get("kind"))
+            && is_text(self.properties.get("apiVersion"))
+            && metadata.is_some_and(|metadata| {
+                metadata.kind == Kind::Object
+                    && is_text(metadata.properties.get("name"))
+                    && is_text(metadata.properties.get("generateName"))
+            });
+        if is_complete {
+            return self;
+        }
+        let name = |name: &str, longest: i64| {
+            let declared = metadata.and_then(|metadata| metadata.properties.get(name)?.max_length);
+            let max_length = declared.map_or(longest, |declared| declared.min(longest));
+            (name.to_owned(), Self { max_length: Some(max_length), ..Self::of_kind(Kind::String) })
+        };
+        // At least one character is added to a generated name.
+        let names = [name("name", LONGEST_NAME), name("generateName", LONGEST_NAME - 1)];
+        let metadata = Self { properties: names.into(), ..Self::of_kind(Kind::Object) };
+        self.properties.insert("metadata".to_owned(), metadata);
+        for text in ["kind", "apiVersion"] {
+            self.properties.insert(text.to_owned(), Self::of_kind(Kind::String));
+        }
+        self
+    }
+
+    /// Whether values are objects with declared properties; those of a map are not.
+    pub(crate) fn has_properties(&self) -> bool {
+        !self.properties.is_empty()
+    }
+
+    /// The schema of the member of an object, by its name in JSON.
+    pub(crate) fn member(&self, name: &str) -> Option<&Self> {
+        if self.has_properties() { self.properties.get(name) } else { self.additional_properties.as_deref() }
+    }
+}
