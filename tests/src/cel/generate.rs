@@ -3,12 +3,16 @@
 use super::answer::Question;
 use super::expression::{Expression, Piece};
 use super::grammar::{Element, Grammar, Pattern};
+use super::{rules, schemas};
 use crate::random::Random;
+use serde_json::Value;
 
 /// Makes expressions; the same for the same seed and number.
 #[derive(Debug)]
 pub struct Generator {
     grammar: Grammar,
+    /// By their names; with the names of the documents of each.
+    schemas: Vec<(String, Grammar, Vec<String>)>,
 }
 
 /// A random expression and where it is evaluated.
@@ -16,6 +20,8 @@ pub struct Generator {
 pub struct Generated {
     /// The expression.
     pub expression: Expression,
+    /// The schema, see [`Question`].
+    pub schema: Option<String>,
     /// The context, see [`Question`].
     pub context: Option<String>,
 }
@@ -23,7 +29,11 @@ pub struct Generated {
 impl Generated {
     /// What is asked.
     pub fn question(&self) -> Question {
-        Question { expr: self.expression.to_string(), schema: None, context: self.context.clone() }
+        Question {
+            expr: self.expression.to_string(),
+            schema: self.schema.clone(),
+            context: self.context.clone(),
+        }
     }
 }
 
@@ -45,6 +55,8 @@ const RESULTS: [(usize, &str); 12] = [
     (2, "quantity"),
 ];
 const DEEPEST: usize = 5;
+/// So many of 100 expressions are rules of a schema.
+const RULES: usize = 40;
 
 /// What is known while an expression is made.
 struct Maker<'g> {
@@ -58,7 +70,12 @@ struct Maker<'g> {
 
 impl Default for Generator {
     fn default() -> Self {
-        Self { grammar: Grammar::new() }
+        let schema = |(name, description): (&String, &Value)| {
+            let documents = description["documents"].as_object().into_iter().flatten();
+            let documents = documents.map(|(name, _)| name.clone()).collect();
+            (name.clone(), Grammar::of_schema(&schemas::rows(&description["schema"])), documents)
+        };
+        Self { grammar: Grammar::new(), schemas: rules::SCHEMAS.iter().map(schema).collect() }
     }
 }
 
@@ -66,18 +83,24 @@ impl Generator {
     /// Expression `number` of a seed.
     pub fn generate(&self, seed: u64, number: u64) -> Generated {
         let mut random = Random::new(seed, number);
-        let context = random.chance(15).then(|| random.one_of(&CONTEXTS).to_owned());
+        let (grammar, schema, context) = if random.chance(RULES) {
+            let (name, grammar, documents) = &self.schemas[random.below(self.schemas.len())];
+            (grammar, Some(name.clone()), Some(random.one_of(documents)))
+        } else {
+            let context = random.chance(15).then(|| random.one_of(&CONTEXTS).to_owned());
+            (&self.grammar, None, context)
+        };
         let result = random.weighted(&RESULTS);
         let depth = random.between(1, DEEPEST);
         let wrong = if random.chance(25) { 8 } else { 0 };
         let mistaken = random.chance(6);
-        let mut maker = Maker { grammar: &self.grammar, random, variables: Vec::new(), wrong };
+        let mut maker = Maker { grammar, random, variables: Vec::new(), wrong };
         let mut expression = maker.expression(result, depth);
         if mistaken {
             let text = mistake(&expression.to_string(), &mut maker.random);
             expression = Expression::leaf(text, 0);
         }
-        Generated { expression, context }
+        Generated { expression, schema, context }
     }
 }
 

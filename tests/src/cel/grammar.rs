@@ -11,6 +11,8 @@ use super::rows::ROWS;
 
 /// The kinds that lists, maps and optional values hold.
 const ELEMENTS: [&str; 7] = ["int", "string", "double", "bool", "uint", "dyn", "duration"];
+/// The variables of admission.
+const ADMISSION: [&str; 4] = ["object", "oldObject", "request.", "authorizer"];
 const NUMBERS: [&str; 3] = ["int", "uint", "double"];
 
 /// Every pattern by its kind.
@@ -81,10 +83,20 @@ impl Pattern {
 }
 
 impl Grammar {
-    /// The grammar of the rows.
+    /// The grammar of conditions of admission.
     pub(crate) fn new() -> Self {
+        Self::of_rows(ROWS.lines())
+    }
+
+    /// The grammar of the rules of a schema, see [`super::schemas::rows`].
+    pub(crate) fn of_schema(rows: &str) -> Self {
+        let is_of_admission = |row: &&str| ADMISSION.iter().any(|variable| row.contains(variable));
+        Self::of_rows(ROWS.lines().filter(|row| !is_of_admission(row)).chain(rows.lines()))
+    }
+
+    fn of_rows<'r>(rows: impl Iterator<Item = &'r str>) -> Self {
         let mut kinds: BTreeMap<String, Vec<Pattern>> = BTreeMap::new();
-        for row in ROWS.lines().filter(|row| !row.trim().is_empty()) {
+        for row in rows.filter(|row| !row.trim().is_empty()) {
             let (kind, pattern) = row.split_once(" | ").unwrap_or((row, ""));
             for element in instances(row) {
                 let kind = put(kind, element).trim().to_owned();

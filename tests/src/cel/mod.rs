@@ -15,6 +15,7 @@ mod literals;
 mod oracle;
 mod rows;
 mod rules;
+mod schemas;
 mod value_literal;
 
 use std::collections::BTreeMap;
