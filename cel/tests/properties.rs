@@ -1,25 +1,11 @@
 //! What holds for all expressions: no panic, no runaway, the same cost each time.
 
-use std::sync::LazyLock;
+mod laws;
 
-use kubernetes_cel::environment::Environment;
-use kubernetes_cel::kubernetes::{Variables as Admission, Version, environment_at, with_admission_variables};
-use kubernetes_cel::value::{Origin, Value, add, compare, equal, modulo, multiply, subtract};
-use kubernetes_cel::{COST_LIMIT, Limits};
+use kubernetes_cel::Limits;
+use kubernetes_cel::value::{Value, add, compare, equal, modulo, multiply, subtract};
+use laws::{ENVIRONMENT, OBJECT, check};
 use proptest::prelude::*;
-use serde_json::{Value as Json, json};
-
-static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
-    let admission = Admission { params: false, authorizer: true };
-    with_admission_variables(environment_at(Version::new(1, 37)), admission)
-});
-
-static OBJECT: LazyLock<Json> = LazyLock::new(|| {
-    json!({
-        "metadata": {"name": "web-1", "labels": {"app": "web", "a/b": "x"}, "annotations": {}},
-        "spec": {"n": 3, "d": 1.5, "b": true, "z": null, "l": [1, "two", 3.5, null, [4], {"five": 5}], "e": []},
-    })
-});
 
 /// Pieces of expressions, most of which fit together.
 fn leaf() -> impl Strategy<Value = String> {
@@ -33,6 +19,13 @@ fn leaf() -> impl Strategy<Value = String> {
         "object.nothing",
         "oldObject",
         "request",
+        "self",
+        "self.set",
+        "self.keyed",
+        "self.map",
+        "self.time",
+        "self.wrong",
+        "dyn(self).any",
         "x",
         "1",
         "-9223372036854775808",
@@ -153,34 +146,6 @@ fn expression() -> impl Strategy<Value = String> {
             inner.prop_map(|operand| format!("has({operand}.a)")),
         ]
     })
-}
-
-fn check(text: &str) {
-    let Ok(program) = ENVIRONMENT.compile(text) else { return };
-    for origin in [Origin::Unstructured, Origin::Typed] {
-        let variables = [
-            ("object", Value::from_json_of(&OBJECT, origin)),
-            ("oldObject", Value::Null),
-            ("request", Value::from_json_of(&OBJECT, Origin::Typed)),
-        ];
-        let limits = Limits::default();
-        let first = program.evaluate(&variables, &limits);
-        let (second, observations) = program.observe(&variables, &limits);
-        assert_eq!(first.cost, second.cost, "{text}");
-        assert_eq!(first.value.is_ok(), second.value.is_ok(), "{text}");
-        assert!(first.value.is_err() || first.cost <= COST_LIMIT, "{text} costs {}", first.cost);
-        if let Ok(value) = &first.value {
-            assert!(!observations.is_empty(), "{text}");
-            for observation in &observations {
-                assert!(text.contains(observation.text));
-            }
-            // Texts of values and comparisons with themselves end, too.
-            drop((value.to_string(), value.native_text(), equal(value, value)));
-        }
-        // With half the budget it ends early, or just in time.
-        let half = program.evaluate(&variables, &Limits::of_cost(first.cost / 2));
-        assert!(first.cost < 2 || half.value.is_err() || half.cost <= first.cost / 2, "{text}");
-    }
 }
 
 proptest! {
