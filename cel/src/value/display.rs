@@ -22,7 +22,12 @@ impl Display for Value<'_> {
             Self::Map(map) => write!(f, "{map}"),
             Self::Optional(Some(value)) => write!(f, "optional({value})"),
             Self::Optional(None) => f.write_str("optional.none()"),
-            Self::Type(name) => f.write_str(name),
+            Self::Type(name) => f.write_str(match &**name {
+                "list" => "list(dyn)",
+                "map" => "map(dyn, dyn)",
+                crate::types::OPTIONAL => "optional_type(dyn)",
+                name => name,
+            }),
             Self::Opaque(opaque) => write!(f, "{opaque}"),
             Self::Preserved(json) => {
                 f.write_str("&{")?;
@@ -169,6 +174,7 @@ fn native(f: &mut String, value: &Value<'_>) -> fmt::Result {
             }
             f.write_char(']')
         }
+        Value::Type(name) => f.write_str(name),
         Value::Optional(None) => f.write_str("<nil>"),
         Value::Optional(Some(value)) => native(f, value),
         other => write!(f, "{other}"),
