@@ -10,7 +10,7 @@ use harness::attributes::UserInfo;
 use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
 use harness::server::{ServiceName, Surroundings};
-use harness::verify::report::{CheckResult, Report, Tally};
+use harness::verify::report::{CheckResult, Finding, Report, Tally};
 use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
 use serde_json::{Value, json};
 
@@ -40,6 +40,12 @@ impl ServiceResolver for Services {
     }
 }
 
+/// What a check says of a webhook.
+struct About {
+    result: CheckResult,
+    findings: Vec<Finding>,
+}
+
 impl World {
     /// Asks a check about one webhook of the scenario, with the built-in objects of one kind, or of all.
     async fn verify(
@@ -48,7 +54,7 @@ impl World {
         check: &'static Check,
         short: &str,
         kind: Option<&str>,
-    ) -> Outcome<CheckResult> {
+    ) -> Outcome<About> {
         self.install().await?;
         let name = Names::webhook(short);
         let subjects: Vec<Subject> = Subject::of(&self.declared()?)?
@@ -81,12 +87,12 @@ impl World {
         // All scenarios share one task.
         let run = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>));
         let report = tokio::spawn(run).await?.unwrap_or_else(|never| match never {});
-        let result = result_about(report, &subject).ok_or_else(|| {
+        let about = about(report, &subject).ok_or_else(|| {
             let kind = kind.unwrap_or("any kind");
             StepFailure::new(format!("{} is not about \"{short}\", or no rule matches {kind}", check.id))
         })?;
-        self.tell(step, format!("{} for \"{short}\": {}", check.id, said(&result)));
-        Ok(result)
+        self.tell(step, format!("{} for \"{short}\": {}", check.id, said(&about)));
+        Ok(about)
     }
 
     /// The scenario's configurations as they are installed.
@@ -112,19 +118,22 @@ impl World {
 }
 
 /// What the only check of a report says of a webhook, or of all together where it is about that.
-fn result_about(report: Report, webhook: &str) -> Option<CheckResult> {
-    let mut results = report.checks.into_iter().flat_map(|check| check.results).collect::<Vec<_>>();
-    let own = results.iter().position(|result| result.webhook == webhook);
-    let position = own.or_else(|| (results.len() == 1).then_some(0))?;
-    Some(results.swap_remove(position))
+fn about(mut report: Report, webhook: &str) -> Option<About> {
+    let mut check = report.checks.pop()?;
+    let own = check.results.iter().position(|result| result.webhook == webhook);
+    let position = own.or_else(|| (check.results.len() == 1).then_some(0))?;
+    let result = check.results.swap_remove(position);
+    check.findings.retain(|finding| finding.webhooks.contains_key(&result.webhook));
+    Some(About { result, findings: check.findings })
 }
 
 /// What was seen, without what differs from run to run.
-fn said(result: &CheckResult) -> String {
+fn said(about: &About) -> String {
+    let result = &about.result;
     match result.verdict {
         Tally::Passed => format!("held {} times", result.held),
         Tally::Found => {
-            let kinds: Vec<&str> = result.findings.iter().map(|finding| finding.kind.as_str()).collect();
+            let kinds: Vec<&str> = about.findings.iter().map(|finding| finding.kind.as_str()).collect();
             format!("found {}", kinds.join("; "))
         }
         Tally::NotChecked => format!("not checked: {}", reasons(result)),
@@ -138,9 +147,9 @@ fn reasons(result: &CheckResult) -> String {
 }
 
 /// Every finding, with the smallest object that shows it and what differs.
-fn findings(result: &CheckResult) -> String {
+fn findings(about: &About) -> String {
     let mut text = String::new();
-    for finding in &result.findings {
+    for finding in &about.findings {
         let _ = write!(text, "\n{}", finding.message);
         for difference in &finding.differences {
             let _ = write!(text, "\n  {}", difference.path);
@@ -158,21 +167,21 @@ fn findings(result: &CheckResult) -> String {
 }
 
 /// It looked, and found nothing: not to have looked is a failure too.
-fn nothing(result: &CheckResult) -> Outcome {
-    match result.verdict {
+fn nothing(about: &About) -> Outcome {
+    match about.result.verdict {
         Tally::Passed => Ok(()),
-        Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(result)))),
-        Tally::NotChecked | Tally::NotApplicable => Err(StepFailure::new(said(result))),
+        Tally::Found => Err(StepFailure::new(format!("expected no finding{}", findings(about)))),
+        Tally::NotChecked | Tally::NotApplicable => Err(StepFailure::new(said(about))),
     }
 }
 
 /// It found something that says `expected`.
-fn something(result: &CheckResult, expected: &str) -> Outcome {
+fn something(about: &About, expected: &str) -> Outcome {
     let says = |text: &str| text.contains(expected);
-    if result.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {
+    if about.findings.iter().any(|finding| says(&finding.kind) || says(&finding.message)) {
         return Ok(());
     }
-    let found = if result.findings.is_empty() { format!("\n{}", said(result)) } else { findings(result) };
+    let found = if about.findings.is_empty() { format!("\n{}", said(about)) } else { findings(about) };
     Err(StepFailure::new(format!("expected a finding that says \"{expected}\"{found}")))
 }
 

@@ -31,37 +31,37 @@ impl Proofs {
     pub(crate) fn write(&self, report: &mut Report) -> Result<(), Failure> {
         for check in &mut report.checks {
             let about = check.clone();
-            for result in &mut check.results {
-                for (number, finding) in (1..).zip(&mut result.findings) {
-                    let webhook: String = result.webhook.chars().map(plain).collect();
-                    let folder = self.folder.join(format!("{}-{webhook}-{number}", about.id));
-                    self.folder_of(&folder, &about, &result.webhook, finding).map_err(|error| {
-                        Failure::environment(format!("cannot write the proof {}: {error}", folder.display()))
-                    })?;
-                    finding.proof = Some(folder.display().to_string());
-                }
+            for (number, finding) in (1..).zip(&mut check.findings) {
+                let webhook: String = finding.webhook().chars().map(plain).collect();
+                let folder = self.folder.join(format!("{}-{number}-{webhook}", about.id));
+                self.folder_of(&folder, &about, finding).map_err(|error| {
+                    Failure::environment(format!("cannot write the proof {}: {error}", folder.display()))
+                })?;
+                finding.proof = Some(folder.display().to_string());
             }
         }
         Ok(())
     }
 
-    fn folder_of(
-        &self,
-        folder: &Path,
-        check: &CheckReport,
-        webhook: &str,
-        finding: &Finding,
-    ) -> std::io::Result<()> {
+    fn folder_of(&self, folder: &Path, check: &CheckReport, finding: &Finding) -> std::io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
         fs::create_dir_all(folder)?;
+        let webhooks: Vec<String> = finding.webhooks.keys().map(|webhook| format!("`{webhook}`")).collect();
         let mut text = format!(
-            "# {} {}\n\n`{webhook}`: {}\n\n{}\n\nSource: {}\n",
-            check.id, check.title, finding.message, check.why, check.source
+            "# {} {}\n\n{}: {}\n\n{}\n\nSource: {}\n",
+            check.id,
+            check.title,
+            webhooks.join(", "),
+            finding.message,
+            check.why,
+            check.source
         );
-        for subject in self.subjects.iter().filter(|subject| webhook == subject.name() || webhook == TOGETHER)
-        {
+        let shows = |subject: &&Subject| {
+            finding.webhooks.contains_key(&subject.name()) || finding.webhooks.contains_key(TOGETHER)
+        };
+        for subject in self.subjects.iter().filter(shows) {
             if let Some(caveat) = subject.caveat() {
                 let _ = writeln!(text, "\nCaveat: `{}`: {caveat}", subject.name());
             }
@@ -94,8 +94,10 @@ impl Proofs {
             self.step(&mut text, folder, number, step, &mut configured)?;
         }
         if finding.steps.is_empty() {
-            for subject in self.subjects.iter().filter(|subject| subject.name() == webhook) {
-                fs::write(folder.join("configuration.yaml"), yaml(&own_configuration(subject)))?;
+            let own = self.subjects.iter().filter(|subject| finding.webhooks.contains_key(&subject.name()));
+            let configurations: Vec<String> = own.map(|subject| yaml(&own_configuration(subject))).collect();
+            if !configurations.is_empty() {
+                fs::write(folder.join("configuration.yaml"), configurations.join("---\n"))?;
                 text.push_str("\nThe configuration is `configuration.yaml`.\n");
             }
         }

@@ -150,8 +150,11 @@ fn verdicts(report: &Value) -> BTreeMap<(&str, &str), Value> {
     for check in report["checks"].as_array().unwrap() {
         for result in check["results"].as_array().unwrap() {
             let about = (check["id"].as_str().unwrap(), result["webhook"].as_str().unwrap());
-            let findings = result["findings"].as_array().unwrap();
-            let kinds: Vec<Value> = findings.iter().map(|it| json!([it["kind"], it["count"]])).collect();
+            let findings = check["findings"].as_array().unwrap().iter();
+            let kinds: Vec<Value> = findings
+                .filter(|it| !it["webhooks"][about.1].is_null())
+                .map(|it| json!([it["kind"], it["webhooks"][about.1]]))
+                .collect();
             let reasons = json!([result["notChecked"], result["notApplicable"]]);
             verdicts.insert(about, json!([result["verdict"], result["held"], kinds, reasons]));
         }

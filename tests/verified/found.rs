@@ -31,7 +31,8 @@ pub(crate) struct Found {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Finding {
     pub(crate) check: String,
-    pub(crate) webhook: String,
+    /// The webhooks that show it, by name.
+    pub(crate) webhooks: Vec<String>,
     pub(crate) kind: String,
     pub(crate) severity: Severity,
     pub(crate) message: String,
@@ -63,20 +64,20 @@ impl From<Report> for Found {
                 verdicts.entry(webhook.clone()).or_default().insert(check.id.clone(), result.verdict);
                 if result.verdict == Tally::NotChecked {
                     let reasons = result.not_checked.into_keys().collect();
-                    not_checked.entry(webhook.clone()).or_default().insert(check.id.clone(), reasons);
+                    not_checked.entry(webhook).or_default().insert(check.id.clone(), reasons);
                 }
-                // What varies by itself shows in another object each time.
-                let is_random = check.id == "V11";
-                findings.extend(result.findings.into_iter().map(|finding| Finding {
-                    check: check.id.clone(),
-                    webhook: webhook.clone(),
-                    kind: finding.kind,
-                    severity: finding.severity,
-                    message: finding.message,
-                    object: finding.object.filter(|_| !is_random),
-                    differences: if is_random { Vec::new() } else { finding.differences },
-                }));
             }
+            // What varies by itself shows in another object each time.
+            let is_random = check.id == "V11";
+            findings.extend(check.findings.into_iter().map(|finding| Finding {
+                check: check.id.clone(),
+                webhooks: finding.webhooks.into_keys().collect(),
+                kind: finding.kind,
+                severity: finding.severity,
+                message: finding.message,
+                object: finding.object.filter(|_| !is_random),
+                differences: if is_random { Vec::new() } else { finding.differences },
+            }));
         }
         Self { objects: report.objects, left_out: report.left_out, verdicts, not_checked, findings }
     }

@@ -120,14 +120,11 @@ fn paragraph(opinion: &Opinion, found: &Found) -> String {
     };
     let mut text = format!("\n### {}: {judgement}\n\n", headline(&findings));
     for finding in &findings {
-        let webhook = if finding.webhook == TOGETHER || found.verdicts.len() < 3 {
-            String::new()
-        } else {
-            format!(" ({})", finding.webhook)
-        };
+        let is_clear = finding.webhooks.iter().any(|webhook| webhook == TOGETHER) || found.verdicts.len() < 3;
+        let webhooks = if is_clear { String::new() } else { format!(" ({})", finding.webhooks.join(", ")) };
         let _ = writeln!(
             text,
-            "* {} {}{webhook}: {}",
+            "* {} {}{webhooks}: {}",
             finding.check,
             severity(finding.severity),
             finding.message

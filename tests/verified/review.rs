@@ -49,10 +49,12 @@ pub(crate) fn read(manifest: &Manifest) -> Vec<Opinion> {
 impl Opinion {
     /// Whether it is about `finding`.
     pub(crate) fn is_about(&self, finding: &Finding) -> bool {
-        let lists = |list: &[String], text: &String| list.is_empty() || list.contains(text);
+        let lists = |list: &[String], texts: &[String]| {
+            list.is_empty() || texts.iter().all(|text| list.contains(text))
+        };
         self.checks.contains(&finding.check)
-            && lists(&self.kinds, &finding.kind)
-            && lists(&self.webhooks, &finding.webhook)
+            && lists(&self.kinds, std::slice::from_ref(&finding.kind))
+            && lists(&self.webhooks, &finding.webhooks)
     }
 }
 
@@ -60,8 +62,8 @@ impl Opinion {
 pub(crate) fn departures(opinions: &[Opinion], found: &Found, name: &str) -> Vec<String> {
     let unseen =
         found.findings.iter().filter(|finding| !opinions.iter().any(|opinion| opinion.is_about(finding)));
-    let unseen = unseen.map(|Finding { check, webhook, kind, .. }| {
-        format!("{name}/review.yaml says nothing of {check} {kind} ({webhook})")
+    let unseen = unseen.map(|Finding { check, webhooks, kind, .. }| {
+        format!("{name}/review.yaml says nothing of {check} {kind} ({})", webhooks.join(", "))
     });
     let gone =
         opinions.iter().filter(|opinion| !found.findings.iter().any(|finding| opinion.is_about(finding)));

@@ -89,8 +89,8 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
     assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
     assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
 
-    let proof = stage.path("proofs/V01-c_w.example.com-1");
-    assert!(text.contains("proof: proofs/V01-c_w.example.com-1"), "{text}");
+    let proof = stage.path("proofs/V01-1-c_w.example.com");
+    assert!(text.contains("proof: proofs/V01-1-c_w.example.com"), "{text}");
     let expected = [
         "1-reply.json",
         "1-review.json",
@@ -317,7 +317,7 @@ async fn the_json_report_has_a_version_and_every_check() {
     let output = stage.verify(&arguments).await;
     ends_with(&output, 0);
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&report["version"], &report["objects"]), (&json!(1), &json!(3)));
+    assert_eq!((&report["version"], &report["objects"]), (&json!(2), &json!(3)));
     let ids: Vec<&Value> =
         report["checks"].as_array().into_iter().flatten().map(|check| &check["id"]).collect();
     assert_eq!(ids, ["V01", "V22"]);
@@ -400,15 +400,16 @@ async fn conditions_that_ask_the_authorizer_have_a_caveat_and_the_roles_of_the_f
     let mut sometimes = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
     let expression = "!authorizer.group('example.com').resource('webhooks').check('skip').allowed()";
     sometimes["matchConditions"] = json!([{"name": "not-trusted", "expression": expression}]);
-    let always = entry("v", &stage.fake.url(), stage.fake.ca_bundle());
-    let file = configuration("MutatingWebhookConfiguration", "c", &[always, sometimes]);
+    let always = entry("x", &stage.fake.url(), stage.fake.ca_bundle());
+    let file = configuration("MutatingWebhookConfiguration", "c", &[sometimes, always]);
     stage.write("conditions.yaml", &[file]);
     let base = ["-c", "conditions.yaml", "-f", "pods.yaml", "--check", "V01,V55"];
     let text = ends_with(&stage.verify(&[&base[..], &["--proofs", "proofs"]].concat()).await, 1);
     let caveat = "its matchConditions (not-trusted) ask what a user may do";
     assert!(text.starts_with(&format!("caveat: c/w.example.com: {caveat}")), "{text}");
     assert!(text.contains(&format!("  caveat: {caveat}")), "{text}");
-    let proof = std::fs::read_to_string(stage.path("proofs/V01-c_w.example.com-1/c_w.example.com.yaml"));
+    assert!(text.contains("  the same for c/x.example.com"), "{text}");
+    let proof = std::fs::read_to_string(stage.path("proofs/V01-1-c_w.example.com/c_w.example.com.yaml"));
     assert!(proof.expect("it is there").contains("not-trusted"));
 
     let json = stage.verify(&[&base[..], &["-o", "json"]].concat()).await;
@@ -428,7 +429,7 @@ async fn conditions_that_ask_the_authorizer_have_a_caveat_and_the_roles_of_the_f
     let trusted = ["-c", "conditions.yaml", "roles.yaml", "-f", "pods.yaml", "--check", "V01", "-o", "json"];
     let report: Value = serde_json::from_slice(&stage.verify(&trusted).await.stdout).expect("JSON");
     let results = &report["checks"][0]["results"];
-    assert_eq!((&results[0]["verdict"], &results[1]["verdict"]), (&json!("found"), &json!("notApplicable")));
+    assert_eq!((&results[0]["verdict"], &results[1]["verdict"]), (&json!("notApplicable"), &json!("found")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,7 +40,7 @@ fn cannot_tell(found: &CheckReport, expected: &str) {
 
 #[track_caller]
 fn says(found: &CheckReport, expected: &str) {
-    let message = &found.results[0].findings[0].message;
+    let message = &found.findings[0].message;
     assert!(message.contains(expected), "{message}");
 }
 
@@ -61,7 +61,7 @@ async fn v48_asks_the_conditions_about_what_the_backend_is_made_of() {
 async fn v48_only_warns_where_what_is_in_the_objects_may_keep_them_out() {
     let found = with("V48", &["!has(object.metadata.labels) || !('skip' in object.metadata.labels)"]).await;
     finds(&found, &["locks itself out"]);
-    assert_eq!(found.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(found.findings[0].severity, Severity::Warning);
     says(&found, "unless what is in them keeps them out by its matchConditions");
 }
 
@@ -185,12 +185,12 @@ async fn v55_finds_conditions_that_the_rules_decide() {
     ] {
         let found = with("V55", expressions).await;
         finds(&found, &["never called"]);
-        assert_eq!(found.results[0].findings[0].severity, Severity::Error);
+        assert_eq!(found.findings[0].severity, Severity::Error);
     }
     for expression in ["true", "request.resource.resource == 'pods'", "request.operation != 'DELETE'"] {
         let found = with("V55", &["request.namespace != 'a'", expression]).await;
         finds(&found, &["b is always true"]);
-        assert_eq!(found.results[0].findings[0].severity, Severity::Note);
+        assert_eq!(found.findings[0].severity, Severity::Note);
     }
     // A star may be anything, and with matchPolicy Equivalent a resource is asked for in other versions, too.
     let rules = |resource: &str, versions: &str| json!([{"operations": ["CREATE"], "apiGroups": ["*"], "apiVersions": [versions], "resources": [resource]}]);
@@ -209,7 +209,7 @@ async fn v55_finds_conditions_without_a_value_and_the_smallest_object() {
     let found = with("V55", &labels).await;
     finds(&found, &["a has no value for a CREATE", "a has no value for a UPDATE"]);
     says(&found, "no such key: labels; the request is refused, without a call");
-    let object = found.results[0].findings[0].object.as_ref().expect("an object");
+    let object = found.findings[0].object.as_ref().expect("an object");
     assert!(object["metadata"].get("labels").is_none(), "{object}");
 
     let rules = json!([{"operations": ["CREATE", "DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
@@ -233,7 +233,7 @@ async fn v55_finds_conditions_that_cost_too_much() {
     let twice = format!("{check} == {check}");
     let found = with("V55", &[&twice]).await;
     finds(&found, &["near the budget"]);
-    assert_eq!(found.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(found.findings[0].severity, Severity::Warning);
     says(&found, "condition a cost 7000");
     let thrice = format!("[{check}, {check}, {check}].size() == 3");
     let found = with("V55", &[&thrice]).await;

@@ -32,7 +32,7 @@ fn elsewhere() -> Value {
 async fn v48_finds_a_webhook_that_is_called_for_its_own_pods() {
     let check = check("V48", &json!({})).await;
     finds(&check, &["locks itself out"]);
-    let finding = &check.results[0].findings[0];
+    let finding = &check.findings[0];
     assert!(finding.message.contains("called for pods in injector"), "{}", finding.message);
     assert_eq!(finding.severity, Severity::Error);
 }
@@ -42,7 +42,7 @@ async fn v48_only_warns_where_labels_may_keep_the_pods_out() {
     let selector = json!({"matchExpressions": [{"key": "skip", "operator": "DoesNotExist"}]});
     let check = check("V48", &json!({"objectSelector": selector})).await;
     finds(&check, &["locks itself out"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
 #[tokio::test]
@@ -88,7 +88,7 @@ async fn v50_knows_that_namespaces_have_their_name_as_a_label() {
 async fn v50_finds_a_webhook_for_everything() {
     let check = check("V50", &json!({"rules": rules(&["*"], &["*/*"]), "timeoutSeconds": 10})).await;
     finds(&check, &["may outlast a lease", "matches system resources"]);
-    let message = &check.results[0].findings[1].message;
+    let message = &check.findings[1].message;
     for resource in
         ["leases in kube-system", "leases in kube-node-lease", "nodes/status", "pods in kube-system"]
     {
@@ -101,7 +101,7 @@ async fn v50_only_warns_of_webhooks_that_fail_open() {
     let fields = json!({"rules": rules(&[""], &["pods"]), "failurePolicy": "Ignore"});
     let check = check("V50", &fields).await;
     finds(&check, &["matches system resources"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
 #[tokio::test]
@@ -116,11 +116,11 @@ async fn v51_finds_rules_for_reviews_of_access() {
     let fields = json!({"rules": rules(&["authentication.k8s.io"], &["tokenreviews"])});
     let found = check("V51", &fields).await;
     finds(&found, &["names virtual resources"]);
-    assert!(found.results[0].findings[0].message.contains("tokenreviews.authentication.k8s.io"));
+    assert!(found.findings[0].message.contains("tokenreviews.authentication.k8s.io"));
 
     let found = check("V51", &json!({"rules": rules(&["*"], &["*/*"])})).await;
     finds(&found, &["catches virtual resources before 1.37"]);
-    assert_eq!(found.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(found.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn v54_finds_webhooks_that_a_label_leaves_out() {
         ] {
             let found = check_of(configuration, "V54", &json!({"objectSelector": selector})).await;
             finds(&found, &[kind]);
-            let finding = &found.results[0].findings[0];
+            let finding = &found.findings[0];
             assert_eq!(finding.severity, severity);
             assert!(finding.message.contains(words), "{}", finding.message);
         }
@@ -163,7 +163,7 @@ async fn v54_passes_who_selects_by_namespaces_and_is_not_about_who_fails_open() 
 async fn v57_finds_what_is_not_said() {
     let found = check("V57", &json!({"admissionReviewVersions": ["v1beta1"]})).await;
     finds(&found, &["v1 is not listed", "failurePolicy is left to the default", "defaults"]);
-    let defaults = &found.results[0].findings[2];
+    let defaults = &found.findings[2];
     assert_eq!(defaults.severity, Severity::Note);
     assert_eq!(
         defaults.message,
@@ -172,7 +172,7 @@ async fn v57_finds_what_is_not_said() {
     let fields = json!({"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": null});
     let found = check_of("ValidatingWebhookConfiguration", "V57", &fields).await;
     finds(&found, &["defaults"]);
-    assert_eq!(found.results[0].findings[0].message, "the API server fills in timeoutSeconds: 10");
+    assert_eq!(found.findings[0].message, "the API server fills in timeoutSeconds: 10");
 }
 
 #[tokio::test]
@@ -184,8 +184,7 @@ async fn v57_passes_who_says_all() {
 /// The kinds and severities of what V53 finds.
 async fn v53(fields: Value) -> Vec<(String, Severity)> {
     let found = check("V53", &fields).await;
-    let findings = found.results.iter().flat_map(|result| &result.findings);
-    findings.map(|finding| (finding.kind.clone(), finding.severity)).collect()
+    found.findings.iter().map(|finding| (finding.kind.clone(), finding.severity)).collect()
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn v52_finds_timeouts_that_add_up() {
     let found = check("V52", &webhooks).await;
     finds(&found, &["timeouts add up"]);
     assert_eq!(
-        found.results[0].findings[0].message,
+        found.findings[0].message,
         "for CREATE of pods, labelled app=yes the API server may wait for a/a.example.com 10 s twice, \
          b/b.example.com 5 s, c/c.example.com 10 s"
     );
@@ -68,7 +68,7 @@ async fn v56_finds_labels_for_which_a_product_is_called_twice() {
         &found,
         &["a/namespace.sidecar-injector.example.com and b/object.sidecar-injector.example.com overlap"],
     );
-    let message = &found.results[0].findings[0].message;
+    let message = &found.findings[0].message;
     assert!(
         message
             .ends_with("both called for CREATE of pods in a namespace with inject=yes, labelled inject=yes"),

@@ -56,7 +56,7 @@ async fn v23_finds_a_careless_envelope_that_v1beta1_lets_pass() {
     let suspect = Suspect::validating(bare).with("admissionReviewVersions", json!(["v1beta1"]));
     let check = verify("V23", vec![suspect]).await;
     finds(&check, &["apiVersion in v1beta1", "kind in v1beta1", "response.uid in v1beta1", BLIND]);
-    assert!(check.results[0].findings[..3].iter().all(|finding| finding.severity == Severity::Warning));
+    assert!(check.findings[..3].iter().all(|finding| finding.severity == Severity::Warning));
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn v23_notes_who_answers_a_version_that_there_is_not() {
                  \"response\":{\"uid\":\"{uid}\",\"allowed\":true}}'}";
     let check = verify("V23", vec![Suspect::validating(blind)]).await;
     finds(&check, &[BLIND]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn v25_finds_a_secret_in_a_message() {
         "data": {"password": "aHVudGVyMi10aGUtc2Vjb25k"}});
     let check = verify_objects("V25", vec![suspect], vec![secret], &[]).await;
     finds(&check, &["tells a secret"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Error);
+    assert_eq!(check.findings[0].severity, Severity::Error);
 }
 
 #[tokio::test]
@@ -183,7 +183,7 @@ async fn v26_passes_a_short_warning_and_is_not_about_none() {
 async fn v27_finds_keys_that_the_audit_log_drops() {
     let check = verify("V27", vec![Suspect::mutating("fault: E14")]).await;
     finds(&check, &["key is dropped"]);
-    assert!(check.results[0].findings[0].message.contains("a.example.com/no key!"));
+    assert!(check.findings[0].message.contains("a.example.com/no key!"));
     let domain = "allow: {auditAnnotations: {example.com/key: 'yes'}}";
     finds(&verify("V27", vec![Suspect::validating(domain)]).await, &["key is dropped"]);
 }

@@ -29,7 +29,7 @@ async fn v11_finds_a_webhook_that_fails_now_and_then() {
 async fn v11_only_notes_another_order_of_operations() {
     let check = verify("V11", vec![Suspect::mutating("fault: M19")]).await;
     finds(&check, &["patch varies"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]

@@ -15,8 +15,8 @@ when:
 async fn v01_finds_what_is_appended_on_every_call() {
     let check = verify("V01", vec![Suspect::mutating("non-idempotent")]).await;
     finds(&check, &["not idempotent"]);
-    let finding = &check.results[0].findings[0];
-    assert_eq!(finding.count, 3);
+    let finding = &check.findings[0];
+    assert_eq!(finding.count(), 3);
     assert_eq!(finding.differences[0].path, "metadata.annotations.non-idempotent");
     assert_eq!(
         (&finding.differences[0].expected, &finding.differences[0].found),
@@ -37,7 +37,7 @@ async fn v01_finds_what_is_appended_on_every_call() {
 async fn v01_finds_a_webhook_that_refuses_its_own_work() {
     let check = verify("V01", vec![Suspect::mutating(DENIES_ITS_OWN_WORK)]).await;
     finds(&check, &["denies its own work"]);
-    assert!(check.results[0].findings[0].message.contains("somebody was here"));
+    assert!(check.findings[0].message.contains("somebody was here"));
 }
 
 #[tokio::test]

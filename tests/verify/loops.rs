@@ -40,7 +40,7 @@ fn rules(groups: &[&str], resources: &[&str]) -> Value {
 async fn v49_finds_two_webhooks_that_wait_for_each_other() {
     let found = check(&[behind("gate", &["gate"]), behind("mesh", &["mesh"])]).await;
     finds(&found, &["gate/webhook, mesh/webhook wait for each other"]);
-    let finding = &found.results[0].findings[0];
+    let finding = &found.findings[0];
     assert_eq!(finding.severity, Severity::Error);
     assert_eq!(
         finding.message,
@@ -64,7 +64,7 @@ async fn v49_finds_a_longer_loop_and_only_warns_where_labels_may_break_it() {
     ];
     let found = check(&configurations).await;
     finds(&found, &["a/webhook, b/webhook, c/webhook wait for each other"]);
-    assert_eq!(found.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(found.findings[0].severity, Severity::Warning);
     let broken = [configurations[0].clone(), configurations[1].clone()];
     passes(&check(&broken).await);
 }
@@ -114,7 +114,7 @@ async fn v49_finds_who_keeps_its_own_certificate_from_being_renewed() {
     ] {
         let found = check(&[configuration]).await;
         finds(&found, &["gate/webhook keeps its own certificate from being renewed"]);
-        let message = &found.results[0].findings[0].message;
+        let message = &found.findings[0].message;
         assert!(message.contains(words), "{message}");
     }
 }

@@ -8,7 +8,7 @@ use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
 async fn v14_finds_a_webhook_that_writes_its_own_types() {
     let check = verify("V14", vec![Suspect::mutating("fault: M11")]).await;
     finds(&check, &["drops unknown fields"]);
-    let finding = &check.results[0].findings[0];
+    let finding = &check.findings[0];
     let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
     assert!(paths.contains(&"spec.containers[app].admitUnknownField"), "{paths:?}");
 }

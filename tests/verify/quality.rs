@@ -46,7 +46,7 @@ async fn v17_finds_who_takes_away() {
     finds(&check, &["takes away", "writes a whole list"]);
     let kept = verify("V17", vec![Suspect::mutating("fault: M10-whole")]).await;
     finds(&kept, &["writes a whole list"]);
-    assert_eq!(kept.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(kept.findings[0].severity, Severity::Note);
     let check = verify("V17", vec![Suspect::mutating("mutate: [{remove: [/spec/securityContext]}]")]).await;
     finds(&check, &["takes away"]);
 }
@@ -56,7 +56,7 @@ async fn v17_finds_whole_maps() {
     let labels = json!([{"op": "add", "path": "/metadata/labels", "value": {"mine": "yes"}}]);
     let check = patching("V17", &labels).await;
     finds(&check, &["takes away", "writes a whole map"]);
-    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.labels.app");
+    assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
 }
 
 /// A pod with values that the server would have filled in, and with others.
@@ -78,7 +78,7 @@ async fn v17_notes_what_is_written_over_the_users_values() {
         let suspect = Suspect::mutating(&patch.to_string());
         let check = verify_objects("V17", vec![suspect], wishes(), &[]).await;
         finds(&check, &["overwrites"]);
-        let finding = &check.results[0].findings[0];
+        let finding = &check.findings[0];
         assert_eq!((finding.severity, finding.differences[0].path.as_str()), (Severity::Note, field));
         assert!(finding.message.contains(field), "{}", finding.message);
     }
@@ -127,7 +127,7 @@ async fn v18_finds_another_identity() {
 async fn v18_finds_a_status_on_the_object_itself() {
     let check = verify("V18", vec![Suspect::mutating("fault: M28")]).await;
     finds(&check, &["writes status"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn v19_finds_names_that_are_there_twice() {
         json!([{"op": "add", "path": "/spec/containers/0/env", "value": [{"name": "A"}, {"name": "A"}]}]);
     let check = patching("V19", &env).await;
     finds(&check, &["spec.containers.env: name twice"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
     let container =
         json!([{"op": "add", "path": "/spec/containers/-", "value": {"name": "app", "image": "x"}}]);
     finds(&patching("V19", &container).await, &["spec: name of a container twice"]);
@@ -208,7 +208,7 @@ async fn v19_holds_custom_resources_to_their_schema() {
     let large = json!({"op": "replace", "path": "/spec/size", "value": "large"});
     let check = widget_of(10, large).await;
     finds(&check, &["against the schema, as before: wrong type"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
@@ -227,7 +227,7 @@ async fn v20_notes_patches_that_change_nothing() {
     finds(&verify("V20", vec![Suspect::mutating(empty)]).await, &["patches nothing in the object"]);
     let check = verify("V20", vec![Suspect::mutating("fault: M03")]).await;
     finds(&check, &["patches nothing in what it made itself"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]

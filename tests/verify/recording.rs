@@ -78,7 +78,7 @@ async fn verify_with(
     let report: Report = serde_json::from_slice(&output.stdout).expect("a report");
     let said = |check: CheckReport| {
         let result = only(check.results);
-        let findings = result.findings.iter().map(|finding| &finding.message);
+        let findings = check.findings.iter().map(|finding| &finding.message);
         let texts: Vec<&str> = findings.chain(result.not_checked.keys()).map(String::as_str).collect();
         (result.verdict, texts.join("; "))
     };

@@ -15,7 +15,7 @@ const OWN_CONTAINERS: &str = "fault: M10-own";
 async fn v02_finds_an_early_return() {
     let check = verify("V02", vec![Suspect::mutating(EARLY_RETURN)]).await;
     assert!(kinds(&check).contains(&"incomplete after another webhook adds a container"), "{check:#?}");
-    let finding = &check.results[0].findings[0];
+    let finding = &check.findings[0];
     // Nobody calls it again while its reinvocationPolicy is Never.
     assert_eq!(finding.severity, Severity::Note);
     assert!(
@@ -24,7 +24,7 @@ async fn v02_finds_an_early_return() {
         finding.message
     );
     let again = Suspect::mutating(EARLY_RETURN).with("reinvocationPolicy", json!("IfNeeded"));
-    assert_eq!(verify("V02", vec![again]).await.results[0].findings[0].severity, Severity::Error);
+    assert_eq!(verify("V02", vec![again]).await.findings[0].severity, Severity::Error);
     let paths: Vec<&str> = finding.differences.iter().map(|difference| difference.path.as_str()).collect();
     assert!(paths.iter().any(|path| path.contains("[admit-foreign].volumeMounts")), "{paths:?}");
     // The reviews are told in order: the webhook after the other one, then before and again.

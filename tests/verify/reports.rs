@@ -44,12 +44,12 @@ fn essence(report: &Value) -> (u64, BTreeSet<String>) {
                 "{place} {} held {} missed {} {}",
                 result["verdict"], result["held"], result["notChecked"], result["notApplicable"]
             ));
-            for finding in list(&result["findings"]) {
-                said.insert(format!(
-                    "{place} {} {} {} {}",
-                    finding["kind"], finding["severity"], finding["count"], finding["object"]
-                ));
-            }
+        }
+        for finding in list(&check["findings"]) {
+            said.insert(format!(
+                "{} {} {} {} {}",
+                check["id"], finding["kind"], finding["severity"], finding["webhooks"], finding["object"]
+            ));
         }
     }
     (report["objects"].as_u64().unwrap_or_default(), said)

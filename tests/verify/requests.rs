@@ -23,7 +23,7 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
     ] {
         let check = verify("V22", vec![Suspect::mutating(behaviour)]).await;
         assert!(kinds(&check).contains(&expected), "{behaviour}: {:?}", kinds(&check));
-        assert!(!check.results[0].findings[0].steps.is_empty());
+        assert!(!check.findings[0].steps.is_empty());
     }
 }
 
@@ -42,8 +42,8 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
     ] {
         let check = verify("V22", vec![Suspect::validating(&unreadable(then))]).await;
         finds(&check, &[expected]);
-        assert_eq!(check.results[0].findings[0].severity, severity);
-        let sent = &check.results[0].findings[0].steps[0].review;
+        assert_eq!(check.findings[0].severity, severity);
+        let sent = &check.findings[0].steps[0].review;
         assert_eq!(sent["request"]["object"]["metadata"], "unreadable");
     }
 }
@@ -69,7 +69,7 @@ async fn v29_finds_what_a_null_object_leads_to() {
         let expected = ["DELETE", "the deletion of a collection"].map(|what| format!("{expected} {what}"));
         let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
         finds(&check, &expected);
-        let sent = &check.results[0].findings[0].steps[0].review["request"];
+        let sent = &check.findings[0].steps[0].review["request"];
         assert!(sent["object"].is_null() && sent["oldObject"].is_object(), "{sent:#}");
     }
 }

@@ -16,7 +16,7 @@ async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
     )
     .await;
     finds(&check, &["denies what is restored"]);
-    assert!(check.results[0].findings[0].message.contains("only the scheduler binds"));
+    assert!(check.findings[0].message.contains("only the scheduler binds"));
 }
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
     )
     .await;
     finds(&check, &["changes what is restored"]);
-    assert_eq!(check.results[0].findings[0].differences[0].path, "spec.tolerations");
+    assert_eq!(check.findings[0].differences[0].path, "spec.tolerations");
 }
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn v04_leaves_what_is_never_idempotent_to_v01() {
 async fn v08_finds_what_being_called_again_would_have_done() {
     let check = verify("V08", vec![Suspect::mutating("container-env")]).await;
     finds(&check, &["misses that another webhook adds a container"]);
-    let difference = &check.results[0].findings[0].differences[0];
+    let difference = &check.findings[0].differences[0];
     assert_eq!(difference.path, "spec.containers[admit-foreign].env");
     assert_eq!(difference.found, None);
 }
@@ -80,7 +80,7 @@ async fn v08_is_not_about_who_asks_to_be_called_again() {
 async fn v09_finds_what_grows_with_each_apply() {
     let check = verify("V09", vec![Suspect::mutating("non-idempotent")]).await;
     finds(&check, &["not settled after a second apply"]);
-    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.annotations.non-idempotent");
+    assert_eq!(check.findings[0].differences[0].path, "metadata.annotations.non-idempotent");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn v13_notes_what_depends_on_the_user() {
     for suspect in [Suspect::mutating, Suspect::validating] {
         let check = verify("V13", vec![suspect(by_user)]).await;
         finds(&check, &["its answer depends on the user"]);
-        assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+        assert_eq!(check.findings[0].severity, Severity::Note);
     }
 }
 

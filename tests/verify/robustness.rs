@@ -1,10 +1,13 @@
 //! V37, V42 and V44: what a webhook does with nonsense, with callers who go, and with very many.
 
+use fake_webhooks::{Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings, Severity};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_with};
+use crate::laboratory::{
+    Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
+};
 use crate::surroundings::{asking, recording};
 
 /// What a check says about a mutating webhook that has a second for each call.
@@ -33,6 +36,34 @@ async fn v37_finds_who_panics_on_nonsense() {
 }
 
 #[tokio::test]
+async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
+    let start = async || {
+        let behaviour =
+            serde_saphyr::from_str(&unless_review("{bad-response: closed}")).expect("a behaviour");
+        FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts")
+    };
+    let (fake, other) = (start().await, start().await);
+    let served_by = |fake: &FakeWebhook, prefix: &str, count: u32| -> Vec<Value> {
+        let entry = |number| {
+            entry(&format!("{prefix}{number}"), &format!("{}{number}", fake.url()), fake.ca_bundle())
+        };
+        (0..count).map(entry).collect()
+    };
+    let configurations = [
+        configuration("MutatingWebhookConfiguration", "c", &served_by(&fake, "m", 11)),
+        configuration("ValidatingWebhookConfiguration", "d", &served_by(&fake, "v", 1)),
+        configuration("ValidatingWebhookConfiguration", "e", &served_by(&other, "o", 1)),
+    ];
+    let check = only(run("V37", &configurations, pods(), Settings::default()).await);
+    let of_one = with_all("gives no answer", &["a GET"]);
+    assert_eq!(check.findings.len(), 2 * of_one.len(), "{check:#?}");
+    for finding in &check.findings {
+        let is_other = finding.webhooks.contains_key("e/o0.example.com");
+        assert_eq!(finding.webhooks.len(), if is_other { 1 } else { 12 }, "{finding:#?}");
+    }
+}
+
+#[tokio::test]
 async fn v37_finds_who_hangs_on_nonsense() {
     let envelope =
         "{all: [{in-review: /apiVersion}, {not: {in-review: /request}}, {not: {in-review: /data}}]}";
@@ -46,8 +77,7 @@ async fn v37_finds_who_allows_what_it_cannot_read() {
         verify("V37", vec![Suspect::mutating(&unless_review("{raw: {json: {response: {allowed: true}}}}"))]);
     let check = check.await;
     assert_eq!(kinds(&check), with_all("allows", &[]));
-    let severities: Vec<Severity> =
-        check.results[0].findings.iter().map(|finding| finding.severity).collect();
+    let severities: Vec<Severity> = check.findings.iter().map(|finding| finding.severity).collect();
     assert_eq!(
         severities,
         [Severity::Warning, Severity::Warning, Severity::Warning, Severity::Warning, Severity::Note]
@@ -59,7 +89,7 @@ async fn v37_notes_a_fault_of_its_own() {
     for otherwise in ["{bad-response: {status: 500}}", "{raw: {text: ok}}"] {
         let check = verify("V37", vec![Suspect::mutating(&unless_review(otherwise))]).await;
         assert!(kinds(&check).starts_with(&["HTTP status on a text that is no JSON"]), "{check:#?}");
-        assert!(check.results[0].findings.iter().all(|finding| finding.severity == Severity::Note));
+        assert!(check.findings.iter().all(|finding| finding.severity == Severity::Note));
     }
 }
 
@@ -96,7 +126,7 @@ async fn v42_finds_who_works_for_callers_that_have_gone() {
 async fn v42_finds_who_does_not_heed_the_timeout_of_the_query() {
     let check = verify("V42", vec![Suspect::mutating("delay: {for: {fixed: 1300ms}}")]).await;
     finds(&check, &["ignores ?timeout="]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
@@ -107,7 +137,7 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
     let behaviour = format!("delay: {{for: {{fixed: 800ms}}, then: {{side-effect: {{write: {write}}}}}}}");
     let check = verify_with("V42", vec![Suspect::mutating(&behaviour)], settings).await;
     finds(&check, &["writes for nobody"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
@@ -153,7 +183,7 @@ async fn v44_finds_who_does_not_recover() {
     let behaviour = "first: {calls: 19, of: allow, then: {bad-response: {status: 503}}}";
     let check = hasty("V44", behaviour, overload(8)).await;
     finds(&check, &["does not recover"]);
-    let finding = &check.results[0].findings[0];
+    let finding = &check.findings[0];
     assert_eq!(finding.severity, Severity::Error);
     assert!(finding.message.contains("HTTP status 503"), "{}", finding.message);
 }

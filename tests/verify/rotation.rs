@@ -54,7 +54,7 @@ async fn v46_finds_calls_that_fail_meanwhile() {
         let fake = fake().await;
         let check = check(&fake.url(), fake.ca_bundle(), renewing(&fake, defect), None).await;
         finds(&check, &["fails while its certificate is renewed"]);
-        let message = &check.results[0].findings[0].message;
+        let message = &check.findings[0].message;
         assert!(message.contains(words), "{message}");
     }
 }

@@ -82,7 +82,7 @@ async fn v31_finds_who_takes_an_eviction_for_a_pod() {
 async fn v31_finds_a_spec_that_is_changed_with_the_status() {
     let check = verify("V31", vec![seeing(Suspect::mutating("sidecar"), &["*"], &["pods/status"])]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Warning);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
 }
 
 /// Cannot read anything.
@@ -94,13 +94,13 @@ async fn v31_looks_at_the_status_and_the_scale_of_every_kind_and_tells_of_them_a
     let resources = ["deployments/status", "statefulsets/status", "replicasets/status", "deployments/scale"];
     let check = verify("V31", vec![seeing(replicas, &["UPDATE"], &resources)]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(message.starts_with("on UPDATE of deployments/status it changes spec.replicas"), "{message}");
     assert!(message.ends_with("the same on replicasets/status, statefulsets/status"), "{message}");
 
     let check = verify("V31", vec![seeing(Suspect::validating(BLIND), &["*"], &["*/scale"])]).await;
     finds(&check, &["misreads on UPDATE of scale"]);
-    assert!(check.results[0].findings[0].message.contains("the same on"), "{check:#?}");
+    assert!(check.findings[0].message.contains("the same on"), "{check:#?}");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn v31_asks_with_the_labels_of_the_selector_and_says_where_there_are_none(
     let suspect = labelled(seeing(Suspect::mutating("sidecar"), &["*"], &resources));
     let check = verify("V31", vec![suspect]).await;
     finds(&check, &["changes the spec on UPDATE of status"]);
-    let sent = &check.results[0].findings[0].steps[0].review["request"]["object"]["metadata"]["labels"];
+    let sent = &check.findings[0].steps[0].review["request"]["object"]["metadata"]["labels"];
     assert_eq!(sent["inject"], "yes");
     let notes = &check.results[0].notes;
     assert_eq!(notes.len(), 1, "{notes:?}");
@@ -226,7 +226,7 @@ async fn v35_finds_who_reads_reviews_by_the_letter() {
             let behaviour = format!("when: {{if: {{in-review: {place}}}, then: {then}, otherwise: sidecar}}");
             let check = verify("V35", vec![Suspect::mutating(&behaviour)]).await;
             finds(&check, &[kind]);
-            assert_eq!(check.results[0].findings[0].severity, Severity::Error);
+            assert_eq!(check.findings[0].severity, Severity::Error);
         }
     }
 }
@@ -243,7 +243,7 @@ async fn v35_only_notes_who_writes_down_who_asked() {
     }});
     let check = verify("V35", vec![Suspect::mutating(&behaviour.to_string())]).await;
     finds(&check, &["depends on new keys of userInfo"]);
-    assert_eq!(check.results[0].findings[0].severity, Severity::Note);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]
@@ -264,7 +264,7 @@ async fn v36_finds_who_does_not_read_large_bodies() {
     ] {
         let check = verify("V36", vec![Suspect::mutating(&strict.replace("OUTCOME", outcome))]).await;
         finds(&check, &[kind]);
-        assert!(check.results[0].findings[0].message.contains("KiB"));
+        assert!(check.findings[0].message.contains("KiB"));
     }
 }
 
@@ -283,7 +283,7 @@ async fn v36_asks_about_other_kinds_until_an_update_was_answered() {
     });
     let check = verify_objects("V36", vec![suspect], vec![pod, deployment], &[]).await;
     finds(&check, &["fails on a large object"]);
-    assert!(check.results[0].findings[0].message.contains("UPDATE of a Deployment"), "{check:#?}");
+    assert!(check.findings[0].message.contains("UPDATE of a Deployment"), "{check:#?}");
 }
 
 #[tokio::test]
@@ -303,7 +303,7 @@ async fn v36_fills_a_custom_resource_where_its_schema_allows_any_text() {
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}});
     let check = verify_objects("V36", vec![suspect], vec![widget], &[definition]).await;
     finds(&check, &["fails on a large object"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(
         message.starts_with("on UPDATE of a Widget of 305") && message.contains("KiB, by spec.text,"),
         "{message}"

@@ -58,7 +58,7 @@ async fn v43_finds_who_cuts_calls_off() {
     let mortal = Mortal::with("delay: {for: {fixed: 1500ms}}").await;
     let check = mortal.verify(mortal.ending(UNDER_WAY, Duration::ZERO), Duration::ZERO).await;
     finds(&check, &["cuts calls off"]);
-    assert!(check.results[0].findings[0].message.starts_with("of 2 calls that began "), "{check:#?}");
+    assert!(check.findings[0].message.starts_with("of 2 calls that began "), "{check:#?}");
 }
 
 #[tokio::test]

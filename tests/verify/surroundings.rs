@@ -43,7 +43,7 @@ async fn v38_finds_writes_on_dry_runs() {
     let settings = Settings { recorder: Some(recorder), ..Settings::default() };
     let check = verify_with("V38", vec![Suspect::validating(&writing(address))], settings).await;
     finds(&check, &["writes on dry runs"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn asking(to: SocketAddr) -> String {
 async fn v39_finds_who_writes_and_says_none() {
     let check = watched("V39", writing).await;
     finds(&check, &["writes although sideEffects is None"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
@@ -146,7 +146,7 @@ async fn v47_finds_servers_without_http_1_or_a_new_tls() {
     ] {
         let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
         finds(&check, &["no common version"]);
-        let message = &check.results[0].findings[0].message;
+        let message = &check.findings[0].message;
         assert!(message.contains(words), "{transport}: {message}");
         let certificate = verify("V45", vec![Suspect::validating("allow").over(transport)]).await;
         assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: it shows no certificate");
@@ -170,7 +170,7 @@ async fn v41_finds_a_webhook_that_needs_most_of_its_timeout() {
     let slow = Suspect::validating("timeout: {hang: 800ms, then: allow}").with("timeoutSeconds", json!(1));
     let check = verify("V41", vec![slow]).await;
     finds(&check, &["slow"]);
-    assert!(check.results[0].findings[0].message.starts_with("with a timeout of 1 s: p50 "));
+    assert!(check.findings[0].message.starts_with("with a timeout of 1 s: p50 "));
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
     let (report, ()) = tokio::join!(run("V41", &configurations, pods(), Settings::default()), hanging);
     let check = only(report);
     finds(&check, &["slow at first"]);
-    let message = &check.results[0].findings[0].message;
+    let message = &check.findings[0].message;
     assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
 }
 
@@ -223,7 +223,7 @@ async fn v45_finds_what_the_api_server_refuses() {
         let certificate: Certificate = defect.parse().expect("a defect");
         let check = verify("V45", vec![Suspect::validating("allow").showing(certificate)]).await;
         finds(&check, &["refused certificate"]);
-        let message = &check.results[0].findings[0].message;
+        let message = &check.findings[0].message;
         assert!(message.contains(words), "{defect}: {message}");
     }
 }

@@ -39,7 +39,7 @@ async fn v05_finds_a_container_that_came_too_late() {
 async fn v06_names_the_pair_whose_order_matters() {
     let check = verify("V06", duel()).await;
     finds(&check, &["the order of a/a.example.com, b/b.example.com matters"]);
-    let finding = &check.results[0].findings[0];
+    let finding = &check.findings[0];
     assert_eq!(finding.differences[0].path, "metadata.labels.duel");
 
     let mut three = follower();
@@ -83,8 +83,8 @@ async fn v10_finds_what_undoes_the_owners_writes() {
     let check =
         verify("V10", vec![Suspect::mutating("mutate: [{set: {/metadata/labels/app: other}}]")]).await;
     finds(&check, &["undoes what the owner writes"]);
-    assert_eq!(check.results[0].findings[0].count, 1);
-    assert_eq!(check.results[0].findings[0].differences[0].path, "metadata.labels.app");
+    assert_eq!(check.findings[0].count(), 1);
+    assert_eq!(check.findings[0].differences[0].path, "metadata.labels.app");
 }
 
 #[tokio::test]

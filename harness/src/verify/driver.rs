@@ -99,7 +99,8 @@ pub async fn run<E: Send>(
     run.interventions().await;
     run.silent();
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
-    let mut report = run.ledger.report(&plan.checks, &webhooks, plan.laboratory.calls());
+    let servers = plan.subjects.iter().map(|subject| (subject.name(), subject.server())).collect();
+    let mut report = run.ledger.report(&plan.checks, &webhooks, servers, plan.laboratory.calls());
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
     if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::causes;
 use super::check::{Check, Observed, Obstacle, Violation};
 use super::laboratory::Outcome;
-use super::report::{CheckReport, CheckResult, Finding, Report, Step, TOGETHER, Tally, VERSION};
+use super::report::{
+    CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Step, TOGETHER, Tally, VERSION,
+};
 use super::shape;
 
 /// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
 const MOST: usize = 20;
-const MOST_EXAMPLES: usize = 5;
 
 /// Which check, about which webhook; none is all of them together. Both are positions in the plan.
 pub(super) type Place = (usize, Option<usize>);
@@ -99,17 +101,22 @@ impl Ledger {
         mut self,
         checks: &[(&'static Check, Option<String>)],
         webhooks: &[String],
+        servers: BTreeMap<String, String>,
         calls: u64,
     ) -> Report {
         let mut reports = Vec::with_capacity(checks.len());
         for (position, (check, skipped)) in checks.iter().enumerate() {
             let places: Vec<Place> =
                 self.tallies.range((position, None)..(position + 1, None)).map(|(place, _)| *place).collect();
-            let results = places.into_iter().filter_map(|place| {
-                let entry = self.tallies.remove(&place)?;
+            let mut results = Vec::new();
+            let mut findings = Vec::new();
+            for place in places {
+                let Some(entry) = self.tallies.remove(&place) else { continue };
                 let webhook = place.1.map_or(TOGETHER, |webhook| &webhooks[webhook]);
-                Some(entry.result(webhook, check))
-            });
+                let (result, found) = entry.result(webhook, check);
+                results.push(result);
+                findings.extend(found);
+            }
             reports.push(CheckReport {
                 id: check.id.to_owned(),
                 title: check.title.to_owned(),
@@ -117,7 +124,8 @@ impl Ledger {
                 why: check.why.to_owned(),
                 source: check.source.to_owned(),
                 skipped: skipped.clone(),
-                results: results.collect(),
+                results,
+                findings: causes::grouped(findings, &servers),
             });
         }
         Report {
@@ -127,6 +135,7 @@ impl Ledger {
             left_out: self.left_out,
             shard: None,
             locations: BTreeMap::new(),
+            servers,
             caveats: BTreeMap::new(),
             webhooks: BTreeMap::new(),
             checks: reports,
@@ -154,11 +163,10 @@ impl Entry {
         }
     }
 
-    fn result(self, webhook: &str, check: &Check) -> CheckResult {
+    fn result(self, webhook: &str, check: &Check) -> (CheckResult, Vec<Finding>) {
         let verdict = CheckResult::tally(self.held, self.found.len(), self.not_checked.len());
-        let mut findings: Vec<Finding> = self.found.into_iter().map(|found| found.finding(check)).collect();
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        CheckResult {
+        let findings = self.found.into_iter().map(|found| found.finding(webhook, check)).collect();
+        let result = CheckResult {
             webhook: webhook.to_owned(),
             verdict,
             held: self.held,
@@ -166,19 +174,19 @@ impl Entry {
             not_checked: self.not_checked,
             not_applicable: self.not_applicable,
             notes: self.notes,
-            findings,
-        }
+        };
+        (result, findings)
     }
 }
 
 impl Found {
-    fn finding(self, check: &Check) -> Finding {
+    fn finding(self, webhook: &str, check: &Check) -> Finding {
         let Violation { kind, message, differences, steps, severity } = self.violation;
         Finding {
             kind,
             severity: severity.unwrap_or(check.severity),
             message,
-            count: self.count,
+            webhooks: BTreeMap::from([(webhook.to_owned(), self.count)]),
             examples: self.examples,
             object: self.object,
             differences,
@@ -223,7 +231,7 @@ mod tests {
 
     fn report(ledger: Ledger) -> Report {
         let check = super::super::checks::ALL[0];
-        ledger.report(&[(check, None)], &["c/w".to_owned()], 0)
+        ledger.report(&[(check, None)], &["c/w".to_owned()], BTreeMap::new(), 0)
     }
 
     #[test]
@@ -246,10 +254,11 @@ mod tests {
             ledger.note((0, Some(0)), Some(&object), Ok(vec![Violation::new("kind", name)]));
         }
         ledger.note((0, Some(0)), None, Ok(Vec::new()));
-        let result = &report(ledger).checks[0].results[0];
-        assert_eq!((result.verdict, result.held, result.findings.len()), (Tally::Found, 1, 1));
-        let finding = &result.findings[0];
-        assert_eq!((finding.count, finding.message.as_str()), (2, "a"));
+        let check = &report(ledger).checks[0];
+        let result = &check.results[0];
+        assert_eq!((result.verdict, result.held, check.findings.len()), (Tally::Found, 1, 1));
+        let finding = &check.findings[0];
+        assert_eq!((finding.count(), finding.message.as_str()), (2, "a"));
         assert_eq!(finding.examples, ["Pod n/a", "Pod n/b"]);
     }
 
@@ -260,9 +269,9 @@ mod tests {
             ledger.note((0, Some(0)), None, Err(Obstacle::not_checked(number.to_string())));
             ledger.note((0, Some(0)), None, Ok(vec![Violation::new(number.to_string(), "")]));
         }
-        let result = &report(ledger).checks[0].results[0];
-        assert_eq!(result.not_checked.len(), MOST + 1);
-        assert_eq!(result.findings.len(), MOST);
-        assert_eq!(result.findings.iter().map(|finding| finding.count).sum::<u64>(), 1000);
+        let check = &report(ledger).checks[0];
+        assert_eq!(check.results[0].not_checked.len(), MOST + 1);
+        assert_eq!(check.findings.len(), MOST);
+        assert_eq!(check.findings.iter().map(Finding::count).sum::<u64>(), 1000);
     }
 }

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::causes;
 use super::check::Probe;
 use super::checks;
-use super::report::{CheckReport, CheckResult, Finding, Report, Tally, Tried, VERSION};
-
-/// How many objects a finding names.
-const MOST_EXAMPLES: usize = 5;
+use super::report::{CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Tally, Tried, VERSION};
 
 /// Why reports cannot be made one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +51,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         whole.calls += report.calls;
         add(&mut whole.left_out, report.left_out, u64::saturating_add);
         whole.locations.extend(report.locations);
+        whole.servers.extend(report.servers);
         whole.caveats.extend(report.caveats);
         for (name, other) in report.webhooks {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
@@ -63,9 +62,13 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
             tried.called += other.called;
             tried.patched += other.patched;
         }
+        // What one shard found of several webhooks, another may have found of one.
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {
             merge_check(check, other);
         }
+    }
+    for check in &mut whole.checks {
+        check.findings = causes::grouped(std::mem::take(&mut check.findings), &whole.servers);
     }
     Ok(whole)
 }
@@ -121,15 +124,26 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
             u64::saturating_add
         }
     };
+    check.findings = causes::single(std::mem::take(&mut check.findings));
+    for other in causes::single(other.findings) {
+        let same = |finding: &&mut Finding| {
+            finding.kind == other.kind && finding.webhooks.keys().eq(other.webhooks.keys())
+        };
+        match check.findings.iter_mut().find(same) {
+            Some(finding) => merge_finding(finding, other, total),
+            None => check.findings.push(other),
+        }
+    }
     for other in other.results {
+        let found = check.findings_of(&other.webhook).count();
         match check.results.iter_mut().find(|result| result.webhook == other.webhook) {
-            Some(result) => merge_result(result, other, total),
+            Some(result) => merge_result(result, other, found, total),
             None => check.results.push(other),
         }
     }
 }
 
-fn merge_result(result: &mut CheckResult, other: CheckResult, total: fn(u64, u64) -> u64) {
+fn merge_result(result: &mut CheckResult, other: CheckResult, found: usize, total: fn(u64, u64) -> u64) {
     let was_equipped = |result: &CheckResult| result.verdict == Tally::NotChecked && !result.unequipped;
     let is_equipped = was_equipped(result) || was_equipped(&other);
     result.held = total(result.held, other.held);
@@ -140,30 +154,23 @@ fn merge_result(result: &mut CheckResult, other: CheckResult, total: fn(u64, u64
             result.notes.push(note);
         }
     }
-    for other in other.findings {
-        match result.findings.iter_mut().find(|finding| finding.kind == other.kind) {
-            Some(finding) => merge_finding(finding, other, total),
-            None => result.findings.push(other),
-        }
-    }
-    result.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    result.verdict = CheckResult::tally(result.held, result.findings.len(), result.not_checked.len());
+    result.verdict = CheckResult::tally(result.held, found, result.not_checked.len());
     result.unequipped = result.verdict == Tally::NotChecked && !is_equipped;
 }
 
+/// Adds what `other` says of the same webhook.
 fn merge_finding(finding: &mut Finding, other: Finding, total: fn(u64, u64) -> u64) {
-    let size = |finding: &Finding| finding.object.as_ref().map(|object| object.to_string().len());
     // What the configuration says by itself, every shard has found.
-    let is_about_objects = finding.object.is_some();
-    let count =
-        if is_about_objects { total(finding.count, other.count) } else { finding.count.max(other.count) };
+    let total = if finding.object.is_some() { total } else { u64::max };
+    add(&mut finding.webhooks, other.webhooks.clone(), total);
     let mut examples = std::mem::take(&mut finding.examples);
     examples.extend(other.examples.iter().cloned());
     examples.truncate(MOST_EXAMPLES);
-    if size(&other) < size(finding) {
+    let webhooks = std::mem::take(&mut finding.webhooks);
+    if other.size() < finding.size() {
         *finding = other;
     }
-    finding.count = count;
+    finding.webhooks = webhooks;
     finding.examples = examples;
 }
 
@@ -185,7 +192,7 @@ mod tests {
         let findings: Vec<Value> = findings
             .iter()
             .map(|(kind, object)| {
-                json!({"kind": kind, "severity": "error", "message": kind, "count": 1, "examples": ["Pod a"],
+                json!({"kind": kind, "severity": "error", "message": kind, "webhooks": {"c/w": 1}, "examples": ["Pod a"],
                     "object": object, "differences": [], "steps": []})
             })
             .collect();
@@ -194,9 +201,8 @@ mod tests {
             "version": VERSION, "objects": 3, "calls": 5, "leftOut": {"no kind": 1},
             "shard": shard.map(|(index, count)| Shard { index, count }),
             "checks": [{"id": check, "title": "t", "severity": "error", "why": "w", "source": "s", "results": [
-                {"webhook": "c/w", "verdict": verdict, "held": held, "notChecked": {}, "notApplicable": {},
-                    "findings": findings},
-            ]}],
+                {"webhook": "c/w", "verdict": verdict, "held": held, "notChecked": {}, "notApplicable": {}},
+            ], "findings": findings}],
         });
         serde_json::from_value(report).unwrap()
     }
@@ -211,12 +217,12 @@ mod tests {
         ];
         let whole = merge(reports.to_vec()).unwrap();
         assert_eq!((whole.objects, whole.calls, whole.left_out["no kind"], whole.shard), (9, 15, 3, None));
-        let result = &whole.checks[0].results[0];
-        assert_eq!((result.verdict, result.held), (Tally::Found, 6));
+        let check = &whole.checks[0];
+        assert_eq!((check.results[0].verdict, check.results[0].held), (Tally::Found, 6));
         let findings: Vec<(&str, u64, usize)> =
-            result.findings.iter().map(|it| (it.kind.as_str(), it.count, it.examples.len())).collect();
+            check.findings.iter().map(|it| (it.kind.as_str(), it.count(), it.examples.len())).collect();
         assert_eq!(findings, [("x", 2, 2), ("y", 1, 1)]);
-        assert_eq!(result.findings[0].object, Some(small));
+        assert_eq!(check.findings[0].object, Some(small));
         let mut others = reports.to_vec();
         others.reverse();
         assert_eq!(merge(others).unwrap(), whole);

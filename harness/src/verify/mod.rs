@@ -23,6 +23,7 @@
 //! it returns an [`Obstacle`] that says why. `Violation::kind` must not depend on the object, since equal kinds are
 //! counted as one finding and an object shrinks for as long as the kind stays; `message` may.
 
+mod causes;
 pub mod check;
 pub mod checks;
 pub mod comparison;

@@ -10,7 +10,10 @@ use super::check::Severity;
 use super::comparison::Difference;
 
 /// The version of this document. It grows when a member changes its meaning or goes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+
+/// How many objects a finding names.
+pub(super) const MOST_EXAMPLES: usize = 5;
 
 /// What a result is about that is not about one webhook.
 pub const TOGETHER: &str = "all webhooks together";
@@ -33,6 +36,10 @@ pub struct Report {
     /// Where the webhooks are declared, by `CONFIGURATION/WEBHOOK`, as far as that is known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub locations: BTreeMap<String, Location>,
+    /// What serves the webhooks, by `CONFIGURATION/WEBHOOK`: the host and port of a URL, or those of a service. Findings
+    /// about webhooks that are served together may have one cause.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub servers: BTreeMap<String, String>,
     /// What is to be kept in mind with everything that is said of a webhook, by `CONFIGURATION/WEBHOOK`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub caveats: BTreeMap<String, String>,
@@ -97,6 +104,8 @@ pub struct CheckReport {
     pub skipped: Option<String>,
     /// One entry for each webhook; one for all together where the check is about that.
     pub results: Vec<CheckResult>,
+    /// What is wrong, the worst first: one entry for one cause, however many webhooks show it.
+    pub findings: Vec<Finding>,
 }
 
 /// What one check found about one webhook.
@@ -120,8 +129,6 @@ pub struct CheckResult {
     /// What was measured, such as latencies and days left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What is wrong.
-    pub findings: Vec<Finding>,
 }
 
 /// The sum of a check about a webhook.
@@ -139,7 +146,7 @@ pub enum Tally {
     NotApplicable,
 }
 
-/// One thing that is wrong.
+/// One thing that is wrong: one cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
@@ -147,11 +154,11 @@ pub struct Finding {
     pub kind: String,
     /// How bad it is.
     pub severity: Severity,
-    /// What is wrong, with names and values.
+    /// What is wrong, with names and values, as one of the webhooks shows it.
     pub message: String,
-    /// For how many objects.
-    pub count: u64,
-    /// The first of them, as `NAMESPACE/NAME` with their kinds.
+    /// The webhooks that show it, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`]: for how many objects each. Never empty.
+    pub webhooks: BTreeMap<String, u64>,
+    /// The first of the objects, as `NAMESPACE/NAME` with their kinds.
     pub examples: Vec<String>,
     /// The smallest object that still shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -197,6 +204,30 @@ impl CheckResult {
     }
 }
 
+impl Finding {
+    /// The first of the webhooks by name.
+    pub fn webhook(&self) -> &str {
+        self.webhooks.keys().next().map_or(TOGETHER, String::as_str)
+    }
+
+    /// For how many objects it was seen, added up over the webhooks.
+    pub fn count(&self) -> u64 {
+        self.webhooks.values().sum()
+    }
+
+    /// How large the object is that shows it; none if it is about no object.
+    pub(super) fn size(&self) -> Option<usize> {
+        self.object.as_ref().map(|object| object.to_string().len())
+    }
+}
+
+impl CheckReport {
+    /// The findings that a webhook shows, the worst first; with [`TOGETHER`], those about all webhooks.
+    pub fn findings_of(&self, webhook: &str) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.webhooks.contains_key(webhook))
+    }
+}
+
 impl Tried {
     fn unseen(&self, name: &str, objects: u64) -> Option<String> {
         let what = match self {
@@ -238,18 +269,28 @@ impl std::fmt::Display for Shard {
 }
 
 impl Report {
-    /// Where the webhook is declared that a result is about: for all webhooks together, the first that its findings are
-    /// about.
-    pub fn location(&self, result: &CheckResult) -> Option<&Location> {
-        if result.webhook != TOGETHER {
-            return self.locations.get(&result.webhook);
-        }
-        let called = result.findings.iter().flat_map(|finding| &finding.steps).map(|step| &step.webhook);
-        let said =
-            |name: &&String| result.findings.iter().any(|finding| finding.message.contains(name.as_str()));
-        let named = || self.locations.keys().find(said);
-        let first = called.into_iter().find(|webhook| self.locations.contains_key(*webhook)).or_else(named);
-        first.map_or_else(|| self.locations.values().next(), |webhook| self.locations.get(webhook))
+    /// Where a webhook is declared; for [`TOGETHER`] the first of all.
+    pub fn location_of(&self, webhook: &str) -> Option<&Location> {
+        if webhook == TOGETHER { self.locations.values().next() } else { self.locations.get(webhook) }
+    }
+
+    /// Where the webhooks are declared that a finding is about, the first one first: of one about all webhooks together,
+    /// the first that it speaks of.
+    pub fn places<'a>(&'a self, finding: &'a Finding) -> impl Iterator<Item = (&'a str, &'a Location)> {
+        let spoken_of = || {
+            let called = finding.steps.iter().map(|step| step.webhook.as_str());
+            let named = self.locations.keys().map(String::as_str);
+            let mut named = named.filter(|name| finding.message.contains(name));
+            let mut called = called.filter(|name| self.locations.contains_key(*name));
+            called.next().or_else(|| named.next())
+        };
+        finding.webhooks.keys().filter_map(move |webhook| {
+            let declared = match webhook.as_str() {
+                TOGETHER => spoken_of().unwrap_or(TOGETHER),
+                webhook => webhook,
+            };
+            Some((webhook.as_str(), self.location_of(declared)?))
+        })
     }
 
     /// What is to be kept in mind with a result about this webhook: with one about all together, what concerns any.
@@ -275,14 +316,9 @@ impl Report {
         self.shard.is_none() && self.webhooks.values().any(|tried| tried.called == 0)
     }
 
-    /// All findings, with the check and the webhook.
-    pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &CheckResult, &Finding)> {
-        self.checks.iter().flat_map(|check| {
-            check
-                .results
-                .iter()
-                .flat_map(move |result| result.findings.iter().map(move |finding| (check, result, finding)))
-        })
+    /// All findings, with the check.
+    pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
+        self.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)))
     }
 
     /// How many pairs of check and webhook ended so.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::laboratory::Lineup;
 use crate::attributes::{Attributes, GroupVersionKind};
-use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook};
+use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookTarget};
 use crate::event::Phase;
 use crate::matching;
 use crate::selector::Selector;
@@ -65,6 +65,19 @@ impl Subject {
         match id.ordinal {
             0 => format!("{}/{}", id.configuration, id.name),
             ordinal => format!("{}/{}/{ordinal}", id.configuration, id.name),
+        }
+    }
+
+    /// What serves it: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
+    pub fn server(&self) -> String {
+        match &self.webhook.client_config.target {
+            WebhookTarget::Url(url) => {
+                let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+                rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
+            }
+            WebhookTarget::Service(service) => {
+                format!("{}.{}.svc:{}", service.name, service.namespace, service.port)
+            }
         }
     }
 

@@ -8,26 +8,29 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{caveats, examples, relative};
+use super::{caveats, examples, others, relative};
 
 /// A workflow command for each finding, a line each.
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
-    for (check, result, finding) in report.findings() {
+    for (check, finding) in report.findings() {
         let command = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Note => "notice",
         };
-        let place = report.location(result).map_or_else(String::new, |location| {
+        let place = report.places(finding).next().map_or_else(String::new, |(_, location)| {
             format!("file={},line={},", property(&relative(&location.file)), location.line)
         });
         let title = property(&format!("{} {}", check.id, check.title));
-        let mut message = format!("{}: {}", result.webhook, finding.message);
+        let mut message = format!("{}: {}", finding.webhook(), finding.message);
+        if let Some(others) = others(finding) {
+            let _ = write!(message, "\n{others}");
+        }
         if let Some(examples) = examples(finding) {
             let _ = write!(message, "\n{examples}");
         }
-        for caveat in caveats(report, &result.webhook) {
+        for caveat in caveats(report, finding) {
             let _ = write!(message, "\n{caveat}");
         }
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));

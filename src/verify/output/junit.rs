@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report as Verification, Tally};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::{FailOn, caveats, differences, examples, relative, table, word};
+use super::{FailOn, caveats, differences, examples, others, relative, table, word};
 use crate::Failure;
 
 /// The report as XML. What is not checked, not applicable or skipped is a skipped case that says why; only findings that
@@ -21,12 +21,14 @@ pub(super) fn document(verification: &Verification, fail_on: FailOn) -> Result<S
         }
         for result in &check.results {
             let mut case = case(check, &result.webhook, status(verification, check, result, fail_on));
-            if let Some(location) = verification.location(result) {
+            let found = check.findings_of(&result.webhook).flat_map(|finding| verification.places(finding));
+            let mut found = found.filter(|(webhook, _)| *webhook == result.webhook).map(|(_, place)| place);
+            if let Some(location) = found.next().or_else(|| verification.location_of(&result.webhook)) {
                 case.extra.insert("file".into(), relative(&location.file).into());
                 case.extra.insert("line".into(), location.line.to_string().into());
             }
-            let is_failure = fails(result, fail_on).is_some();
-            let mut told = if is_failure { String::new() } else { findings(verification, result) };
+            let is_failure = fails(check, result, fail_on).is_some();
+            let mut told = if is_failure { String::new() } else { findings(verification, check, result) };
             for note in &result.notes {
                 let _ = writeln!(told, "{note}");
             }
@@ -63,12 +65,12 @@ fn status(
         Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => skipped("not applicable", table::most(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
-            let Some(worst) = fails(result, fail_on) else { return TestCaseStatus::success() };
+            let Some(worst) = fails(check, result, fail_on) else { return TestCaseStatus::success() };
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
             status.set_type(word(worst.severity)).set_message(worst.message.as_str());
             status.set_description(format!(
                 "{}\nwhy: {}\nsource: {}",
-                findings(verification, result),
+                findings(verification, check, result),
                 check.why,
                 check.source
             ));
@@ -78,20 +80,22 @@ fn status(
 }
 
 /// The worst finding, if it is a failure.
-fn fails(result: &CheckResult, fail_on: FailOn) -> Option<&Finding> {
-    result.findings.iter().find(|finding| fail_on.includes(finding.severity))
+fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -> Option<&'a Finding> {
+    check.findings_of(&result.webhook).find(|finding| fail_on.includes(finding.severity))
 }
 
-/// Every finding with what differs.
-fn findings(verification: &Verification, result: &CheckResult) -> String {
+/// Every finding with what differs. Of one that several webhooks show, the case of the first one has all of it.
+fn findings(verification: &Verification, check: &CheckReport, result: &CheckResult) -> String {
     let mut text = String::new();
-    for finding in &result.findings {
+    for finding in check.findings_of(&result.webhook) {
         let _ = writeln!(text, "{}: {}", word(finding.severity), finding.message);
-        if let Some(examples) = examples(finding) {
-            let _ = writeln!(text, "{examples}");
+        if finding.webhook() != result.webhook {
+            let _ = writeln!(text, "the same finding as that of {}", finding.webhook());
+            continue;
         }
-        for caveat in caveats(verification, &result.webhook) {
-            let _ = writeln!(text, "{caveat}");
+        for more in others(finding).into_iter().chain(examples(finding)).chain(caveats(verification, finding))
+        {
+            let _ = writeln!(text, "{more}");
         }
         text.push_str(&differences(&finding.differences));
     }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use harness::verify::Difference;
-use harness::verify::report::{CheckResult, Report, Tally};
+use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 
 use super::table::{self, MOST_DIFFERENCES};
-use super::{caveats, examples, page, word};
+use super::{caveats, examples, others, page, word};
 
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {
@@ -25,18 +25,25 @@ pub(super) fn summary(report: &Report) -> String {
             let _ = writeln!(text, "| {check_cell} | | skipped: {} |", cell(reason));
         }
         for result in &check.results {
-            let _ =
-                writeln!(text, "| {check_cell} | {} | {} |", cell(&result.webhook), cell(&outcome(result)));
+            let _ = writeln!(
+                text,
+                "| {check_cell} | {} | {} |",
+                cell(&result.webhook),
+                cell(&outcome(check, result))
+            );
         }
     }
-    for (check, result, finding) in report.findings() {
-        let (severity, webhook) = (word(finding.severity), &result.webhook);
+    for (check, finding) in report.findings() {
+        let (severity, webhook) = (word(finding.severity), finding.webhook());
         let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
         let _ = writeln!(text, "{}", line(&finding.message));
         if let Some(examples) = examples(finding) {
             let _ = writeln!(text, "\n{}", line(&examples));
         }
-        for caveat in caveats(report, webhook) {
+        if let Some(others) = others(finding) {
+            let _ = writeln!(text, "\n{}", line(&others));
+        }
+        for caveat in caveats(report, finding) {
             let _ = writeln!(text, "\n{}", line(&caveat));
         }
         if !finding.differences.is_empty() {
@@ -55,12 +62,12 @@ pub(super) fn summary(report: &Report) -> String {
     text
 }
 
-fn outcome(result: &CheckResult) -> String {
+fn outcome(check: &CheckReport, result: &CheckResult) -> String {
     let with = |word: &str, detail: String| {
         if detail.is_empty() { word.to_owned() } else { format!("{word}: {detail}") }
     };
     match result.verdict {
-        Tally::Found => format!("❌ {} found", result.findings.len()),
+        Tally::Found => format!("❌ {} found", check.findings_of(&result.webhook).count()),
         Tally::Passed => with("✅ passed", table::held(result)),
         Tally::NotChecked => with("❓ not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => with("not applicable", table::most(&result.not_applicable)),

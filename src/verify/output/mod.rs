@@ -82,7 +82,7 @@ impl FailOn {
         if self == Self::Never {
             return ExitCode::Ok;
         }
-        if report.findings().any(|(_, _, finding)| self.includes(finding.severity)) {
+        if report.findings().any(|(_, finding)| self.includes(finding.severity)) {
             return ExitCode::Failed;
         }
         if report.has_untried() {
@@ -213,12 +213,25 @@ fn relative(file: &str) -> String {
     inner.strip_prefix(".").unwrap_or(inner).display().to_string()
 }
 
-/// What is to be kept in mind with a finding about this webhook, a sentence each.
-fn caveats(report: &Report, webhook: &str) -> Vec<String> {
-    let told = |(name, caveat): (&str, &str)| {
-        if name == webhook { format!("caveat: {caveat}") } else { format!("caveat: {name}: {caveat}") }
+/// `the same for A, B`: the webhooks beside the first that show a finding.
+fn others(finding: &Finding) -> Option<String> {
+    let others: Vec<&str> = finding.webhooks.keys().skip(1).map(String::as_str).collect();
+    (!others.is_empty()).then(|| format!("the same for {}", others.join(", ")))
+}
+
+/// What is to be kept in mind with a finding, a sentence each.
+fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
+    let told = |webhook: &String| {
+        let told = |(name, caveat): (&str, &str)| {
+            if name == finding.webhook() {
+                format!("caveat: {caveat}")
+            } else {
+                format!("caveat: {name}: {caveat}")
+            }
+        };
+        report.caveats(webhook).map(told).collect::<Vec<String>>()
     };
-    report.caveats(webhook).map(told).collect()
+    finding.webhooks.keys().flat_map(told).collect()
 }
 
 /// `for A, B and 3 more`; nothing for a finding that is about no object.
@@ -226,7 +239,7 @@ fn examples(finding: &Finding) -> Option<String> {
     if finding.examples.is_empty() {
         return None;
     }
-    let more = finding.count.saturating_sub(finding.examples.len() as u64);
+    let more = finding.count().saturating_sub(finding.examples.len() as u64);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Some(format!("for {}{more}", finding.examples.join(", ")))
 }

@@ -3,11 +3,13 @@
 //! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "SARIF support
 //! for code scanning", for what is shown there.
 
+use std::collections::BTreeMap;
+
 use harness::verify::Severity;
-use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
+use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{caveats, differences, examples, page, relative, table};
+use super::{caveats, differences, examples, others, page, relative, table};
 
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -53,48 +55,47 @@ fn level(severity: Severity) -> &'static str {
 fn results(report: &Report) -> Vec<Value> {
     let mut results = Vec::new();
     for (index, check) in report.checks.iter().enumerate() {
-        for result in &check.results {
-            for finding in &result.findings {
-                results.push(self::result(report, (index, check), result, finding));
-            }
-        }
+        results.extend(check.findings.iter().map(|finding| result(report, (index, check), finding)));
     }
     results
 }
 
-fn result(
-    report: &Report,
-    (index, check): (usize, &CheckReport),
-    result: &CheckResult,
-    finding: &Finding,
-) -> Value {
-    let mut text = format!("{}: {}", result.webhook, finding.message);
-    if let Some(examples) = examples(finding) {
-        text = format!("{text}\n{examples}");
-    }
-    for caveat in caveats(report, &result.webhook) {
-        text = format!("{text}\n{caveat}");
+fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Finding) -> Value {
+    let webhook = finding.webhook();
+    let mut text = format!("{webhook}: {}", finding.message);
+    for more in others(finding).into_iter().chain(examples(finding)).chain(caveats(report, finding)) {
+        text = format!("{text}\n{more}");
     }
     if !finding.differences.is_empty() {
         text = format!("{text}\n{}", differences(&finding.differences).trim_end());
     }
-    let mut location = json!({"logicalLocations": [{"fullyQualifiedName": result.webhook}]});
-    if let Some(place) = report.location(result) {
-        location["physicalLocation"] = json!({
-            "artifactLocation": {"uri": uri(&relative(&place.file))},
-            "region": {"startLine": place.line},
-        });
-    }
-    json!({
+    let places: BTreeMap<&str, &Location> = report.places(finding).collect();
+    let location = |webhook: &str| {
+        let mut location = json!({"logicalLocations": [{"fullyQualifiedName": webhook}]});
+        if let Some(place) = places.get(webhook) {
+            location["physicalLocation"] = json!({
+                "artifactLocation": {"uri": uri(&relative(&place.file))},
+                "region": {"startLine": place.line},
+            });
+        }
+        location
+    };
+    let mut result = json!({
         "ruleId": check.id,
         "ruleIndex": index,
         "level": level(finding.severity),
         "message": {"text": text},
-        "locations": [location],
+        "locations": [location(webhook)],
         // Neither the object nor the line: a finding is the same one after both have changed.
-        "partialFingerprints": {"admitFinding/v1": format!("{} {} {}", check.id, result.webhook, finding.kind)},
-        "occurrenceCount": finding.count.max(1),
-    })
+        "partialFingerprints": {"admitFinding/v1": format!("{} {webhook} {}", check.id, finding.kind)},
+        "occurrenceCount": finding.count().max(1),
+    });
+    // One change may be enough for all of them: several `locations` would say that each has to be changed.
+    let others: Vec<Value> = finding.webhooks.keys().skip(1).map(|webhook| location(webhook)).collect();
+    if !others.is_empty() {
+        result["relatedLocations"] = others.into();
+    }
+    result
 }
 
 /// What nobody may take for passed.

@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
-use super::{caveats, examples, word};
+use super::{caveats, examples, others, word};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -50,7 +50,7 @@ struct Line<'a> {
     checks: Vec<&'a CheckReport>,
     webhooks: Vec<String>,
     reason: String,
-    severity: Option<Severity>,
+    findings: Vec<&'a Finding>,
     notes: &'a [String],
 }
 
@@ -87,7 +87,7 @@ impl<'a> Line<'a> {
             checks: vec![check],
             webhooks: Vec::new(),
             reason: reason.to_owned(),
-            severity: None,
+            findings: Vec::new(),
             notes: &[],
         }
     }
@@ -97,18 +97,14 @@ impl<'a> Line<'a> {
             Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
             Tally::NotApplicable => (result.webhook.clone(), most(&result.not_applicable)),
-            Tally::Found => {
-                let count = result.findings.len();
-                let findings = format!("{count} {}", if count == 1 { "finding" } else { "findings" });
-                (named(&result.webhook, &findings), String::new())
-            }
+            Tally::Found => (result.webhook.clone(), String::new()),
         };
         Self {
             verdict: Some(result.verdict),
             checks: vec![check],
             webhooks: vec![webhook],
             reason,
-            severity: result.findings.iter().map(|finding| finding.severity).max(),
+            findings: check.findings_of(&result.webhook).collect(),
             notes: &result.notes,
         }
     }
@@ -116,7 +112,7 @@ impl<'a> Line<'a> {
     /// Whether a line of the same check is this one with another webhook. What was measured stands beside its own.
     fn takes_webhook(&self, other: &Self) -> bool {
         self.verdict == other.verdict
-            && self.verdict != Some(Tally::Found)
+            && self.findings == other.findings
             && self.reason == other.reason
             && self.notes.is_empty()
             && other.notes.is_empty()
@@ -136,13 +132,20 @@ impl<'a> Line<'a> {
         let Some((check, others)) = self.checks.split_first() else { return };
         let (style, mark, word) = match self.verdict {
             None => (FAINT, "-", "skipped"),
-            Some(Tally::Found) if self.severity == Some(Severity::Error) => (BAD, "✘", "found"),
+            Some(Tally::Found) if self.findings.iter().any(|found| found.severity == Severity::Error) => {
+                (BAD, "✘", "found")
+            }
             Some(Tally::Found) => (SOSO, "✘", "found"),
             Some(Tally::Passed) => (GOOD, "✔", "passed"),
             Some(Tally::NotChecked) => (SOSO, "?", "not checked"),
             Some(Tally::NotApplicable) => (FAINT, "-", "not applicable"),
         };
-        let webhooks = self.webhooks.join(", ");
+        let findings = match self.findings.len() {
+            0 => String::new(),
+            1 => "1 finding".to_owned(),
+            count => format!("{count} findings"),
+        };
+        let webhooks = named(&self.webhooks.join(", "), &findings);
         let title = match self.verdict {
             Some(Tally::Found) => &check.title,
             // Its name will do where there is nothing to be done.
@@ -186,35 +189,35 @@ pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String 
 
 /// The findings of one check, and once for all of them why it matters.
 fn findings(text: &mut String, report: &Report, check: &CheckReport) {
-    let mut has_any = false;
-    for result in &check.results {
-        for found in &result.findings {
-            text.push('\n');
-            finding(text, report, check, result, found);
-            has_any = true;
-        }
+    for found in &check.findings {
+        text.push('\n');
+        finding(text, report, check, found);
     }
-    if has_any {
+    if !check.findings.is_empty() {
         let _ = writeln!(text, "  {FAINT}why: {}{FAINT:#}", check.why);
         let _ = writeln!(text, "  {FAINT}source: {}{FAINT:#}", check.source);
     }
 }
 
-fn finding(text: &mut String, report: &Report, check: &CheckReport, result: &CheckResult, finding: &Finding) {
+fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Finding) {
     let style = match finding.severity {
         Severity::Error => BAD,
         Severity::Warning => SOSO,
         Severity::Note => FAINT,
     };
     let word = word(finding.severity);
-    if let Some(location) = report.location(result) {
+    if let Some((_, location)) = report.places(finding).next() {
         let _ = writeln!(text, "{FAINT}{}:{}{FAINT:#}", location.file, location.line);
     }
-    let _ = writeln!(text, "{style}{word}[{}]{style:#} {}: {}", check.id, result.webhook, finding.message);
+    let webhook = finding.webhook();
+    let _ = writeln!(text, "{style}{word}[{}]{style:#} {webhook}: {}", check.id, finding.message);
+    if let Some(others) = others(finding) {
+        let _ = writeln!(text, "  {others}");
+    }
     if let Some(examples) = examples(finding) {
         let _ = writeln!(text, "  {FAINT}{examples}{FAINT:#}");
     }
-    for caveat in caveats(report, &result.webhook) {
+    for caveat in caveats(report, finding) {
         let _ = writeln!(text, "  {SOSO}{caveat}{SOSO:#}");
     }
     for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
@@ -259,7 +262,7 @@ fn summary(text: &mut String, report: &Report) {
         let _ = writeln!(text, "\n{count} objects were left out: {reason}");
     }
     let _ = writeln!(text, "\n{}", counts(report));
-    if report.findings().any(|(_, _, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
+    if report.findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,
             "{FAINT}--proofs FOLDER writes the reviews of each finding, and commands that send them{FAINT:#}"

@@ -9,7 +9,7 @@ use super::*;
 fn report() -> Report {
     let counts = json!({});
     let mut report = json!({
-        "version": 1, "objects": 12, "calls": 96, "leftOut": {"no kind \"Gadget\" is served": 2},
+        "version": 2, "objects": 12, "calls": 96, "leftOut": {"no kind \"Gadget\" is served": 2},
         "locations": {
             "injector/a.example.com": {"file": "./charts/my injector.yaml", "line": 7},
             "injector/b.example.com": {"file": "./charts/my injector.yaml", "line": 31},
@@ -19,39 +19,52 @@ fn report() -> Report {
             {"id": "V01", "title": "idempotent", "severity": "error", "why": "It is called again.", "source": "KEP-492",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "found", "held": 3, "notChecked": counts,
-                        "notApplicable": counts, "findings": [
-                        {"kind": "grows", "severity": "error", "message": "adds | once more,\n100% of `x`", "count": 9,
-                            "examples": ["Pod demo/web", "Pod demo/db"], "differences": [
-                                {"path": "metadata.labels", "expected": {"a": "```"}},
-                                {"path": "spec.containers[app].image", "expected": "x", "found": "xx"},
-                            ], "object": {"kind": "Pod"}, "steps": [], "proof": "proofs/V01-1"},
-                        {"kind": "order", "severity": "note", "message": "in another order", "count": 1,
-                            "examples": ["Pod demo/web"], "differences": [], "steps": []},
-                    ]},
+                        "notApplicable": counts},
                     {"webhook": "injector/b.example.com", "verdict": "passed", "held": 12, "notChecked": counts,
-                        "notApplicable": counts, "findings": []},
+                        "notApplicable": counts},
+                ], "findings": [
+                    {"kind": "grows", "severity": "error", "message": "adds | once more,\n100% of `x`",
+                        "webhooks": {"injector/a.example.com": 9}, "examples": ["Pod demo/web", "Pod demo/db"],
+                        "differences": [
+                            {"path": "metadata.labels", "expected": {"a": "```"}},
+                            {"path": "spec.containers[app].image", "expected": "x", "found": "xx"},
+                        ], "object": {"kind": "Pod"}, "steps": [], "proof": "proofs/V01-1"},
+                    {"kind": "order", "severity": "note", "message": "in another order",
+                        "webhooks": {"injector/a.example.com": 1}, "examples": ["Pod demo/web"],
+                        "differences": [], "steps": []},
                 ]},
             {"id": "V06", "title": "any order will do", "severity": "warning", "why": "Names decide.", "source": "good practices",
                 "results": [
                     {"webhook": "all webhooks together", "verdict": "notApplicable", "held": 0, "notChecked": counts,
-                        "notApplicable": {"there is only one": 12}, "findings": []},
-                ]},
+                        "notApplicable": {"there is only one": 12}},
+                ], "findings": []},
             {"id": "V11", "title": "deterministic", "severity": "warning", "why": "Retries.", "source": "good practices",
-                "results": [], "skipped": "it deals cards"},
+                "results": [], "findings": [], "skipped": "it deals cards"},
+            {"id": "V37", "title": "robust", "severity": "warning", "why": "Anybody can reach it.", "source": "net/http",
+                "results": [
+                    {"webhook": "injector/a.example.com", "verdict": "found", "held": 0, "notChecked": counts,
+                        "notApplicable": counts},
+                    {"webhook": "injector/b.example.com", "verdict": "found", "held": 0, "notChecked": counts,
+                        "notApplicable": counts},
+                ], "findings": [
+                    {"kind": "gives no answer", "severity": "warning", "message": "on an empty body it panics",
+                        "webhooks": {"injector/a.example.com": 1, "injector/b.example.com": 1}, "examples": [],
+                        "differences": [], "steps": [], "proof": "proofs/V37-1"},
+                ]},
             {"id": "V38", "title": "honest: no writes", "severity": "error", "why": "Dry runs.", "source": "docs",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "notChecked", "held": 0,
-                        "notChecked": {"connection refused": 1}, "notApplicable": counts, "findings": []},
+                        "notChecked": {"connection refused": 1}, "notApplicable": counts},
                     {"webhook": "injector/b.example.com", "verdict": "passed", "held": 1, "notChecked": counts,
-                        "notApplicable": counts, "findings": []},
-                ]},
+                        "notApplicable": counts},
+                ], "findings": []},
             {"id": "V41", "title": "fast", "severity": "warning", "why": "It is waited for.", "source": "good practices",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "notChecked", "held": 0,
-                        "notChecked": {"connection refused": 1}, "notApplicable": counts, "findings": []},
+                        "notChecked": {"connection refused": 1}, "notApplicable": counts},
                     {"webhook": "injector/b.example.com", "verdict": "passed", "held": 1, "notChecked": counts,
-                        "notApplicable": counts, "notes": ["99 % of 100 calls in 3 ms"], "findings": []},
-                ]},
+                        "notApplicable": counts, "notes": ["99 % of 100 calls in 3 ms"]},
+                ], "findings": []},
         ],
     });
     report["webhooks"] = json!({
@@ -111,16 +124,16 @@ fn the_exit_status_says_how_the_run_ended() {
     let all = report();
     assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed);
     assert_eq!(FailOn::Never.exit_code(&all), ExitCode::Ok);
-    assert_eq!(FailOn::Note.exit_code(&with(&["V01"])), ExitCode::NotChecked);
-    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V38", "V41"])), ExitCode::NothingRun);
+    assert_eq!(FailOn::Error.exit_code(&with(&["V01"])), ExitCode::NotChecked);
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V37", "V38", "V41"])), ExitCode::NothingRun);
 
-    let mut unequipped = with(&["V01", "V38"]);
+    let mut unequipped = with(&["V01", "V37", "V38"]);
     unequipped.checks[2].results[0].unequipped = true;
     assert_eq!(FailOn::Note.exit_code(&unequipped), ExitCode::Ok);
 
     let mut note = all;
     note.checks.truncate(1);
-    note.checks[0].results[0].findings.remove(0);
+    note.checks[0].findings.remove(0);
     assert_eq!(FailOn::Note.exit_code(&note), ExitCode::Failed);
     assert_eq!(FailOn::Warning.exit_code(&note), ExitCode::Ok);
 }

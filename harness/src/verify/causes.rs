@@ -1,0 +1,189 @@
+//! One cause is one finding: what several webhooks of one server do wrong in the same way.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::check::Severity;
+use super::report::{Finding, MOST_EXAMPLES};
+
+/// What findings of one check have in common that have one cause.
+#[derive(PartialEq, Eq)]
+struct Cause {
+    /// What serves the webhook. Where that is not known, the webhook: nothing is known to have the same cause then.
+    server: String,
+    kind: String,
+    severity: Severity,
+    /// The message without what is the webhook's own.
+    message: String,
+}
+
+/// The findings of one check, those of one cause as one: the worst first.
+///
+/// A cause keeps the message, the calls and the object of the webhook that shows it with the smallest object.
+pub(super) fn grouped(findings: Vec<Finding>, servers: &BTreeMap<String, String>) -> Vec<Finding> {
+    let mut causes: Vec<(Cause, Finding)> = Vec::new();
+    for finding in findings {
+        let cause = Cause::of(&finding, servers);
+        match causes.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, known)) => unite(known, finding),
+            None => causes.push((cause, finding)),
+        }
+    }
+    let mut findings: Vec<Finding> = causes.into_iter().map(|(_, finding)| finding).collect();
+    findings.sort_by_key(|finding| Reverse(finding.severity));
+    findings
+}
+
+/// The same findings, each about one webhook.
+pub(super) fn single(findings: Vec<Finding>) -> Vec<Finding> {
+    let mut single = Vec::new();
+    for finding in findings {
+        for (webhook, count) in &finding.webhooks {
+            let webhooks = BTreeMap::from([(webhook.clone(), *count)]);
+            single.push(Finding { webhooks, ..finding.clone() });
+        }
+    }
+    single
+}
+
+fn unite(known: &mut Finding, other: Finding) {
+    let mut webhooks = std::mem::take(&mut known.webhooks);
+    webhooks.extend(other.webhooks.clone());
+    let mut examples = std::mem::take(&mut known.examples);
+    for example in &other.examples {
+        if examples.len() < MOST_EXAMPLES && !examples.contains(example) {
+            examples.push(example.clone());
+        }
+    }
+    if other.size() < known.size() {
+        *known = other;
+    }
+    known.webhooks = webhooks;
+    known.examples = examples;
+}
+
+impl Cause {
+    fn of(finding: &Finding, servers: &BTreeMap<String, String>) -> Self {
+        let webhook = finding.webhook();
+        Self {
+            server: servers.get(webhook).map_or(webhook, String::as_str).to_owned(),
+            kind: finding.kind.clone(),
+            severity: finding.severity,
+            message: anonymous(&finding.message, webhook),
+        }
+    }
+}
+
+/// `message` without the names and the URL of the webhook, and without addresses in memory: those of a panic are others
+/// each time.
+fn anonymous(message: &str, webhook: &str) -> String {
+    let own = webhook.split('/').nth(1).unwrap_or(webhook);
+    let message = word_masked(&word_masked(message, webhook, "WEBHOOK"), own, "WEBHOOK");
+    let message = masked(&message, "\"https://", "URL", |letter| letter != '"');
+    masked(&message, "0x", "ADDRESS", |letter| letter.is_ascii_hexdigit())
+}
+
+/// `text` with `mask` in place of `word`, where that is a word of its own and no part of another name.
+fn word_masked(text: &str, word: &str, mask: &str) -> String {
+    if word.is_empty() {
+        return text.to_owned();
+    }
+    let is_inner = |letter: char| letter.is_alphanumeric() || "-_".contains(letter);
+    let mut parts = text.split(word);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_word = !masked.ends_with(is_inner) && !part.starts_with(is_inner);
+        masked.push_str(if is_word { mask } else { word });
+        masked.push_str(part);
+    }
+    masked
+}
+
+/// `text` with `mask` in place of each `start` and the letters after it that `continues` takes.
+fn masked(text: &str, start: &str, mask: &str, continues: fn(char) -> bool) -> String {
+    let mut parts = text.split(start);
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        masked.push_str(mask);
+        masked.push_str(part.trim_start_matches(continues));
+    }
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn finding(webhook: &str, message: &str, object: &Value) -> Finding {
+        let finding = json!({"kind": "no answer", "severity": "warning", "message": message, "webhooks": {webhook: 2},
+            "examples": [format!("Pod {webhook}")], "object": object, "differences": [], "steps": []});
+        serde_json::from_value(finding).unwrap()
+    }
+
+    fn servers(webhooks: &[(&str, &str)]) -> BTreeMap<String, String> {
+        webhooks.iter().map(|(webhook, server)| ((*webhook).to_owned(), (*server).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_same_failure_of_webhooks_that_are_served_together_is_one_finding() {
+        let panics = |webhook: &str, path: &str, address: &str, object: &Value| {
+            let message =
+                format!("Post \"https://s.n.svc:443/{path}?timeout=5s\": {webhook} EOF at {address}");
+            finding(webhook, &message, object)
+        };
+        let found = vec![
+            panics("c/b.example.com", "b", "0xc000a1", &json!({"kind": "Deployment"})),
+            panics("d/a.example.com", "a", "0xc000b2", &json!({"kind": "Pod"})),
+            panics("e/other.example.com", "a", "0xc000b2", &json!({})),
+        ];
+        let servers =
+            servers(&[("c/b.example.com", "s"), ("d/a.example.com", "s"), ("e/other.example.com", "t")]);
+        let grouped = grouped(found, &servers);
+        assert_eq!(grouped.len(), 2, "{grouped:#?}");
+        let webhooks: Vec<(&str, u64)> =
+            grouped[0].webhooks.iter().map(|(webhook, count)| (webhook.as_str(), *count)).collect();
+        assert_eq!(webhooks, [("c/b.example.com", 2), ("d/a.example.com", 2)]);
+        assert_eq!(grouped[0].count(), 4);
+        assert_eq!(grouped[0].object, Some(json!({"kind": "Pod"})));
+        assert!(grouped[0].message.contains("/a?timeout"), "the message is of the smallest object");
+        assert_eq!(grouped[0].examples, ["Pod c/b.example.com", "Pod d/a.example.com"]);
+
+        // Nothing but the object's message and calls is lost.
+        let single = single(grouped);
+        assert_eq!(single.len(), 3);
+        assert!(single.iter().all(|finding| finding.count() == 2));
+    }
+
+    #[test]
+    fn another_failure_or_an_unknown_server_is_another_cause() {
+        let object = json!({"kind": "Pod"});
+        let found = || vec![finding("c/a", "status 500", &object), finding("c/b", "status 404", &object)];
+        assert_eq!(grouped(found(), &servers(&[("c/a", "s"), ("c/b", "s")])).len(), 2);
+        let found = vec![finding("c/a", "status 500", &object), finding("c/b", "status 500", &object)];
+        assert_eq!(grouped(found.clone(), &servers(&[])).len(), 2);
+        assert_eq!(grouped(found, &servers(&[("c/a", "s"), ("c/b", "s")])).len(), 1);
+    }
+
+    #[test]
+    fn a_name_is_masked_where_it_is_a_word() {
+        for (text, word, expected) in [
+            ("status a/b: a", "a", "status X/b: X"),
+            ("\"a\" denied it", "a", "\"X\" denied it"),
+            ("data-a a_b", "a", "data-a a_b"),
+            ("anything", "", "anything"),
+        ] {
+            assert_eq!(word_masked(text, word, "X"), expected);
+        }
+    }
+
+    #[test]
+    fn the_worst_come_first() {
+        let object = json!({});
+        let mut worse = finding("c/b", "b", &object);
+        worse.severity = Severity::Error;
+        let sorted = grouped(vec![finding("c/a", "a", &object), worse], &BTreeMap::new());
+        assert_eq!(sorted.iter().map(Finding::webhook).collect::<Vec<_>>(), ["c/b", "c/a"]);
+    }
+}
