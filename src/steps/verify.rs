@@ -81,6 +81,7 @@ impl World {
             subjects,
             checks: vec![(check, None)],
             settings: Settings::default(),
+            objects: None,
             jobs: JOBS,
             progress: Box::new(|_| {}),
         };

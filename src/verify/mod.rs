@@ -6,6 +6,7 @@ mod interventions;
 mod list;
 mod locations;
 mod merge;
+mod objects;
 mod output;
 mod progress;
 mod proof;
@@ -22,7 +23,7 @@ use std::time::Duration;
 use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::server::Surroundings;
-use harness::verify::report::{Location, Report, Shard};
+use harness::verify::report::{Location, Report};
 use harness::verify::{Check, Laboratory, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use url::Url;
@@ -30,6 +31,7 @@ use url::Url;
 use self::api_server::RecordingServer;
 use self::interventions::Interventions;
 use self::merge::Merge;
+use self::objects::Objects;
 use self::output::Outputs;
 use self::proof::Proofs;
 use self::target::Services;
@@ -54,18 +56,8 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 
-    /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
-    #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
-    filename: Vec<PathBuf>,
-
-    /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
-    /// several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
-    annotation: Vec<(String, String)>,
-
-    /// Give most objects of the built-in corpus this label; may be given several times
-    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
-    label: Vec<(String, String)>,
+    #[command(flatten)]
+    objects: Objects,
 
     /// Print the checks, all or those of --check, as --output says, and run nothing
     #[arg(long, help_heading = "Selection")]
@@ -78,11 +70,6 @@ pub(crate) struct Verify {
     /// Leave a check out, and say why: the reason stands in the report
     #[arg(long, value_name = "ID=REASON", help_heading = "Selection")]
     skip: Vec<Skip>,
-
-    /// Try only a part of the corpus: 3/16 is the third of 16 (every 16th object), and auto/16 the one that
-    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
-    #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
-    shard: Option<Shard>,
 
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Target")]
@@ -245,9 +232,6 @@ impl Configurations {
     }
 }
 
-/// The objects of a corpus, read as they are needed.
-type Objects = Box<dyn Iterator<Item = Result<Value, Failure>> + Send>;
-
 impl Verify {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         if let Some(Subcommand::Merge(merge)) = &self.command {
@@ -284,16 +268,17 @@ impl Verify {
         let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user());
         laboratory.namespace.clone_from(&self.namespace);
         target::wait(&subjects, &laboratory, Duration::from_secs(self.wait.into())).await;
-        let objects = self.objects(&subjects, &configurations, &laboratory)?;
+        let corpus = self.objects.corpus(&subjects, &configurations.around, &laboratory, self.quiet)?;
         let plan = Plan {
             laboratory,
             subjects: subjects.clone(),
             checks: self.checks(),
             settings: self.settings(api_server.as_ref().map(|server| server.recorder.clone())),
+            objects: corpus.count,
             jobs: self.jobs.into(),
             progress: progress::line(self.quiet),
         };
-        let report = harness::verify::run(plan, objects).await;
+        let report = harness::verify::run(plan, corpus.objects).await;
         progress::clear();
         let mut report = report?;
         self.complete(&mut report, configurations.locations);
@@ -308,7 +293,7 @@ impl Verify {
 
     /// Says in the report what only the command line knows.
     fn complete(&self, report: &mut Report, locations: BTreeMap<String, Location>) {
-        report.shard = self.shard;
+        report.shard = self.objects.shard;
         report.locations = locations;
         let is_named = |id: &str| self.check.iter().any(|check| check.id == id);
         for check in report.checks.iter_mut().filter(|check| is_named(&check.id)) {
@@ -389,73 +374,12 @@ impl Verify {
         }
         active
     }
-
-    /// The objects of `-f`, or the built-in ones, and of them those of the shard.
-    fn objects(
-        &self,
-        subjects: &[Subject],
-        configurations: &Configurations,
-        laboratory: &Laboratory,
-    ) -> Result<Objects, Failure> {
-        let objects: Objects = if self.filename.is_empty() {
-            let definitions: Vec<Value> = configurations
-                .around
-                .iter()
-                .filter(|object| object["kind"] == "CustomResourceDefinition")
-                .cloned()
-                .collect();
-            let missing = corpus::missing(subjects, &definitions, laboratory);
-            if !missing.is_empty() && !self.quiet {
-                anstream::eprintln!("{}", without_objects(&missing));
-            }
-            let added = [
-                ("/metadata/annotations", self.annotation.clone()),
-                ("/metadata/labels", self.label.clone()),
-            ];
-            let marked = move |object| Ok(marked(object, &added));
-            Box::new(corpus::built_in(subjects, &definitions, laboratory).map(marked))
-        } else {
-            Box::new(documents::stream(&self.filename)?.map(|document| Ok(document?.object)))
-        };
-        let Some(shard) = self.shard else { return Ok(objects) };
-        // What cannot be read concerns every shard.
-        let own =
-            (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
-        Ok(Box::new(own.map(|(_, object)| object)))
-    }
-}
-
-/// `object` with entries added to these maps, if it has them: webhooks must stand objects without labels, too.
-fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
-    for (map, entries) in added {
-        if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {
-            own.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone().into())));
-        }
-    }
-    object
-}
-
-/// One `--annotation` or `--label`.
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
-    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn is_configuration(object: &Value) -> bool {
     ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
         .iter()
         .any(|kind| object["kind"] == *kind)
-}
-
-/// Says of which kinds the built-in corpus has no objects.
-fn without_objects(kinds: &[String]) -> String {
-    const MOST: usize = 5;
-    let more = match kinds.len().saturating_sub(MOST) {
-        0 => String::new(),
-        more => format!(" and {more} more kinds"),
-    };
-    let named = kinds[..kinds.len().min(MOST)].join(", ");
-    format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
 }
 
 /// Who makes the requests.

@@ -380,6 +380,22 @@ async fn the_built_in_corpus_has_objects_in_every_version_that_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_end_says_what_was_denied_and_how_bad_the_findings_are() {
+    let denying = "when: {if: {absent: /metadata/labels}, then: {deny: {message: set a label}}, otherwise: non-idempotent}";
+    let stage = Stage::with(denying).await;
+    let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V20"];
+    let text = ends_with(&stage.verify(&base).await, 1);
+    assert!(text.contains("\nc/w.example.com denied 2 of 3 objects\n      2  set a label\n"), "{text}");
+    assert!(text.contains("\n1 finding (1 error); 1 passed"), "{text}");
+    let json = stage.verify(&[&base[..], &["-o", "json"]].concat()).await;
+    let report: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(report["webhooks"]["c/w.example.com"]["denied"], json!({"set a label": 2}));
+    // Configurations alone deny nothing.
+    let text = ends_with(&stage.verify(&["-c", "configuration.yaml", "--check", "V57"]).await, 0);
+    assert!(!text.contains("denied"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn kinds_without_built_in_objects_are_named() {
     let stage = Stage::with("allow").await;
     let mut webhook = entry("w", &stage.fake.url(), stage.fake.ca_bundle());

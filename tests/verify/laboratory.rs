@@ -201,6 +201,7 @@ async fn run_among(
         subjects: Subject::of(configurations).expect("the configurations can be read"),
         checks: vec![(checks::find(id).expect("there is such a check"), None)],
         settings,
+        objects: None,
         jobs: 4,
         progress: Box::new(|_| {}),
     };

@@ -75,6 +75,7 @@ async fn the_merged_reports_of_all_shards_say_what_one_run_says() {
     ends_with(&merged, 1);
     let merged: Value = serde_json::from_slice(&merged.stdout).expect("JSON");
     assert_eq!(essence(&merged), essence(&whole));
+    assert_eq!(merged["webhooks"]["c/w.example.com"]["objects"], 40);
     assert_eq!(essence(&whole).0, 40);
     assert!(merged.get("shard").is_none());
 

@@ -84,7 +84,7 @@ fn anonymous(message: &str, webhook: &str) -> String {
 }
 
 /// `text` with `mask` in place of `word`, where that is a word of its own and no part of another name.
-fn word_masked(text: &str, word: &str, mask: &str) -> String {
+pub(super) fn word_masked(text: &str, word: &str, mask: &str) -> String {
     if word.is_empty() {
         return text.to_owned();
     }

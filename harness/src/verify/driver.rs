@@ -8,8 +8,10 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
+use super::denials::{self, Denials, Said};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
+use super::progress::{Progress, Stage};
 use super::report::{Report, Tried};
 use super::samples::Samples;
 use super::shrink::Shrinking;
@@ -37,6 +39,8 @@ pub struct Plan {
     pub checks: Vec<(&'static Check, Option<String>)>,
     /// What the user decides.
     pub settings: Settings,
+    /// How many objects the corpus has, if that is known: for the progress alone.
+    pub objects: Option<u64>,
     /// How many objects are tried at a time.
     pub jobs: usize,
     /// Is told how far the run has come.
@@ -49,35 +53,6 @@ impl std::fmt::Debug for Plan {
     }
 }
 
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// What it does.
-    pub stage: Stage,
-    /// Objects that were tried.
-    pub objects: u64,
-    /// Calls that were made.
-    pub calls: u64,
-    /// Kinds of findings.
-    pub findings: usize,
-}
-
-/// What a run does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the parts of a run")]
-pub enum Stage {
-    /// Reads the configurations.
-    Configurations,
-    /// Tries objects.
-    Objects,
-    /// Looks at each webhook alone.
-    Webhooks,
-    /// Makes the objects of the findings smaller.
-    Shrinking,
-    /// Looks at the webhooks while something is done to them.
-    Interventions,
-}
-
 /// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
 ///
 /// # Errors
@@ -88,7 +63,8 @@ pub async fn run<E: Send>(
 ) -> Result<Report, E> {
     let plan = Arc::new(plan);
     let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
-    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples };
+    let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
+    let mut run = Run { plan: &plan, ledger: Ledger::default(), samples, denials };
     run.configurations();
     let (begin, corpus) = run.begin(corpus);
     let first = run.first(&begin);
@@ -104,8 +80,9 @@ pub async fn run<E: Send>(
     let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
     report.caveats = caveats.collect();
     if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
-        let tried = |subject: &Subject| (subject.name(), plan.tried(subject));
-        report.webhooks = plan.subjects.iter().map(tried).collect();
+        let denials = plan.subjects.iter().zip(run.denials);
+        report.webhooks =
+            denials.map(|(subject, denials)| (subject.name(), plan.tried(subject, denials))).collect();
     }
     Ok(report)
 }
@@ -115,6 +92,8 @@ struct Run<'a> {
     ledger: Ledger,
     /// For each webhook.
     samples: Vec<Samples>,
+    /// For each webhook.
+    denials: Vec<Denials>,
 }
 
 impl Plan {
@@ -127,12 +106,14 @@ impl Plan {
             .map(|(position, (check, _))| (position, *check))
     }
 
-    fn tried(&self, subject: &Subject) -> Tried {
+    fn tried(&self, subject: &Subject, denials: Denials) -> Tried {
         let asked = self.laboratory.asked(&subject.webhook.id);
         Tried {
             mutating: subject.phase == Phase::Mutating,
             called: asked.called,
             patched: asked.patched,
+            objects: denials.objects,
+            denied: denials.reasons,
             selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
         }
     }
@@ -165,8 +146,7 @@ impl Plan {
     }
 
     /// What all probes of objects see of one object.
-    async fn observe(&self, request: &Attributes) -> Vec<(Place, Observed)> {
-        let memory = Memory::default();
+    async fn observe(&self, request: &Attributes, memory: &Memory) -> Vec<(Place, Observed)> {
         let mut seen = Vec::new();
         for (position, check) in self.active() {
             match check.probe {
@@ -174,13 +154,13 @@ impl Plan {
                     for (subject, _) in self.audience(check) {
                         let place = (position, Some(subject));
                         seen.extend(
-                            self.probe(place, request, &memory).await.map(|observed| (place, observed)),
+                            self.probe(place, request, memory).await.map(|observed| (place, observed)),
                         );
                     }
                 }
                 Probe::Collection(_) => {
                     let place = (position, None);
-                    seen.extend(self.probe(place, request, &memory).await.map(|observed| (place, observed)));
+                    seen.extend(self.probe(place, request, memory).await.map(|observed| (place, observed)));
                 }
                 Probe::Configuration(_)
                 | Probe::Configurations(_)
@@ -190,6 +170,27 @@ impl Plan {
             }
         }
         seen
+    }
+
+    /// What the probes of objects have heard of each webhook about the creation of the object.
+    async fn said(&self, request: &Attributes, memory: &Memory) -> Vec<Option<Said>> {
+        let mut all = Vec::new();
+        for subject in &self.subjects {
+            if !denials::was_asked(memory, subject) {
+                all.push(None);
+                continue;
+            }
+            let mutated;
+            let request = if subject.phase == Phase::Validating {
+                mutated = self.mutated(request, memory).await;
+                &mutated
+            } else {
+                request
+            };
+            let (laboratory, subjects) = (&self.laboratory, self.subjects.as_slice());
+            all.push(denials::said(&Trial { laboratory, subject, subjects, request, memory }));
+        }
+        all
     }
 
     /// What one probe sees of one object; none if it does not look at objects.
@@ -227,7 +228,7 @@ impl Plan {
 
 impl Run<'_> {
     fn configurations(&mut self) {
-        self.tell(Stage::Configurations);
+        self.tell(Stage::Configurations, 0, None);
         for (position, check) in self.plan.active() {
             match check.probe {
                 Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
@@ -275,9 +276,11 @@ impl Run<'_> {
             let task = {
                 let plan = Arc::clone(plan);
                 tokio::spawn(async move {
-                    let seen = plan.observe(&request).await;
+                    let memory = Memory::default();
+                    let seen = plan.observe(&request, &memory).await;
+                    let said = plan.said(&request, &memory).await;
                     let mutated = plan.mutated(&request, &Memory::default()).await;
-                    (seen, request, mutated)
+                    (seen, said, request, mutated)
                 })
             };
             match task.await {
@@ -290,7 +293,7 @@ impl Run<'_> {
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let (seen, request, mutated) = match tried {
+            let (seen, said, request, mutated) = match tried {
                 Ok(tried) => tried,
                 Err(reason) => {
                     self.ledger.leave_out(reason);
@@ -300,11 +303,16 @@ impl Run<'_> {
             for (place, observed) in seen {
                 self.ledger.note(place, Some(&object), observed);
             }
+            for (denials, said) in self.denials.iter_mut().zip(said) {
+                if let Some(said) = said {
+                    denials.count(said);
+                }
+            }
             for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
                 let shown = if subject.phase == Phase::Validating { &mutated } else { &request };
                 samples.add(subject, shown, &plan.laboratory.surroundings);
             }
-            self.tell(Stage::Objects);
+            self.tell(Stage::Objects, self.ledger.objects, plan.objects);
         }
         Ok(())
     }
@@ -342,16 +350,21 @@ impl Run<'_> {
 
     /// The probes that `chosen` picks, which look at each webhook alone.
     async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<LooksAtStation>) {
-        self.tell(Stage::Webhooks);
-        for (position, check) in self.plan.active() {
+        let plan = self.plan;
+        let looks = plan.active().filter(|(_, check)| chosen(check.probe).is_some());
+        let total = looks.map(|(_, check)| plan.audience(check).count() as u64).sum();
+        let mut done = 0;
+        self.tell(Stage::Webhooks, done, Some(total));
+        for (position, check) in plan.active() {
             let Some(probe) = chosen(check.probe) else { continue };
-            for (subject, found) in self.plan.audience(check) {
-                let station = self.plan.station(found, &samples[subject]);
+            for (subject, found) in plan.audience(check) {
+                let station = plan.station(found, &samples[subject]);
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
                 self.ledger.remark(place, station.notes.into_inner());
                 self.ledger.note(place, None, observed);
-                self.tell(Stage::Webhooks);
+                done += 1;
+                self.tell(Stage::Webhooks, done, Some(total));
             }
         }
     }
@@ -371,7 +384,7 @@ impl Run<'_> {
                 if occasion != now {
                     continue;
                 }
-                self.tell(Stage::Interventions);
+                self.tell(Stage::Interventions, 0, None);
                 let (places, stations): (Vec<Place>, Vec<Station<'_>>) = plan
                     .audience(check)
                     .map(|(subject, found)| {
@@ -388,7 +401,7 @@ impl Run<'_> {
     }
 
     async fn shrink(&mut self) {
-        self.tell(Stage::Shrinking);
+        self.tell(Stage::Shrinking, 0, None);
         let plan = self.plan;
         let smaller = self.ledger.found().filter_map(|(place, found)| {
             let object = found.object.clone()?;
@@ -434,9 +447,11 @@ impl Run<'_> {
         }
     }
 
-    fn tell(&self, stage: Stage) {
+    fn tell(&self, stage: Stage, done: u64, total: Option<u64>) {
         (self.plan.progress)(Progress {
             stage,
+            done,
+            total,
             objects: self.ledger.objects,
             calls: self.plan.laboratory.calls(),
             findings: self.ledger.findings(),

@@ -216,7 +216,8 @@ fn readable(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
 }
 
-fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
+/// Counts `reason`, or what is beyond the first few kinds of reasons.
+pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
     let reason = if counts.len() >= MOST && !counts.contains_key(&reason) {
         "other reasons".to_owned()
     } else {

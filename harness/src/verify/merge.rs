@@ -55,12 +55,14 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         whole.caveats.extend(report.caveats);
         for (name, other) in report.webhooks {
             let tried = whole.webhooks.entry(name).or_insert_with(|| Tried {
-                called: 0,
-                patched: 0,
-                ..other.clone()
+                mutating: other.mutating,
+                selects: other.selects.clone(),
+                ..Tried::default()
             });
             tried.called += other.called;
             tried.patched += other.patched;
+            tried.objects += other.objects;
+            add(&mut tried.denied, other.denied, u64::saturating_add);
         }
         // What one shard found of several webhooks, another may have found of one.
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {

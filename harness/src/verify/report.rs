@@ -60,6 +60,12 @@ pub struct Tried {
     pub called: u64,
     /// How often it answered with a patch.
     pub patched: u64,
+    /// How many objects of the corpus it answered to as they are created.
+    #[serde(default)]
+    pub objects: u64,
+    /// How many of them it denied, by the reason; the object's name is `NAME` there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub denied: BTreeMap<String, u64>,
     /// The keys of labels that its objectSelector names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub selects: Vec<String>,
@@ -319,6 +325,11 @@ impl Report {
     /// All findings, with the check.
     pub fn findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
         self.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)))
+    }
+
+    /// How many findings are as bad as that.
+    pub fn findings_as_bad_as(&self, severity: Severity) -> usize {
+        self.findings().filter(|(_, finding)| finding.severity == severity).count()
     }
 
     /// How many pairs of check and webhook ended so.

@@ -33,7 +33,13 @@ pub struct Trial<'a> {
 pub struct Memory(Mutex<Vec<Arc<Outcome>>>);
 
 impl Memory {
-    fn find(&self, lineup: &Lineup, request: &Attributes) -> Option<Arc<Outcome>> {
+    /// Whether anything was asked of these webhooks.
+    pub(super) fn knows(&self, lineup: &Lineup) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().any(|known| known.lineup == *lineup)
+    }
+
+    pub(super) fn find(&self, lineup: &Lineup, request: &Attributes) -> Option<Arc<Outcome>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|known| known.lineup == *lineup && known.request == *request).cloned()
     }

@@ -56,6 +56,12 @@ pub(super) fn summary(report: &Report) -> String {
             let _ = writeln!(text, "\nProof: {}", line(proof));
         }
     }
+    for (webhook, denials) in table::denials(report) {
+        let _ = writeln!(text, "\n{} {}:\n", line(webhook), denials.sum);
+        for (count, reason) in denials.reasons {
+            let _ = writeln!(text, "* {count}: {}", line(reason));
+        }
+    }
     for (reason, count) in &report.left_out {
         let _ = writeln!(text, "\n{count} objects were left out: {}", line(reason));
     }

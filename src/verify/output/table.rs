@@ -258,6 +258,12 @@ fn cut(value: &Value, longest: usize) -> String {
 }
 
 fn summary(text: &mut String, report: &Report) {
+    for (webhook, denials) in denials(report) {
+        let _ = writeln!(text, "\n{webhook} {}", denials.sum);
+        for (count, reason) in denials.reasons {
+            let _ = writeln!(text, "{count:>7}  {reason}");
+        }
+    }
     for (reason, count) in &report.left_out {
         let _ = writeln!(text, "\n{count} objects were left out: {reason}");
     }
@@ -270,13 +276,44 @@ fn summary(text: &mut String, report: &Report) {
     }
 }
 
+/// What a webhook denied.
+pub(super) struct Denials<'a> {
+    /// `denied 12 of 216 objects`.
+    pub(super) sum: String,
+    /// The reasons, the most frequent first.
+    pub(super) reasons: Vec<(u64, &'a str)>,
+}
+
+/// The webhooks that denied anything.
+pub(super) fn denials(report: &Report) -> impl Iterator<Item = (&str, Denials<'_>)> {
+    report.webhooks.iter().filter(|(_, tried)| !tried.denied.is_empty()).map(|(webhook, tried)| {
+        let denied: u64 = tried.denied.values().sum();
+        let sum = format!("denied {denied} of {} objects", tried.objects);
+        let mut reasons: Vec<(u64, &str)> =
+            tried.denied.iter().map(|(reason, count)| (*count, reason.as_str())).collect();
+        reasons.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+        (webhook.as_str(), Denials { sum, reasons })
+    })
+}
+
+/// `3 findings (1 error, 2 notes)`.
+fn findings_by_severity(report: &Report) -> String {
+    let several = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let severities = [Severity::Error, Severity::Warning, Severity::Note];
+    let counts = severities.map(|severity| (report.findings_as_bad_as(severity), word(severity)));
+    let parts: Vec<String> =
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| several(*count, word)).collect();
+    let findings = several(report.findings().count(), "finding");
+    if parts.is_empty() { findings } else { format!("{findings} ({})", parts.join(", ")) }
+}
+
 /// The last line.
 pub(super) fn counts(report: &Report) -> String {
     let skipped = report.checks.iter().filter(|check| check.skipped.is_some()).count();
     let shard = report.shard.map(|shard| format!(" (shard {shard})")).unwrap_or_default();
     format!(
-        "{} findings; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects{shard}, {} calls",
-        report.findings().count(),
+        "{}; {} passed, {} not checked, {} not applicable, {skipped} skipped; {} objects{shard}, {} calls",
+        findings_by_severity(report),
         report.count(Tally::Passed),
         report.count(Tally::NotChecked),
         report.count(Tally::NotApplicable),

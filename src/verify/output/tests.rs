@@ -68,7 +68,8 @@ fn report() -> Report {
         ],
     });
     report["webhooks"] = json!({
-        "injector/a.example.com": {"mutating": true, "called": 90, "patched": 7},
+        "injector/a.example.com": {"mutating": true, "called": 90, "patched": 7, "objects": 12,
+            "denied": {"a | must be *set*": 1, "without explanation": 2}},
         "injector/b.example.com": {"mutating": true, "called": 6, "patched": 0, "selects": ["inject"]},
     });
     serde_json::from_value(report).unwrap()

@@ -1,0 +1,125 @@
+//! The objects that are tried: `-f`, or the built-in ones.
+
+use std::fs;
+use std::path::PathBuf;
+
+use harness::verify::report::Shard;
+use harness::verify::{Laboratory, Subject, corpus};
+use serde_json::Value;
+
+use super::shard;
+use crate::{Failure, documents};
+
+/// Which objects are tried.
+#[derive(Debug, clap::Args)]
+pub(super) struct Objects {
+    /// Objects to try: files, folders, or -; without any, a built-in corpus of the kinds that the rules match
+    #[arg(short = 'f', long, value_name = "PATH", num_args = 1..)]
+    filename: Vec<PathBuf>,
+
+    /// Give most objects of the built-in corpus this annotation, by which the webhooks are asked to act; may be given
+    /// several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
+    annotation: Vec<(String, String)>,
+
+    /// Give most objects of the built-in corpus this label; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value, conflicts_with = "filename")]
+    label: Vec<(String, String)>,
+
+    /// Try only a part of the corpus: 3/16 is the third of 16 (every 16th object), and auto/16 the one that
+    /// `JOB_COMPLETION_INDEX` names, from 0, as in a Kubernetes Job; `admit verify merge` makes one report of all
+    #[arg(long, value_name = "INDEX/COUNT", value_parser = shard::parse, help_heading = "Selection")]
+    pub(super) shard: Option<Shard>,
+}
+
+/// The objects of a run, read as they are needed.
+pub(super) struct Corpus {
+    pub(super) objects: Box<dyn Iterator<Item = Result<Value, Failure>> + Send>,
+    /// How many there are; none if that cannot be known before they are read.
+    pub(super) count: Option<u64>,
+}
+
+impl Objects {
+    /// The objects of `-f`, or the built-in ones, and of them those of the shard. `around` has the definitions of custom
+    /// resources.
+    pub(super) fn corpus(
+        &self,
+        subjects: &[Subject],
+        around: &[Value],
+        laboratory: &Laboratory,
+        is_quiet: bool,
+    ) -> Result<Corpus, Failure> {
+        let Corpus { objects, count } = if self.filename.is_empty() {
+            self.built_in(subjects, around, laboratory, is_quiet)
+        } else {
+            let objects = documents::stream(&self.filename)?.map(|document| Ok(document?.object));
+            // Nobody sees the count of who is quiet.
+            let count = if is_quiet { None } else { self.count() };
+            Corpus { objects: Box::new(objects), count }
+        };
+        let Some(shard) = self.shard else { return Ok(Corpus { objects, count }) };
+        // What cannot be read concerns every shard.
+        let own =
+            (0..).zip(objects).filter(move |(position, object)| object.is_err() || shard.includes(*position));
+        let count = count.map(|count| (0..count).filter(|position| shard.includes(*position)).count() as u64);
+        Ok(Corpus { objects: Box::new(own.map(|(_, object)| object)), count })
+    }
+
+    fn built_in(
+        &self,
+        subjects: &[Subject],
+        around: &[Value],
+        laboratory: &Laboratory,
+        is_quiet: bool,
+    ) -> Corpus {
+        let is_definition = |object: &&Value| object["kind"] == "CustomResourceDefinition";
+        let definitions: Vec<Value> = around.iter().filter(is_definition).cloned().collect();
+        let missing = corpus::missing(subjects, &definitions, laboratory);
+        if !missing.is_empty() && !is_quiet {
+            anstream::eprintln!("{}", without_objects(&missing));
+        }
+        let added =
+            [("/metadata/annotations", self.annotation.clone()), ("/metadata/labels", self.label.clone())];
+        let objects = || corpus::built_in(subjects, &definitions, laboratory);
+        let count = objects().count() as u64;
+        let marked = move |object| Ok(marked(object, &added));
+        Corpus { objects: Box::new(objects().map(marked)), count: Some(count) }
+    }
+
+    /// How many objects the files have; none if one of them can be read only once, such as standard input or a pipe.
+    fn count(&self) -> Option<u64> {
+        let is_kept = |path: &PathBuf| fs::metadata(path).is_ok_and(|it| it.is_file() || it.is_dir());
+        if !self.filename.iter().all(is_kept) {
+            return None;
+        }
+        let documents = documents::stream(&self.filename).ok()?;
+        Some(documents.flatten().count() as u64)
+    }
+}
+
+/// `object` with entries added to these maps, if it has them: webhooks must stand objects without labels, too.
+fn marked(mut object: Value, added: &[(&str, Vec<(String, String)>)]) -> Value {
+    for (map, entries) in added {
+        if let Some(own) = object.pointer_mut(map).and_then(Value::as_object_mut) {
+            own.extend(entries.iter().map(|(key, value)| (key.clone(), value.clone().into())));
+        }
+    }
+    object
+}
+
+/// One `--annotation` or `--label`.
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("expected KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// Says of which kinds the built-in corpus has no objects.
+fn without_objects(kinds: &[String]) -> String {
+    const MOST: usize = 5;
+    let more = match kinds.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(" and {more} more kinds"),
+    };
+    let named = kinds[..kinds.len().min(MOST)].join(", ");
+    format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
+}
