@@ -89,7 +89,9 @@ impl Proofs {
         fs::write(folder.join("with.yaml"), around.join("---\n"))?;
         let mut configured = Vec::new();
         for (number, step) in (1..).zip(&finding.steps) {
-            fs::write(folder.join(format!("{number}-review.json")), pretty(&step.review))?;
+            if let Some(name) = sent(step, number) {
+                fs::write(folder.join(name), pretty(&step.review))?;
+            }
             fs::write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
             self.step(&mut text, folder, number, step, &mut configured)?;
         }
@@ -116,7 +118,8 @@ impl Proofs {
         let status = step.status.map_or_else(|| "no reply".to_owned(), |status| format!("HTTP {status}"));
         let _ = writeln!(
             text,
-            "\n{number}. `{number}-review.json`, answered by `{number}-reply.json` ({status})"
+            "\n{number}. {}, answered by `{number}-reply.json` ({status})",
+            sent(step, number).map_or_else(|| "no body".to_owned(), |name| format!("`{name}`"))
         );
         if step.foreign {
             text.push_str("   from another webhook, whose part admit played\n");
@@ -131,16 +134,20 @@ impl Proofs {
             fs::write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
             configured.push(name.clone());
         }
-        let (curl, service) = self.commands(subject, &format!("{name}.pem"), number);
-        let _ = writeln!(
-            text,
-            "\n   ```console\n   $ {curl}\n   $ admit review -f {number}-review.json -c {name}.yaml --with with.yaml{service}\n   ```"
-        );
+        let (curl, service) = self.commands(subject, &format!("{name}.pem"), step, number);
+        // What goes past the dispatcher, it cannot repeat.
+        let review = match step.direct {
+            Some(_) => String::new(),
+            None => format!(
+                "\n   $ admit review -f {number}-review.json -c {name}.yaml --with with.yaml{service}"
+            ),
+        };
+        let _ = writeln!(text, "\n   ```console\n   $ {curl}{review}\n   ```");
         Ok(())
     }
 
-    /// A curl line that sends the review as it was sent, and the `--service` of an admit line.
-    fn commands(&self, subject: &Subject, ca_file: &str, number: usize) -> (String, String) {
+    /// A curl line that sends a step as it was sent, and the `--service` of an admit line.
+    fn commands(&self, subject: &Subject, ca_file: &str, step: &Step, number: usize) -> (String, String) {
         let webhook = &subject.webhook;
         let trust = if webhook.client_config.ca_bundle.is_empty() {
             String::new()
@@ -148,12 +155,21 @@ impl Proofs {
             format!(" --cacert {ca_file}")
         };
         let seconds = webhook.timeout.as_secs();
-        let curl = |more: &str, url: &str| {
-            format!(
-                "curl -sS{trust}{more} -H 'Content-Type: application/json' --data-binary @{number}-review.json \
-                 '{url}?timeout={seconds}s'"
-            )
+        let (method, content_type) = match &step.direct {
+            None => ("POST", "application/json"),
+            Some(direct) => (direct.method.as_str(), direct.content_type.as_str()),
         };
+        let body = match sent(step, number) {
+            Some(name) => format!(" -H 'Content-Type: {content_type}' --data-binary @{name}"),
+            None => String::new(),
+        };
+        // curl takes what has a body for a POST, and everything else for a GET.
+        let method = match (method, body.is_empty()) {
+            ("POST", false) | ("GET", true) => String::new(),
+            _ => format!(" -X {method}"),
+        };
+        let curl =
+            |more: &str, url: &str| format!("curl -sS{trust}{more}{method}{body} '{url}?timeout={seconds}s'");
         match &webhook.client_config.target {
             WebhookTarget::Url(url) => (curl("", url), String::new()),
             WebhookTarget::Service(service) => {
@@ -172,6 +188,18 @@ impl Proofs {
             }
         }
     }
+}
+
+/// The file with the body of a step; none if it has no body.
+fn sent(step: &Step, number: usize) -> Option<String> {
+    if step.direct.as_ref().is_some_and(|direct| direct.content_type.is_empty()) {
+        return None;
+    }
+    Some(if step.review.is_string() {
+        format!("{number}-request.txt")
+    } else {
+        format!("{number}-review.json")
+    })
 }
 
 /// How a step names the webhook.

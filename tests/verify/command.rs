@@ -70,53 +70,6 @@ pub(crate) fn ends_with(output: &Output, status: i32) -> String {
     text
 }
 
-fn files(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .expect("the folder is there")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .collect();
-    names.sort();
-    names
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
-    let stage = Stage::with("non-idempotent").await;
-    let output = stage
-        .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
-        .await;
-    let text = ends_with(&output, 1);
-    assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
-    assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
-
-    let proof = stage.path("proofs/V01-1-c_w.example.com");
-    assert!(text.contains("proof: proofs/V01-1-c_w.example.com"), "{text}");
-    let expected = [
-        "1-reply.json",
-        "1-review.json",
-        "2-reply.json",
-        "2-review.json",
-        "README.md",
-        "c_w.example.com.pem",
-        "c_w.example.com.yaml",
-        "object.yaml",
-        "with.yaml",
-    ];
-    assert_eq!(files(&proof), expected);
-    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
-    let line = "admit review -f 2-review.json -c c_w.example.com.yaml --with with.yaml";
-    assert!(readme.contains(line) && readme.contains("curl -sS --cacert c_w.example.com.pem"), "{readme}");
-    // The line does what it says.
-    let review = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args(line.split(' ').skip(1))
-        .current_dir(&proof)
-        .env("NO_COLOR", "1")
-        .output();
-    let review = review.expect("the command runs");
-    let text = String::from_utf8_lossy(&review.stdout).into_owned();
-    assert!(text.contains("w.example.com") && text.contains("xx"), "{text}");
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_passes_ends_with_0() {
     let stage = Stage::with("always-mutate").await;

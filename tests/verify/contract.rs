@@ -180,6 +180,29 @@ async fn v26_passes_a_short_warning_and_is_not_about_none() {
 }
 
 #[tokio::test]
+async fn v26_and_v27_say_why_there_is_nothing_to_look_at() {
+    for (id, reason) in [
+        ("V26", "it answers the creation without warnings"),
+        ("V27", "it answers the creation without audit annotations"),
+    ] {
+        let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
+        assert_eq!(reasons.into_keys().collect::<Vec<_>>(), [reason]);
+        // Not called is another reason than to have nothing to say.
+        let (_, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow").on(&["DELETE"])]).await);
+        assert_eq!(reasons.into_keys().collect::<Vec<_>>(), ["the rules do not pick the request"]);
+    }
+    // The API server refuses the whole answer, so that nobody gets the warning.
+    let refused = "raw: {text: '{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\
+                   \"response\":{\"uid\":\"{uid}\",\"allowed\":true,\"warnings\":\"a text\",\
+                   \"auditAnnotations\":\"a text\"}}'}";
+    for id in ["V26", "V27"] {
+        let (found, reasons) = verdict(&verify(id, vec![Suspect::mutating(refused)]).await);
+        assert_eq!(found, Tally::NotChecked);
+        assert!(reasons.keys().all(|reason| reason.contains("cannot unmarshal")), "{reasons:?}");
+    }
+}
+
+#[tokio::test]
 async fn v27_finds_keys_that_the_audit_log_drops() {
     let check = verify("V27", vec![Suspect::mutating("fault: E14")]).await;
     finds(&check, &["key is dropped"]);

@@ -19,6 +19,7 @@ mod loops;
 #[path = "../borrowed/machine.rs"]
 mod machine;
 mod patches;
+mod proofs;
 mod quality;
 mod recording;
 mod reinvocation;

@@ -134,6 +134,23 @@ async fn a_webhook_that_only_asks_passes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_that_asks_the_api_server_only_after_that_was_watched_is_not_asked_for_its_kubeconfig() {
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}},
+    });
+    // It asks about what it cannot read, which only V22 sends, after V38, V39 and V40.
+    let asks = |kubeconfig: &Value| {
+        let asking = writing(QUESTIONS, review)(kubeconfig);
+        json!({"when": {"if": {"equals": {"/metadata": "unreadable"}}, "then": asking, "otherwise": "allow"}})
+    };
+    let (status, said) = verify_with("V38,V39,V40,V22", asks).await;
+    assert_eq!(said.len(), 4);
+    let unclear: Vec<&String> = said.iter().map(|(_, text)| text).filter(|text| !text.is_empty()).collect();
+    assert_eq!((status, unclear), (Some(0), Vec::<&String>::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
     let (status, said) = verify(|_| json!("allow")).await;
     assert_eq!(status, Some(6));

@@ -28,6 +28,22 @@ async fn v22_finds_what_is_wrong_with_an_answer() {
 }
 
 #[tokio::test]
+async fn v22_names_the_field_and_the_object() {
+    let check = verify("V22", vec![Suspect::mutating("fault: E07-missing")]).await;
+    let finding = check.findings.iter().find(|it| it.kind == "uid when it answers").expect("it is found");
+    assert_eq!(
+        finding.message,
+        "when it answers, response.uid is missing: it must be the uid of the request"
+    );
+    assert_eq!(
+        (finding.differences[0].path.as_str(), &finding.differences[0].found),
+        ("response.uid", &None)
+    );
+    assert_eq!(finding.examples[0], "Pod bare");
+    assert!(finding.object.is_some());
+}
+
+#[tokio::test]
 async fn v22_looks_at_denials() {
     let check = verify("V22", vec![Suspect::validating("sequence: [allow, deny]")]).await;
     passes(&check);
@@ -45,6 +61,8 @@ async fn v22_finds_what_lacks_only_on_the_error_path() {
         assert_eq!(check.findings[0].severity, severity);
         let sent = &check.findings[0].steps[0].review;
         assert_eq!(sent["request"]["object"]["metadata"], "unreadable");
+        let message = &check.findings[0].message;
+        assert!(message.contains("(its metadata is a string, its spec and data are numbers)"), "{message}");
     }
 }
 

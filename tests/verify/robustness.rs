@@ -36,6 +36,24 @@ async fn v37_finds_who_panics_on_nonsense() {
 }
 
 #[tokio::test]
+async fn v37_shows_each_request_as_it_was_sent() {
+    let check = verify("V37", vec![Suspect::mutating(&unless_review("{bad-response: closed}"))]).await;
+    let sent = |kind: &str| {
+        let of_kind = format!("gives no answer on {kind}");
+        let finding = check.findings.iter().find(|it| it.kind == of_kind).expect("it is found");
+        let step = &finding.steps[0];
+        assert_eq!((finding.steps.len(), step.webhook.as_str()), (1, "a/a.example.com"));
+        let direct = step.direct.as_ref().expect("no API server sends it");
+        (direct.method.clone(), direct.content_type.clone(), step.review.clone())
+    };
+    let json = |text: Value| ("POST".to_owned(), "application/json".to_owned(), text);
+    assert_eq!(sent("a text that is no JSON"), json("this is no JSON".into()));
+    assert_eq!(sent("an empty body"), json("".into()));
+    assert_eq!(sent("an object of another kind").2["kind"], "ConfigMap");
+    assert_eq!(sent("a GET"), ("GET".to_owned(), String::new(), "".into()));
+}
+
+#[tokio::test]
 async fn what_all_webhooks_of_a_server_do_wrong_is_one_finding() {
     let start = async || {
         let behaviour =

@@ -141,6 +141,10 @@ pub enum Obstacle {
     /// It could be about something, and cannot be told from here. The text says what is missing.
     #[error("{0}")]
     NotChecked(String),
+    /// As `NotChecked`, unless the webhook turns out, by the end of the run, to use the API server that is watched: then
+    /// what was asserted held.
+    #[error("{0}")]
+    Uncontacted(String),
     /// As `NotChecked`, but nothing is wrong with the webhook: an option is missing that would make it possible, one is
     /// given that rules it out, or there is nothing to be seen as long as it is not under strain. The text says which.
     #[error("{0}")]

@@ -12,6 +12,7 @@ use super::denials::{self, Denials, Said};
 use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::progress::{Progress, Stage};
+use super::recorder::Recorder;
 use super::report::{Report, Tried};
 use super::samples::Samples;
 use super::shrink::Shrinking;
@@ -74,6 +75,7 @@ pub async fn run<E: Send>(
     run.shrink().await;
     run.interventions().await;
     run.silent();
+    run.ledger.conclude(plan.settings.recorder.as_ref().is_some_and(Recorder::was_contacted));
     let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
     let servers = plan.subjects.iter().map(|subject| (subject.name(), subject.server())).collect();
     let mut report = run.ledger.report(&plan.checks, &webhooks, servers, plan.laboratory.calls());

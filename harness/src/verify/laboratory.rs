@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::line::{Exchange, Exchangery, Exchanges, Line};
+use super::line::{Direct, Exchange, Exchangery, Exchanges, Line};
 use super::{plugins, stored};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
@@ -189,7 +189,8 @@ impl Laboratory {
             Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
         let mut detours = Vec::new();
         let reply = self.exchangery.call(call, &mut detours).await;
-        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false }
+        let direct = Some(Direct::review(webhook));
+        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false, direct }
     }
 
     /// As [`Self::post`], and also if the webhook was silent so often that nothing else calls it any more. To drop the
@@ -206,7 +207,8 @@ impl Laboratory {
                 HttpsCaller::new(Arc::clone(&self.services)).call_noting(call, &mut detours).await
             }
         };
-        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false }
+        let direct = Some(Direct::review(webhook));
+        Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false, direct }
     }
 
     /// Sends a request that no API server would make.

@@ -9,7 +9,7 @@ use super::causes;
 use super::check::{Check, Observed, Obstacle, Violation};
 use super::laboratory::Outcome;
 use super::report::{
-    CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Step, TOGETHER, Tally, VERSION,
+    CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
 use super::shape;
 
@@ -32,6 +32,8 @@ struct Entry {
     held: u64,
     /// How often it could not be told with all that the user gave.
     unanswered: u64,
+    /// How often it held if the webhook uses the API server that is watched, by what is to be said if it does not.
+    uncontacted: BTreeMap<String, u64>,
     not_checked: BTreeMap<String, u64>,
     not_applicable: BTreeMap<String, u64>,
     found: Vec<Found>,
@@ -59,6 +61,7 @@ impl Ledger {
                 entry.unanswered += 1;
                 count(&mut entry.not_checked, reason);
             }
+            Err(Obstacle::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
             Err(Obstacle::Unequipped(reason)) => count(&mut entry.not_checked, reason),
             Ok(violations) if violations.is_empty() => entry.held += 1,
             Ok(violations) => {
@@ -72,6 +75,21 @@ impl Ledger {
     /// Writes down what a probe measured.
     pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
         self.tallies.entry(place).or_default().notes.extend(notes);
+    }
+
+    /// Decides, at the end of the run, about what depends on whether the webhooks have ever asked the API server that is
+    /// watched for anything.
+    pub(super) fn conclude(&mut self, was_contacted: bool) {
+        for entry in self.tallies.values_mut() {
+            for (reason, times) in std::mem::take(&mut entry.uncontacted) {
+                if was_contacted {
+                    entry.held += times;
+                } else {
+                    entry.unanswered += times;
+                    *entry.not_checked.entry(reason).or_default() += times;
+                }
+            }
+        }
     }
 
     /// Whether anything was noted for the check at this position.
@@ -200,14 +218,24 @@ impl Found {
 fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
     let exchanges = outcome.exchanges.iter().map(|exchange| {
         let called = outcome.calls().find(|called| called.review == exchange.review);
-        let webhook = called
-            .map(|called| format!("{}/{}", called.webhook.configuration, called.webhook.name))
-            .unwrap_or_default();
+        let direct = exchange.direct.as_ref();
+        let webhook = direct.map(|direct| &direct.webhook).or_else(|| Some(&called?.webhook));
+        let webhook = webhook.map(|id| format!("{}/{}", id.configuration, id.name)).unwrap_or_default();
         let (status, reply) = match &exchange.reply {
             Ok(reply) => (Some(reply.status), readable(&reply.body)),
             Err(error) => (None, error.to_string().into()),
         };
-        Step { webhook, foreign: exchange.is_foreign, review: readable(&exchange.review), status, reply }
+        Step {
+            webhook,
+            foreign: exchange.is_foreign,
+            direct: direct.map(|direct| Request {
+                method: direct.method.to_string(),
+                content_type: direct.content_type.to_owned(),
+            }),
+            review: readable(&exchange.review),
+            status,
+            reply,
+        }
     });
     exchanges.collect()
 }
@@ -245,6 +273,18 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
         assert_eq!(report(ledger).checks[0].results[0].verdict, Tally::NotApplicable);
+    }
+
+    #[test]
+    fn who_asks_the_api_server_later_has_used_it_all_the_time() {
+        for (was_contacted, expected) in [(false, Tally::NotChecked), (true, Tally::Passed)] {
+            let mut ledger = Ledger::default();
+            ledger.note((0, Some(0)), None, Err(Obstacle::Uncontacted("is it started with it?".to_owned())));
+            ledger.conclude(was_contacted);
+            let result = &report(ledger).checks[0].results[0];
+            assert_eq!((result.verdict, result.unequipped), (expected, false));
+            assert_eq!(result.not_checked.is_empty(), was_contacted);
+        }
     }
 
     #[test]

@@ -6,16 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Method;
 use tokio::time::Instant;
 
 use super::foreign;
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::client::{Detour, HttpsCaller};
-use crate::config::WebhookTarget;
+use crate::config::{Webhook, WebhookId, WebhookTarget};
 
 /// How often in a row a webhook may not answer at all before it is no longer asked: waiting for its timeout hundreds of
 /// times tells nothing new.
 const PATIENCE: u32 = 5;
+
+/// The `Content-Type` of a review.
+pub(super) const JSON: &str = "application/json";
 
 /// One review and what came back, undecoded.
 #[derive(Clone, Debug)]
@@ -30,6 +34,26 @@ pub struct Exchange {
     pub detours: Vec<Detour>,
     /// Whether this was a foreign mutation, for which nobody was called.
     pub is_foreign: bool,
+    /// How it was sent, if that was past the dispatcher.
+    pub direct: Option<Direct>,
+}
+
+/// How a request was sent past the dispatcher, as no API server sends one.
+#[derive(Clone, Debug)]
+pub struct Direct {
+    /// To which webhook.
+    pub webhook: Arc<WebhookId>,
+    /// The HTTP method.
+    pub method: Method,
+    /// The `Content-Type`; empty without a body.
+    pub content_type: &'static str,
+}
+
+impl Direct {
+    /// A review, sent as reviews are.
+    pub(super) fn review(webhook: &Webhook) -> Self {
+        Self { webhook: Arc::clone(&webhook.id), method: Method::POST, content_type: JSON }
+    }
 }
 
 /// What all lines of a laboratory share.
@@ -162,8 +186,14 @@ impl Caller for Line {
             Some(reply) => Ok(reply),
             None => self.shared.call(call, &mut detours).await,
         };
-        let exchange =
-            Exchange { review, reply: reply.clone(), took: started.elapsed(), detours, is_foreign };
+        let exchange = Exchange {
+            review,
+            reply: reply.clone(),
+            took: started.elapsed(),
+            detours,
+            is_foreign,
+            direct: None,
+        };
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
         reply
     }

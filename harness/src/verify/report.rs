@@ -186,6 +186,9 @@ pub struct Step {
     pub webhook: String,
     /// Whether it is one of admit's own that stands for other people's webhooks.
     pub foreign: bool,
+    /// How it was sent, if that was past the dispatcher: a request that no API server makes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct: Option<Request>,
     /// The `AdmissionReview` that was sent; a text if it is no JSON.
     pub review: Value,
     /// The HTTP status of the reply; none without a reply.
@@ -193,6 +196,16 @@ pub struct Step {
     pub status: Option<u16>,
     /// The body of the reply, or why there is none: JSON where it is JSON, else a text.
     pub reply: Value,
+}
+
+/// How something was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// The HTTP method.
+    pub method: String,
+    /// The `Content-Type`; empty without a body.
+    pub content_type: String,
 }
 
 impl CheckResult {

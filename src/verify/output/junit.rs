@@ -63,7 +63,7 @@ fn status(
     };
     match result.verdict {
         Tally::NotChecked => skipped("not checked", table::most(&result.not_checked)),
-        Tally::NotApplicable => skipped("not applicable", table::most(&result.not_applicable)),
+        Tally::NotApplicable => skipped("not applicable", table::reasons(&result.not_applicable)),
         Tally::Passed | Tally::Found => {
             let Some(worst) = fails(check, result, fail_on) else { return TestCaseStatus::success() };
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);

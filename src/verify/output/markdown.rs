@@ -76,7 +76,7 @@ fn outcome(check: &CheckReport, result: &CheckResult) -> String {
         Tally::Found => format!("❌ {} found", check.findings_of(&result.webhook).count()),
         Tally::Passed => with("✅ passed", table::held(result)),
         Tally::NotChecked => with("❓ not checked", table::most(&result.not_checked)),
-        Tally::NotApplicable => with("not applicable", table::most(&result.not_applicable)),
+        Tally::NotApplicable => with("not applicable", table::reasons(&result.not_applicable)),
     }
 }
 

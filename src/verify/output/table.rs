@@ -96,7 +96,7 @@ impl<'a> Line<'a> {
         let (webhook, reason) = match result.verdict {
             Tally::Passed => (named(&result.webhook, &held(result)), String::new()),
             Tally::NotChecked => (result.webhook.clone(), most(&result.not_checked)),
-            Tally::NotApplicable => (result.webhook.clone(), most(&result.not_applicable)),
+            Tally::NotApplicable => (result.webhook.clone(), reasons(&result.not_applicable)),
             Tally::Found => (result.webhook.clone(), String::new()),
         };
         Self {
@@ -180,6 +180,17 @@ pub(super) fn held(result: &CheckResult) -> String {
         (held, 0) => format!("{held} objects"),
         (held, unclear) => format!("{held} objects; {unclear} not checked: {}", most(&result.not_checked)),
     }
+}
+
+/// Every reason, with how often where there are several: the most frequent need not be the one that matters.
+pub(super) fn reasons(reasons: &std::collections::BTreeMap<String, u64>) -> String {
+    if let (1, Some(only)) = (reasons.len(), reasons.keys().next()) {
+        return only.clone();
+    }
+    let mut all: Vec<(&String, &u64)> = reasons.iter().collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let all: Vec<String> = all.iter().map(|(reason, count)| format!("{reason}: {count} objects")).collect();
+    all.join("; ")
 }
 
 /// The most frequent reason.

@@ -55,7 +55,12 @@ pub(super) fn nothing_seen(recorder: &Recorder) -> Observed {
     if recorder.was_contacted() {
         return Ok(Vec::new());
     }
-    Err(Obstacle::not_checked(
-        "it has never asked the API server of --api-server-out anything: is it started with that kubeconfig?",
+    Err(never_contacted("it has"))
+}
+
+/// What it means that nobody has asked the API server for anything yet; `it_has` begins the sentence.
+pub(super) fn never_contacted(it_has: &str) -> Obstacle {
+    Obstacle::Uncontacted(format!(
+        "{it_has} never asked the API server of --api-server-out anything: is it started with that kubeconfig?"
     ))
 }

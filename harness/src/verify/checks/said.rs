@@ -12,7 +12,7 @@ use crate::event::CallResult;
 use crate::patch::Patch;
 use crate::verify::check::Obstacle;
 use crate::verify::comparison::{Difference, Order};
-use crate::verify::laboratory::Outcome;
+use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::line::Exchange;
 use crate::verify::trial::Trial;
 
@@ -71,6 +71,22 @@ impl Said {
             return Err(Obstacle::not_checked(outcome.verdict().to_string()));
         };
         Ok(Self { outcome: Arc::clone(&outcome), request: review["request"].take(), response, operations })
+    }
+
+    /// The same, if the API server takes the answer: else the client gets nothing of what it says.
+    ///
+    /// # Errors
+    /// As for [`Self::of`]; the server's reason if it refuses the answer.
+    pub(super) async fn accepted(trial: &Trial<'_>) -> Result<Self, Obstacle> {
+        let said = Self::of(trial).await?;
+        match said.outcome.verdict() {
+            Verdict::Failed(reason) => Err(Obstacle::not_checked(reason)),
+            Verdict::Admitted
+            | Verdict::Denied(_)
+            | Verdict::ServerError(_)
+            | Verdict::NoConditions(_)
+            | Verdict::Unsupported(_) => Ok(said),
+        }
     }
 
     /// `request.object`: the object as the webhook saw it.

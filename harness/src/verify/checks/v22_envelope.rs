@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::event::Called;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::comparison::Difference;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::line::Exchange;
 use crate::verify::trial::Trial;
@@ -23,8 +24,29 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|trial| Box::pin(run(trial))),
 };
 
-/// What is wrong with an answer: a kind, and a sentence.
-type Fault = (&'static str, String);
+/// What is wrong with an answer.
+#[derive(Debug, PartialEq)]
+struct Fault {
+    kind: &'static str,
+    /// A sentence without what is the object's own: webhooks that fail alike say the same.
+    message: String,
+    /// The field of the answer.
+    difference: Option<Difference>,
+}
+
+/// Where an answer goes wrong.
+struct Path {
+    kind: &'static str,
+    /// The same with what was sent.
+    message: &'static str,
+}
+
+const ANSWERS: Path = Path { kind: "when it answers", message: "when it answers" };
+const DENIES: Path = Path { kind: "when it denies", message: "when it denies" };
+const CANNOT_READ: Path = Path {
+    kind: "when it cannot read the object",
+    message: "when it cannot read the object (its metadata is a string, its spec and data are numbers)",
+};
 
 async fn run(trial: &Trial<'_>) -> Observed {
     let id = &trial.subject.webhook.id;
@@ -37,20 +59,21 @@ async fn run(trial: &Trial<'_>) -> Observed {
         return Err(Obstacle::not_checked(outcome.verdict().to_string()));
     };
     let path = match outcome.verdict() {
-        Verdict::Denied(_) => "when it denies",
+        Verdict::Denied(_) => DENIES,
         Verdict::Admitted
         | Verdict::Failed(_)
         | Verdict::ServerError(_)
         | Verdict::NoConditions(_)
-        | Verdict::Unsupported(_) => "when it answers",
+        | Verdict::Unsupported(_) => ANSWERS,
     };
     let Ok(reply) = &exchange.reply else { return Err(Obstacle::not_checked(outcome.verdict().to_string())) };
     let mut violations = Vec::new();
     let mut faults = faults(&exchange.review, reply.status, &reply.body);
     if reply.status != 200 {
-        faults.insert(0, ("HTTP status", format!("the HTTP status is {} and not 200", reply.status)));
+        let message = format!("the HTTP status is {} and not 200", reply.status);
+        faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
     }
-    violations.extend(faults.into_iter().map(|fault| violation(path, fault, &outcome)));
+    violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
     violations.extend(on_the_error_path(trial, called, &outcome).await);
     Ok(violations)
 }
@@ -59,24 +82,24 @@ async fn run(trial: &Trial<'_>) -> Observed {
 async fn on_the_error_path(trial: &Trial<'_>, called: &Called, outcome: &Arc<Outcome>) -> Vec<Violation> {
     let Some(body) = unreadable(&called.review) else { return Vec::new() };
     let exchange = trial.laboratory.post(&trial.subject.called, body).await;
-    let path = "when it cannot read the object";
+    let Path { kind: path, message: told } = CANNOT_READ;
     match &exchange.reply {
         Err(error) => {
-            let message = format!("{path} there is no answer: {error}");
+            let message = format!("{told} there is no answer: {error}");
             vec![Violation::new(format!("no answer {path}"), message).with_steps([retold(outcome, exchange)])]
         }
         // The API server reads no review then, and the failure policy decides.
         Ok(reply) if reply.status != 200 => {
             let kind = format!("HTTP status {path}");
             let message =
-                format!("{path} it answers with HTTP {} instead of a review that says no", reply.status);
+                format!("{told} it answers with HTTP {} instead of a review that says no", reply.status);
             let steps = [retold(outcome, exchange.clone())];
             vec![Violation::new(kind, message).with_steps(steps).with_severity(Severity::Note)]
         }
         Ok(reply) => {
             let faults = faults(&exchange.review, reply.status, &reply.body);
             let told = retold(outcome, exchange.clone());
-            faults.into_iter().map(|fault| violation(path, fault, &told)).collect()
+            faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told)).collect()
         }
     }
 }
@@ -103,8 +126,25 @@ pub(super) fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome>
     })
 }
 
-fn violation(path: &str, (kind, message): Fault, outcome: &Arc<Outcome>) -> Violation {
-    Violation::new(format!("{kind} {path}"), format!("{path}, {message}")).with_steps([Arc::clone(outcome)])
+fn violation(path: &Path, fault: Fault, outcome: &Arc<Outcome>) -> Violation {
+    let Fault { kind, message, difference } = fault;
+    Violation::new(format!("{kind} {}", path.kind), format!("{}, {message}", path.message))
+        .with_differences(difference.into_iter().collect())
+        .with_steps([Arc::clone(outcome)])
+}
+
+impl Fault {
+    /// A `field` that should be `expected`.
+    fn of(kind: &'static str, field: &str, found: &Value, expected: &str) -> Self {
+        let found = Some(found).filter(|found| !found.is_null());
+        let message = match found {
+            None => format!("{field} is missing: it must be {expected}"),
+            Some(_) => format!("{field} is wrong: it must be {expected}"),
+        };
+        let difference =
+            Difference { path: field.to_owned(), expected: Some(expected.into()), found: found.cloned() };
+        Self { kind, message, difference: Some(difference) }
+    }
 }
 
 /// Everything that is wrong with the body of a reply; nothing is looked for in one that has another status than 200.
@@ -117,26 +157,29 @@ fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
     let asked: Value = serde_json::from_slice(review).unwrap_or_default();
     let answer: Value = match serde_json::from_slice(body) {
         Ok(answer) => answer,
-        Err(error) => return vec![("body", format!("the body is not one JSON document: {error}"))],
+        Err(error) => {
+            let message = format!("the body is not one JSON document: {error}");
+            return vec![Fault { kind: "body", message, difference: None }];
+        }
     };
     // In v1beta1 the API server does not look at these, and V23 says which of them would be refused in v1.
     let is_strict = asked["apiVersion"] != "admission.k8s.io/v1beta1";
     let mut faults = Vec::new();
     for field in ["apiVersion", "kind"] {
         if is_strict && answer[field] != asked[field] {
-            faults.push((field, format!("{field} is {} and not {}", answer[field], asked[field])));
+            faults.push(Fault::of(field, field, &answer[field], &asked[field].to_string()));
         }
     }
     let Some(response) = answer.get("response").filter(|response| response.is_object()) else {
-        faults.push(("response", "there is no response".to_owned()));
+        faults.push(Fault::of("response", "response", &answer["response"], "an object"));
         return faults;
     };
     let uid = &asked["request"]["uid"];
     if is_strict && response["uid"] != *uid {
-        faults.push(("uid", format!("response.uid is {} and not {uid}", response["uid"])));
+        faults.push(Fault::of("uid", "response.uid", &response["uid"], "the uid of the request"));
     }
     if !response["allowed"].is_boolean() {
-        faults.push(("allowed", format!("response.allowed is {} and no boolean", response["allowed"])));
+        faults.push(Fault::of("allowed", "response.allowed", &response["allowed"], "true or false"));
     }
     faults
 }
@@ -157,7 +200,16 @@ mod tests {
         let api_version = format!("admission.k8s.io/{version}");
         let review = json!({"apiVersion": api_version, "kind": "AdmissionReview", "request": {"uid": "u"}});
         let faults = faults(review.to_string().as_bytes(), 200, answer.to_string().as_bytes());
-        assert_eq!(faults.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), expected, "{faults:?}");
+        assert_eq!(faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(), expected, "{faults:?}");
+    }
+
+    #[test]
+    fn a_fault_names_the_field_and_what_it_holds() {
+        let missing = Fault::of("uid", "response.uid", &Value::Null, "the uid of the request");
+        assert_eq!(missing.message, "response.uid is missing: it must be the uid of the request");
+        let wrong = Fault::of("kind", "kind", &json!("Review"), "\"AdmissionReview\"");
+        assert_eq!(wrong.message, "kind is wrong: it must be \"AdmissionReview\"");
+        assert_eq!(wrong.difference.and_then(|it| it.found), Some(json!("Review")));
     }
 
     #[test]
@@ -172,7 +224,7 @@ mod tests {
         check_in("v1beta1", &json!({"response": {"allowed": true}}), &[]);
         check_in("v1beta1", &json!({"response": {}}), &["allowed"]);
         let twice = b"{}{}";
-        assert_eq!(faults(b"{}", 200, twice)[0].0, "body");
+        assert_eq!(faults(b"{}", 200, twice)[0].kind, "body");
         assert_eq!(faults(b"{}", 500, twice), Vec::new());
     }
 }

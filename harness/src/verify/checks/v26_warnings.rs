@@ -31,11 +31,11 @@ const FEW: usize = 5;
 type Fault = (&'static str, String, Severity);
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let said = Said::of(trial).await?;
+    let said = Said::accepted(trial).await?;
     let given = said.response["warnings"].as_array().into_iter().flatten();
     let texts: Vec<String> = given.filter_map(|text| text.as_str().map(str::to_owned)).collect();
     if texts.is_empty() {
-        return Err(Obstacle::not_applicable("it sends no warnings"));
+        return Err(Obstacle::not_applicable("it answers the creation without warnings"));
     }
     let violation = |(kind, message, severity): Fault| {
         Violation::new(kind, message).with_severity(severity).with_steps([Arc::clone(&said.outcome)])

@@ -20,10 +20,10 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let said = Said::of(trial).await?;
+    let said = Said::accepted(trial).await?;
     let Some(annotations) = said.response["auditAnnotations"].as_object().filter(|all| !all.is_empty())
     else {
-        return Err(Obstacle::not_applicable("it sends no audit annotations"));
+        return Err(Obstacle::not_applicable("it answers the creation without audit annotations"));
     };
     let name = &trial.subject.webhook.id.name;
     let dropped: Vec<String> = annotations

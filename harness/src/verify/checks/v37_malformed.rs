@@ -15,7 +15,7 @@ use crate::client::DirectRequest;
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::line::Exchange;
+use crate::verify::line::{Direct, Exchange, JSON};
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 
@@ -53,11 +53,7 @@ async fn run(station: &Station<'_>) -> Observed {
         let (exchange, fault) = send(station, &malformed).await;
         if let Some((kind, text, severity)) = fault {
             let violation = Violation::new(format!("{kind} on {what}"), format!("on {what} {text}"));
-            // A report shows a step as a POST of JSON: nothing else.
-            let can_be_shown = serde_json::from_slice::<Value>(&exchange.review).is_ok()
-                && malformed.content_type == JSON
-                && malformed.method == Method::POST;
-            let steps = can_be_shown.then(|| retold(&usual.outcome, exchange));
+            let steps = [retold(&usual.outcome, exchange)];
             violations.push(violation.with_severity(severity).with_steps(steps));
         }
         let after = ask(station, &usual).await;
@@ -78,8 +74,6 @@ async fn run(station: &Station<'_>) -> Observed {
     }
     Ok(violations)
 }
-
-const JSON: &str = "application/json";
 
 fn malformed(review: &Bytes) -> Vec<Malformed> {
     let body = |what, body: Bytes, pass| Malformed {
@@ -123,13 +117,14 @@ type Fault = (&'static str, String, Severity);
 
 async fn send(station: &Station<'_>, malformed: &Malformed) -> (Exchange, Option<Fault>) {
     let webhook = &station.subject.called;
+    let content_type = malformed.content_type;
     let started = Instant::now();
     let reply = station
         .laboratory
         .send(DirectRequest {
             client_config: &webhook.client_config,
             method: malformed.method.clone(),
-            content_type: malformed.content_type,
+            content_type,
             body: malformed.body.clone(),
             timeout: webhook.timeout,
             patience: webhook.timeout,
@@ -137,7 +132,9 @@ async fn send(station: &Station<'_>, malformed: &Malformed) -> (Exchange, Option
         .await;
     let fault = judge(&reply, malformed.pass);
     let review = malformed.body.clone().unwrap_or_default();
-    (Exchange { review, reply, took: started.elapsed(), detours: Vec::new(), is_foreign: false }, fault)
+    let direct = Direct { webhook: Arc::clone(&webhook.id), method: malformed.method.clone(), content_type };
+    let (took, detours) = (started.elapsed(), Vec::new());
+    (Exchange { review, reply, took, detours, is_foreign: false, direct: Some(direct) }, fault)
 }
 
 fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fault> {

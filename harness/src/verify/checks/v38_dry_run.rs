@@ -90,10 +90,9 @@ async fn run(station: &Station<'_>) -> Observed {
                           --api-server-out";
             Err(Obstacle::unequipped(reason))
         }
-        Some(recorder) if !recorder.was_contacted() => Err(Obstacle::not_checked(
-            "its answers are the same, but it has never asked the API server of --api-server-out anything: is it \
-             started with that kubeconfig?",
-        )),
+        Some(recorder) if !recorder.was_contacted() => {
+            Err(recorded::never_contacted("its answers are the same, but it has"))
+        }
         Some(_) => Ok(violations),
     }
 }

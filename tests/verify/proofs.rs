@@ -1,0 +1,93 @@
+//! The folders of `--proofs`: what is in them, and that their commands do what they say.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::command::{Stage, ends_with};
+use crate::machine;
+
+fn files(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
+    let stage = Stage::with("non-idempotent").await;
+    let output = stage
+        .verify(&["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01", "--proofs", "proofs"])
+        .await;
+    let text = ends_with(&output, 1);
+    assert!(text.contains("error[V01] c/w.example.com: called with its own result"), "{text}");
+    assert!(text.contains("    - \"x\"\n    + \"xx\"\n"), "{text}");
+
+    let proof = stage.path("proofs/V01-1-c_w.example.com");
+    assert!(text.contains("proof: proofs/V01-1-c_w.example.com"), "{text}");
+    let expected = [
+        "1-reply.json",
+        "1-review.json",
+        "2-reply.json",
+        "2-review.json",
+        "README.md",
+        "c_w.example.com.pem",
+        "c_w.example.com.yaml",
+        "object.yaml",
+        "with.yaml",
+    ];
+    assert_eq!(files(&proof), expected);
+    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
+    let line = "admit review -f 2-review.json -c c_w.example.com.yaml --with with.yaml";
+    assert!(readme.contains(line) && readme.contains("curl -sS --cacert c_w.example.com.pem"), "{readme}");
+    // The line does what it says.
+    let review = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(line.split(' ').skip(1))
+        .current_dir(&proof)
+        .env("NO_COLOR", "1")
+        .output();
+    let review = review.expect("the command runs");
+    let text = String::from_utf8_lossy(&review.stdout).into_owned();
+    assert!(text.contains("w.example.com") && text.contains("xx"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_proof_of_a_malformed_request_sends_it_again() {
+    let no_review =
+        "when: {if: {in-review: /request/uid}, then: allow, otherwise: {bad-response: {status: 500}}}";
+    let stage = Stage::with(no_review).await;
+    let arguments = [
+        "-c",
+        "configuration.yaml",
+        "-f",
+        "pods.yaml",
+        "--check",
+        "V37",
+        "--proofs",
+        "proofs",
+        "--fail-on=never",
+    ];
+    ends_with(&stage.verify(&arguments).await, 0);
+    let mut sent = Vec::new();
+    for folder in std::fs::read_dir(stage.path("proofs")).expect("there are proofs") {
+        let folder = folder.expect("it can be read").path();
+        let readme = std::fs::read_to_string(folder.join("README.md")).expect("it can be read");
+        let line = readme.lines().find_map(|line| line.trim().strip_prefix("$ curl ")).expect("a command");
+        assert!(!readme.contains("admit review"), "no API server sends that: {readme}");
+        let before = stage.fake.journal().len();
+        let script = format!("curl -o answer -w '%{{http_code}}' {line}");
+        let Ok(output) = Command::new("sh").args(["-c", &script]).current_dir(&folder).output() else {
+            return machine::skipped("sh cannot be run");
+        };
+        if output.status.code() == Some(127) {
+            return machine::skipped("there is no curl");
+        }
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "500", "{line}: {output:?}");
+        sent.push(stage.fake.journal()[before..].iter().map(|call| call.body.clone()).collect::<Vec<_>>());
+    }
+    assert_eq!(sent.len(), 6, "as many as findings");
+    assert!(sent.iter().all(|calls| calls.len() == 1), "{sent:?}");
+    assert!(sent.iter().any(|calls| calls[0] == "this is no JSON"), "{sent:?}");
+}
