@@ -86,6 +86,7 @@ impl Serve {
         let options = Options {
             services: service_map::by_service(self.service),
             audit: audit.map(AuditFile::into_sink),
+            record: None,
             authorization_mode: self.authorization_mode.into(),
         };
         let authentication =

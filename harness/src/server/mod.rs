@@ -42,6 +42,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
@@ -57,6 +58,7 @@ use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
 use crate::authorizer::{Authorizer, RBAC_GROUP};
+use crate::event::Record;
 use crate::ownership::Owners;
 use crate::status::Status;
 
@@ -75,6 +77,9 @@ pub struct ServiceName {
 /// Gets one `audit.k8s.io/v1` Event for each request, at stage `ResponseComplete` and level `Request`.
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 
+/// Gets the Audit-ID of each request, when it was received, and what happened in admission.
+pub type RecordSink = Arc<dyn Fn(&str, Timestamp, &Record) + Send + Sync>;
+
 /// What an [`ApiServer`] is told beside its requests.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -83,6 +88,8 @@ pub struct Options {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Gets the audit events.
     pub audit: Option<AuditSink>,
+    /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
+    pub record: Option<RecordSink>,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
 }

@@ -262,6 +262,9 @@ pub(super) async fn respond(
             response = response.map(|body| audit_log::tell_of_the_end(body, Arc::clone(sink), event));
         }
     }
+    if let Some(sink) = &server.options.record {
+        sink(&audit_id, received, &outcome.record);
+    }
     (response, Happened { record: outcome.record, body: outcome.decoded })
 }
 
