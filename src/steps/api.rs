@@ -99,6 +99,14 @@ impl Answer {
     pub(crate) fn successful(self) -> Outcome<Self> {
         if self.is_success() { Ok(self) } else { Err(StepFailure::new(self.decision())) }
     }
+
+    /// The same, also if what was to be made is there already.
+    ///
+    /// # Errors
+    /// Any other refusal of the server.
+    pub(crate) fn successful_or_there(self) -> Outcome<Self> {
+        if self.code == StatusCode::CONFLICT { Ok(self) } else { self.successful() }
+    }
 }
 
 /// Sends a request that has no say in a scenario: as the client itself, stored.

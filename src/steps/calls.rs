@@ -4,19 +4,58 @@ use cucumber::then;
 use fake_webhooks::{Answered, Entry};
 use futures::future::try_join_all;
 use gherkin::Step;
+use harness::event::Phase;
 use serde_json::Value;
 
+use super::api::Answer;
 use super::failure::{Outcome, StepFailure};
 use super::outcome::{contains, contains_not};
 use super::parameter::{Admission, Ordinal, Times};
 use super::webhook::Webhook;
 use super::world::World;
+use crate::target::RecordedCall;
 
-/// A call with its place among the calls of its webhook in this request, from 1.
+/// A call of a fake, or of a webhook of the author's own.
 struct Call<'a> {
-    webhook: &'a Webhook,
+    /// What the feature calls the webhook.
+    webhook: &'a str,
+    admission: Admission,
+    /// Its place among the calls of its webhook in this request, from 1.
     place: usize,
-    entry: &'a Entry,
+    time: jiff::Timestamp,
+    /// None if it is no JSON.
+    review: Option<Value>,
+    /// What came of it.
+    answer: String,
+}
+
+impl<'a> Call<'a> {
+    fn of_fake(webhook: &'a Webhook, place: usize, entry: &Entry) -> Self {
+        let answer = match &entry.answered {
+            Answered::Sent { summary, .. } => summary.clone(),
+            Answered::Closed => "closed the connection".to_owned(),
+            Answered::Bytes => "answered with bytes of its own".to_owned(),
+            Answered::Pending | Answered::Abandoned => "did not answer in time".to_owned(),
+        };
+        let (webhook, admission) = (webhook.short.as_str(), webhook.admission);
+        Self { webhook, admission, place, time: entry.time, review: entry.review(), answer }
+    }
+
+    fn of_own(call: &'a RecordedCall, place: usize) -> Self {
+        let admission = match call.phase {
+            Phase::Mutating => Admission::Mutating,
+            Phase::Validating => Admission::Validating,
+        };
+        let review = serde_json::from_slice(&call.review).ok();
+        Self {
+            webhook: &call.webhook,
+            admission,
+            place,
+            time: call.time,
+            review,
+            answer: call.result.clone(),
+        }
+    }
 }
 
 impl World {
@@ -25,15 +64,54 @@ impl World {
         try_join_all(self.webhooks.iter_mut().map(Webhook::look)).await.map(drop)
     }
 
+    /// Looks up how the author's own webhooks were called for the request that got this answer.
+    pub(super) fn look_at_own_calls(&mut self, answer: &Answer) -> Outcome {
+        let end = format!("-{}", self.names.id());
+        let calls = self.target()?.calls.of(&answer.audit_id);
+        let is_own = |call: &RecordedCall| {
+            let configuration = call.configuration.strip_suffix(&end);
+            configuration
+                .is_some_and(|name| self.installation.own_webhooks().any(|own| own == (name, &call.webhook)))
+        };
+        self.own_calls = calls.map(|calls| calls.into_iter().filter(is_own).collect());
+        Ok(())
+    }
+
     /// The calls of the last request in the order of their arrival.
     fn calls(&self) -> Vec<Call<'_>> {
         let mut calls: Vec<Call<'_>> = Vec::new();
         for webhook in &self.webhooks {
             let entries = webhook.calls.iter().zip(1..);
-            calls.extend(entries.map(|(entry, place)| Call { webhook, place, entry }));
+            calls.extend(entries.map(|(entry, place)| Call::of_fake(webhook, place, entry)));
         }
-        calls.sort_by_key(|call| call.entry.time);
+        let own = self.own_calls.as_deref().unwrap_or_default();
+        for (index, call) in own.iter().enumerate() {
+            let earlier = own[..index].iter().filter(|earlier| earlier.webhook == call.webhook).count();
+            calls.push(Call::of_own(call, earlier + 1));
+        }
+        calls.sort_by_key(|call| call.time);
         calls
+    }
+
+    /// The calls of one webhook: of a fake, or of a webhook of the author's own by its whole name.
+    fn calls_of(&self, short: &str) -> Outcome<Vec<Call<'_>>> {
+        if let Err(missing) = self.webhook(short) {
+            if !self.installation.has_own_webhook(short) {
+                return Err(missing);
+            }
+            self.own_calls_are_shown(short)?;
+        }
+        Ok(self.calls().into_iter().filter(|call| call.webhook == short).collect())
+    }
+
+    /// Only the API server of this crate tells of its calls.
+    fn own_calls_are_shown(&self, short: &str) -> Outcome {
+        if self.own_calls.is_some() || self.last.is_none() {
+            return Ok(());
+        }
+        Err(StepFailure::new(format!(
+            "kube-apiserver does not show its calls of \"{short}\", which is no fake: --target in-process does"
+        )))
     }
 
     /// Tells each call and the decision under the step.
@@ -47,7 +125,7 @@ impl World {
     }
 
     fn review(&self, short: &str, place: Ordinal) -> Outcome<Value> {
-        let calls = &self.webhook(short)?.calls;
+        let calls = self.calls_of(short)?;
         let call = place.0.checked_sub(1).and_then(|index| calls.get(index)).ok_or_else(|| {
             let times = Times(calls.len());
             StepFailure::new(format!(
@@ -55,13 +133,14 @@ impl World {
                 self.found()
             ))
         })?;
-        call.review().ok_or_else(|| StepFailure::new(format!("the {place} review of \"{short}\" is no JSON")))
+        let review = call.review.clone();
+        review.ok_or_else(|| StepFailure::new(format!("the {place} review of \"{short}\" is no JSON")))
     }
 
     /// All calls, for a message.
     fn found(&self) -> String {
         let calls: Vec<String> = self.calls().iter().map(|call| format!("\n  {}", told(call))).collect();
-        let decision = self.last.as_ref().map(super::api::Answer::decision).unwrap_or_default();
+        let decision = self.last.as_ref().map(Answer::decision).unwrap_or_default();
         let calls = if calls.is_empty() { "\n  none".to_owned() } else { calls.concat() };
         format!("\ncalls:{calls}\ndecision: {decision}")
     }
@@ -69,30 +148,25 @@ impl World {
 
 /// `sidecar, first round: CREATE pods: allowed, patched with 1 operation`.
 fn told(call: &Call<'_>) -> String {
-    let review = call.entry.review().unwrap_or_default();
-    let text = |pointer: &str| review.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        call.review.as_ref().and_then(|review| review.pointer(pointer)?.as_str()).unwrap_or_default()
+    };
     let resource = match text("/request/subResource") {
         "" => text("/request/resource/resource").to_owned(),
         subresource => format!("{}/{subresource}", text("/request/resource/resource")),
     };
     let operation = text("/request/operation");
-    let round = match (call.webhook.admission, operation) {
+    let round = match (call.admission, operation) {
         // Each deletion step of a pod calls its webhooks anew.
         (Admission::Mutating, "CREATE" | "UPDATE") => format!(", {} round", Ordinal(call.place)),
         (Admission::Mutating | Admission::Validating, _) => String::new(),
     };
-    let answer = match &call.entry.answered {
-        Answered::Sent { summary, .. } => summary.clone(),
-        Answered::Closed => "closed the connection".to_owned(),
-        Answered::Bytes => "answered with bytes of its own".to_owned(),
-        Answered::Pending | Answered::Abandoned => "did not answer in time".to_owned(),
-    };
-    format!("{}{round}: {operation} {resource}: {answer}", call.webhook.short)
+    format!("{}{round}: {operation} {resource}: {}", call.webhook, call.answer)
 }
 
 #[then(expr = "{string} is called {times}")]
 fn is_called(world: &mut World, short: String, times: Times) -> Outcome {
-    let found = Times(world.webhook(&short)?.calls.len());
+    let found = Times(world.calls_of(&short)?.len());
     if found == times {
         return Ok(());
     }
@@ -108,8 +182,11 @@ fn is_not_called(world: &mut World, short: String) -> Outcome {
 #[then(expr = "the webhooks are called in the order {string}")]
 fn are_called_in_the_order(world: &mut World, order: String) -> Outcome {
     let expected: Vec<&str> = order.split(',').map(str::trim).collect();
+    for own in expected.iter().filter(|short| world.installation.has_own_webhook(short)) {
+        world.own_calls_are_shown(own)?;
+    }
     let calls = world.calls();
-    let found: Vec<&str> = calls.iter().map(|call| call.webhook.short.as_str()).collect();
+    let found: Vec<&str> = calls.iter().map(|call| call.webhook).collect();
     if found == expected {
         return Ok(());
     }

@@ -1,8 +1,10 @@
 //! The scenario's webhook configurations: written before the first request, and in use when it is sent.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fake_webhooks::{Behaviour, Deny, Transport};
+use harness::server::ServiceName;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -65,6 +67,20 @@ impl Installation {
     pub(super) fn expire(&mut self) {
         self.state = State::Stale;
     }
+
+    /// The webhooks of the author's own: the names of their configurations, and their own.
+    pub(super) fn own_webhooks(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.own.iter().flat_map(|own| {
+            let configuration = own.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+            let entries = own.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+            entries.filter_map(move |entry| Some((configuration, entry.get("name")?.as_str()?)))
+        })
+    }
+
+    /// Whether one of the author's own webhooks is called so.
+    pub(super) fn has_own_webhook(&self, name: &str) -> bool {
+        self.own_webhooks().any(|(_, known)| known == name)
+    }
 }
 
 impl World {
@@ -77,6 +93,7 @@ impl World {
         self.namespace().await?;
         self.make_marker_namespace().await?;
         self.start_fakes().await?;
+        self.route_services().await?;
         self.installation.generation += 1;
         let configurations = self.configurations()?;
         for configuration in &configurations {
@@ -172,6 +189,41 @@ impl World {
             self.confine(entry);
         }
         Ok(Self::configuration(admission, format!("{name}-{}", self.names.id()), webhooks))
+    }
+
+    /// Puts the services of `--service` that the author's own configurations name where the server finds them. They stay
+    /// until the end of the run, since scenarios may share them; one that the scenario has made leads there, too.
+    async fn route_services(&mut self) -> Outcome {
+        let mut services = BTreeMap::new();
+        for own in &mut self.installation.own.clone() {
+            for entry in own.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten() {
+                services.extend(self.target()?.locate(entry));
+            }
+        }
+        let client = self.client()?.clone();
+        for (ServiceName { namespace, name }, host) in services {
+            let during = || format!("leading the service {namespace}/{name} to {host}");
+            let labels = json!({RUN_LABEL: self.target()?.run});
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}});
+            api::send(&client, Method::POST, "/api/v1/namespaces", Some(&object))
+                .await?
+                .successful_or_there()
+                .map_err(|failure| failure.during(during()))?;
+            let spec = json!({"type": "ExternalName", "externalName": host});
+            let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "labels": labels}, "spec": spec});
+            let collection = format!("/api/v1/namespaces/{namespace}/services");
+            let answer = api::send(&client, Method::POST, &collection, Some(&object)).await?;
+            if answer.code == http::StatusCode::CONFLICT {
+                let (path, change) = (format!("{collection}/{name}"), json!({ "spec": spec }));
+                let (manner, format) = (Manner::default(), Some(PatchFormat::Merge));
+                let patched =
+                    api::send_as(&client, &manner, Method::PATCH, &path, Some(&change), format).await?;
+                patched.successful().map_err(|failure| failure.during(during()))?;
+            } else {
+                answer.successful().map_err(|failure| failure.during(during()))?;
+            }
+        }
+        Ok(())
     }
 
     /// Scenarios run beside each other on one server: each is called for its own namespace.

@@ -20,6 +20,7 @@ impl World {
         let manner = self.manner.clone();
         let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
         let answer = sent.await?.imitated()?;
+        self.look_at_own_calls(&answer)?;
         self.last = Some(answer);
         self.look_at_calls().await?;
         self.tell_what_happened(step);

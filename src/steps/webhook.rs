@@ -177,7 +177,9 @@ impl World {
     }
 
     fn no_webhook(&self, short: &str) -> StepFailure {
-        let known: Vec<String> = self.webhooks.iter().map(|it| format!("\"{}\"", it.short)).collect();
+        let fakes = self.webhooks.iter().map(|it| it.short.as_str());
+        let own = self.installation.own_webhooks().map(|(_, name)| name);
+        let known: Vec<String> = fakes.chain(own).map(|name| format!("\"{name}\"")).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         StepFailure::new(format!("the scenario has no webhook \"{short}\"; it has {known}"))
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::api::{self, Answer, Manner};
@@ -14,7 +14,7 @@ use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
 use crate::run::narration::Narrator;
-use crate::target::{Leftovers, RUN_LABEL, Target, TargetKind};
+use crate::target::{Leftovers, RUN_LABEL, RecordedCall, Target, TargetKind};
 
 /// What one scenario knows.
 #[derive(Debug, cucumber::World)]
@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(super) manner: Manner,
     /// What came of the last request of a When.
     pub(super) last: Option<Answer>,
+    /// The calls of the author's own webhooks for that request; none if the server does not show them.
+    pub(super) own_calls: Option<Vec<RecordedCall>>,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
     /// Its definitions of custom resources.
@@ -53,6 +55,7 @@ impl World {
             installation: Installation::default(),
             manner: Manner::default(),
             last: None,
+            own_calls: None,
             namespaces: Vec::new(),
             resources: Vec::new(),
             definitions: Vec::new(),
@@ -157,13 +160,8 @@ impl World {
     /// Makes the marker namespace, unless another scenario has made it. It stays until the end of the run.
     pub(super) async fn make_marker_namespace(&self) -> Outcome {
         let name = self.marker_namespace()?;
-        match self.post_namespace(&name, &name).await? {
-            answer if answer.code == StatusCode::CONFLICT => Ok(()),
-            answer => answer
-                .successful()
-                .map(drop)
-                .map_err(|failure| failure.during(format!("making the namespace {name}"))),
-        }
+        let made = self.post_namespace(&name, &name).await?.successful_or_there();
+        made.map(drop).map_err(|failure| failure.during(format!("making the namespace {name}")))
     }
 
     /// Makes a namespace with the scenario label.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::identity::Identities;
-use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
+use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
 
@@ -58,6 +58,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         fakes,
         services: arguments.services(),
         audit,
+        calls: CallLog::NotShown,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Fixed,

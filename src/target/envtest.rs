@@ -17,7 +17,9 @@ use tokio::time::{Instant, sleep};
 
 use super::identity::Identities;
 use super::watchdog::Watchdog;
-use super::{AuditLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind};
+use super::{
+    AuditLog, CallLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind,
+};
 use crate::Failure;
 
 /// The two servers and their folder. Dropped means killed and removed.
@@ -105,6 +107,7 @@ async fn start_once(
         fakes: FakesPlace::loopback(),
         services: arguments.services(),
         audit,
+        calls: CallLog::NotShown,
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Tokens(Box::new(config)),

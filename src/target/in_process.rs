@@ -6,6 +6,7 @@ use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
 
 use super::audit_log::AuditIndex;
+use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 
@@ -13,10 +14,13 @@ use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, T
 pub(super) fn target(arguments: &TargetArguments) -> Target {
     let index = AuditIndex::default();
     let recorded = index.clone();
+    let calls = CallIndex::default();
+    let made = calls.clone();
     let services = arguments.services();
     let server = ApiServer::new(Options {
         services: services.clone(),
         audit: Some(Arc::new(move |event| recorded.record(event))),
+        record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
     });
     // The user of the other targets that we start, down to the uid: reviews show it to webhooks.
@@ -32,6 +36,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         fakes: FakesPlace::loopback(),
         services,
         audit: AuditLog::recorded(index),
+        calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Chosen(server),

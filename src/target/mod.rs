@@ -2,6 +2,7 @@
 
 mod arguments;
 mod audit_log;
+mod call_log;
 mod cleanup;
 mod cluster;
 mod envtest;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub use arguments::TargetArguments;
 pub use audit_log::{Annotations, AuditEvent, AuditLog};
+pub(crate) use call_log::{CallLog, RecordedCall};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
@@ -38,6 +40,8 @@ pub struct Target {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// Where the audit events of requests are found; a cluster may not show them.
     pub audit: AuditLog,
+    /// The calls of webhooks that are no fakes.
+    pub(crate) calls: CallLog,
     /// The value of [`RUN_LABEL`] on what has no namespace.
     pub(crate) run: String,
     /// What becomes of that when a scenario ends.
@@ -74,23 +78,34 @@ impl FakesPlace {
 }
 
 impl Target {
-    /// Turns the `service` of a webhook's `clientConfig` into the `url` that `--service` gives for it.
+    /// Has the server find the `service` of a webhook's `clientConfig` where `--service` says that it listens. Returns the
+    /// service that has to be in the server for that, and the host that it has to lead to.
     ///
-    /// Only the API server of this crate finds a service where nothing routes to it.
-    pub(crate) fn locate(&self, webhook: &mut Value) {
-        match self.kind {
-            TargetKind::InProcess => return,
-            TargetKind::Envtest | TargetKind::Cluster => {}
-        }
-        let Some(Value::Object(client_config)) = webhook.get_mut("clientConfig") else { return };
-        let Some(service) = client_config.get("service") else { return };
+    /// The API server of this crate needs nothing for that. A kube-apiserver without a network behind it finds a service
+    /// of type `ExternalName` at its host and the webhook's own port, and keeps the service's name in TLS. In a cluster the
+    /// service is somebody's own, so that the webhook gets a URL; and so it does at an IPv6 address, which is no
+    /// `ExternalName`.
+    ///
+    /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`; pkg/util/webhook/client.go.
+    pub(crate) fn locate(&self, webhook: &mut Value) -> Option<(ServiceName, String)> {
+        let client_config = webhook.get_mut("clientConfig")?.as_object_mut()?;
+        let service = client_config.get_mut("service")?;
         let text = |field: &str| service.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = ServiceName { namespace: text("namespace").to_owned(), name: text("name").to_owned() };
-        let Some((host, port)) = self.services.get(&name) else { return };
+        let (host, port) = self.services.get(&name)?;
+        match self.kind {
+            TargetKind::InProcess => return None,
+            TargetKind::Envtest if !host.contains(':') => {
+                service["port"] = (*port).into();
+                return Some((name, host.clone()));
+            }
+            TargetKind::Envtest | TargetKind::Cluster => {}
+        }
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let url = format!("https://{host}:{port}/{}", text("path").trim_start_matches('/'));
         client_config.remove("service");
         client_config.insert("url".to_owned(), Value::String(url));
+        None
     }
 }
 
