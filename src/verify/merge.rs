@@ -47,7 +47,7 @@ impl Merge {
                 return Err(failed(&"it holds no report"));
             }
         }
-        let report = merge::merge(reports).map_err(Failure::usage)?;
-        self.outputs.write(files, &report)
+        let mut report = merge::merge(reports).map_err(Failure::usage)?;
+        self.outputs.write(files, &mut report)
     }
 }

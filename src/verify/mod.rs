@@ -1,6 +1,7 @@
 //! `admit verify`.
 
 mod api_server;
+mod baseline;
 mod cluster;
 mod interventions;
 mod list;
@@ -155,7 +156,8 @@ Examples:
 
 Exit status:
     0  every check that could be made passed
-    1  something was found that is at least as bad as --fail-on
+    1  something was found that is at least as bad as --fail-on, and that
+       --baseline does not accept
     2  the command line or an input file cannot be understood
     3  something around the command is not as it must be
     4  nothing was checked, or a webhook was never called though there were
@@ -288,7 +290,7 @@ impl Verify {
             around.push(own_namespace);
             Proofs { folder: folder.clone(), subjects, services, around }.write(&mut report)?;
         }
-        self.outputs.write(files, &report)
+        self.outputs.write(files, &mut report)
     }
 
     /// Says in the report what only the command line knows.

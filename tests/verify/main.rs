@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
+mod baseline;
 mod command;
 mod conditions;
 mod configuration;

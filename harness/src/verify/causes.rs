@@ -55,9 +55,12 @@ fn unite(known: &mut Finding, other: Finding) {
             examples.push(example.clone());
         }
     }
+    // It is accepted if it is for all webhooks.
+    let accepted = known.accepted.take().filter(|_| other.accepted.is_some());
     if other.size() < known.size() {
         *known = other;
     }
+    known.accepted = accepted;
     known.webhooks = webhooks;
     known.examples = examples;
 }

@@ -155,6 +155,7 @@ impl Ledger {
             locations: BTreeMap::new(),
             servers,
             caveats: BTreeMap::new(),
+            stale: Vec::new(),
             webhooks: BTreeMap::new(),
             checks: reports,
         }
@@ -209,6 +210,7 @@ impl Found {
             object: self.object,
             differences,
             steps: steps.iter().flat_map(told).collect(),
+            accepted: None,
             proof: None,
         }
     }

@@ -46,6 +46,7 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
     let mut reports = reports.into_iter();
     let mut whole = reports.next().ok_or(MergeError::Nothing)?;
     whole.shard = None;
+    whole.stale = Vec::new();
     for report in reports {
         whole.objects += report.objects;
         whole.calls += report.calls;

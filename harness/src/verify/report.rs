@@ -46,8 +46,25 @@ pub struct Report {
     /// What the webhooks were asked in all, by `CONFIGURATION/WEBHOOK`; nothing if no check tried objects.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub webhooks: BTreeMap<String, Tried>,
+    /// Entries of the baseline of which nothing is found any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stale: Vec<StaleEntry>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
+}
+
+/// An entry of a baseline of which nothing is found any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StaleEntry {
+    /// The id of the check.
+    pub check: String,
+    /// The kind of the finding.
+    pub kind: String,
+    /// The webhook, as `CONFIGURATION/WEBHOOK` or [`TOGETHER`].
+    pub webhook: String,
+    /// Where the entry stands.
+    pub place: Location,
 }
 
 /// How much was tried of a webhook, in requests as an API server makes them.
@@ -81,13 +98,13 @@ pub struct Shard {
     pub count: u32,
 }
 
-/// Where a webhook is declared.
+/// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
     /// The file as it was given to the command.
     pub file: String,
-    /// The line on which the webhook's entry begins, from 1.
+    /// The line on which it begins, from 1.
     pub line: u64,
 }
 
@@ -173,6 +190,9 @@ pub struct Finding {
     pub differences: Vec<Difference>,
     /// The reviews that show it, in order.
     pub steps: Vec<Step>,
+    /// Why it is accepted, if a baseline says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<String>,
     /// The folder with the proof, if one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<String>,
@@ -340,9 +360,9 @@ impl Report {
         self.checks.iter().flat_map(|check| check.findings.iter().map(move |finding| (check, finding)))
     }
 
-    /// How many findings are as bad as that.
-    pub fn findings_as_bad_as(&self, severity: Severity) -> usize {
-        self.findings().filter(|(_, finding)| finding.severity == severity).count()
+    /// The findings that no baseline accepts, with the check.
+    pub fn new_findings(&self) -> impl Iterator<Item = (&CheckReport, &Finding)> {
+        self.findings().filter(|(_, finding)| finding.accepted.is_none())
     }
 
     /// How many pairs of check and webhook ended so.

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{caveats, examples, others, relative};
+use super::{caveats, examples, others, relative, stale};
 
 /// A workflow command for each finding, a line each.
 pub(super) fn commands(report: &Report) -> String {
     let mut text = String::new();
-    for (check, finding) in report.findings() {
+    for (check, finding) in report.new_findings() {
         let command = match finding.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
@@ -34,6 +34,14 @@ pub(super) fn commands(report: &Report) -> String {
             let _ = write!(message, "\n{caveat}");
         }
         let _ = writeln!(text, "::{command} {place}title={title}::{}", data(&message));
+    }
+    for entry in &report.stale {
+        let (file, line) = (property(&relative(&entry.place.file)), entry.place.line);
+        let _ = writeln!(
+            text,
+            "::warning file={file},line={line},title=stale baseline entry::{}",
+            data(&stale(entry))
+        );
     }
     text
 }

@@ -81,7 +81,9 @@ fn status(
 
 /// The worst finding, if it is a failure.
 fn fails<'a>(check: &'a CheckReport, result: &'a CheckResult, fail_on: FailOn) -> Option<&'a Finding> {
-    check.findings_of(&result.webhook).find(|finding| fail_on.includes(finding.severity))
+    check
+        .findings_of(&result.webhook)
+        .find(|finding| finding.accepted.is_none() && fail_on.includes(finding.severity))
 }
 
 /// Every finding with what differs. Of one that several webhooks show, the case of the first one has all of it.
@@ -89,6 +91,9 @@ fn findings(verification: &Verification, check: &CheckReport, result: &CheckResu
     let mut text = String::new();
     for finding in check.findings_of(&result.webhook) {
         let _ = writeln!(text, "{}: {}", word(finding.severity), finding.message);
+        if let Some(reason) = &finding.accepted {
+            let _ = writeln!(text, "accepted: {reason}");
+        }
         if finding.webhook() != result.webhook {
             let _ = writeln!(text, "the same finding as that of {}", finding.webhook());
             continue;

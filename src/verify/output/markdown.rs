@@ -6,7 +6,7 @@ use harness::verify::Difference;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 
 use super::table::{self, MOST_DIFFERENCES};
-use super::{caveats, examples, others, page, word};
+use super::{caveats, examples, others, page, stale, word};
 
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {
@@ -33,7 +33,7 @@ pub(super) fn summary(report: &Report) -> String {
             );
         }
     }
-    for (check, finding) in report.findings() {
+    for (check, finding) in report.new_findings() {
         let (severity, webhook) = (word(finding.severity), finding.webhook());
         let _ = writeln!(text, "\n### {} {severity}: {}\n", check.id, line(webhook));
         let _ = writeln!(text, "{}", line(&finding.message));
@@ -56,6 +56,29 @@ pub(super) fn summary(report: &Report) -> String {
             let _ = writeln!(text, "\nProof: {}", line(proof));
         }
     }
+    let mut accepted = report
+        .findings()
+        .filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)))
+        .peekable();
+    if accepted.peek().is_some() {
+        text.push_str(
+            "\n### Accepted by the baseline\n\n| check | webhooks | finding | reason |\n|---|---|---|---|\n",
+        );
+    }
+    for (check, finding, reason) in accepted {
+        let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
+        let (webhooks, kind, reason) = (cell(&webhooks.join(", ")), cell(&finding.kind), cell(reason));
+        let _ = writeln!(text, "| {} | {webhooks} | {kind} | {reason} |", check.id);
+    }
+    for entry in &report.stale {
+        let _ = writeln!(
+            text,
+            "\n> **Stale** {}:{}: {}",
+            line(&entry.place.file),
+            entry.place.line,
+            line(&stale(entry))
+        );
+    }
     for (webhook, denials) in table::denials(report) {
         let _ = writeln!(text, "\n{} {}:\n", line(webhook), denials.sum);
         for (count, reason) in denials.reasons {
@@ -73,7 +96,15 @@ fn outcome(check: &CheckReport, result: &CheckResult) -> String {
         if detail.is_empty() { word.to_owned() } else { format!("{word}: {detail}") }
     };
     match result.verdict {
-        Tally::Found => format!("❌ {} found", check.findings_of(&result.webhook).count()),
+        Tally::Found => {
+            let new = check.findings_of(&result.webhook).filter(|finding| finding.accepted.is_none()).count();
+            let accepted = check.findings_of(&result.webhook).count() - new;
+            match (new, accepted) {
+                (0, accepted) => format!("{accepted} accepted"),
+                (new, 0) => format!("❌ {new} found"),
+                (new, accepted) => format!("❌ {new} found, {accepted} accepted"),
+            }
+        }
         Tally::Passed => with("✅ passed", table::held(result)),
         Tally::NotChecked => with("❓ not checked", table::most(&result.not_checked)),
         Tally::NotApplicable => with("not applicable", table::reasons(&result.not_applicable)),

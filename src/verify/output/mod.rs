@@ -11,9 +11,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use harness::verify::Severity;
-use harness::verify::report::{Finding, Report, Tally};
+use harness::verify::report::{Finding, Report, StaleEntry, Tally};
 
 use self::markdown::differences;
+use super::baseline::{Baseline, Reasons};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure};
 
@@ -39,6 +40,20 @@ pub(super) struct Outputs {
     /// Write a summary in Markdown; in a GitHub workflow it goes to `$GITHUB_STEP_SUMMARY` without being asked for
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
+
+    /// Accept the findings that this file lists, each with a reason: only others are failures; what it lists and nothing
+    /// shows any more is reported
+    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
+    baseline: Option<PathBuf>,
+
+    /// Write a baseline that accepts what is found now; of a file that is there, the reasons are kept, and what is not found
+    /// any more is dropped
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+
+    /// The reason of what --write-baseline adds [default: none, so that --baseline refuses the file until it has them]
+    #[arg(long, value_name = "TEXT", requires = "write_baseline")]
+    baseline_reason: Option<String>,
 
     /// Exit with 1 only for findings that are at least as bad; with `never` a run that came to its end exits with 0,
     /// whatever it found or could not check: something else judges the report
@@ -82,7 +97,7 @@ impl FailOn {
         if self == Self::Never {
             return ExitCode::Ok;
         }
-        if report.findings().any(|(_, finding)| self.includes(finding.severity)) {
+        if report.new_findings().any(|(_, finding)| self.includes(finding.severity)) {
             return ExitCode::Failed;
         }
         if report.has_untried() {
@@ -105,7 +120,19 @@ pub(super) struct Files {
     junit: Option<ReportFile>,
     sarif: Option<ReportFile>,
     summary: Option<ReportFile>,
+    baseline: Accepting,
     github: GitHub,
+}
+
+/// What becomes of the findings that are known.
+#[derive(Debug)]
+enum Accepting {
+    /// There is no baseline.
+    Nothing,
+    /// These are accepted.
+    These(Baseline),
+    /// All are accepted from now on: the file, and what stands in it.
+    All(ReportFile, Baseline),
 }
 
 /// What a GitHub workflow tells.
@@ -135,12 +162,33 @@ impl Outputs {
             junit: create(&self.junit)?,
             sarif: create(&self.sarif)?,
             summary: create(&self.summary)?,
+            baseline: self.accepting()?,
             github: GitHub::from_environment(),
         })
     }
 
-    /// Writes the report everywhere, and judges it.
-    pub(super) fn write(&self, files: Files, report: &Report) -> Result<ExitCode, Failure> {
+    fn accepting(&self) -> Result<Accepting, Failure> {
+        if let Some(path) = &self.baseline {
+            return Ok(Accepting::These(Baseline::read(path, Reasons::Required)?));
+        }
+        let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
+        let known =
+            if path.exists() { Baseline::read(path, Reasons::Optional)? } else { Baseline::default() };
+        Ok(Accepting::All(ReportFile::create(path)?, known))
+    }
+
+    /// Accepts what is known, writes the report everywhere, and judges it.
+    pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
+        match files.baseline {
+            Accepting::Nothing => {}
+            Accepting::These(baseline) => baseline.apply(report),
+            Accepting::All(file, known) => {
+                let reason = self.baseline_reason.as_deref().unwrap_or_default();
+                file.write(&known.rewritten(report, reason)?)?;
+                Baseline::accept_all(report);
+            }
+        }
+        let report = &*report;
         match self.output {
             Format::Text => anstream::print!("{}", table::text(report)),
             Format::Json => anstream::println!("{}", json(report)?),
@@ -232,6 +280,14 @@ fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
         report.caveats(webhook).map(told).collect::<Vec<String>>()
     };
     finding.webhooks.keys().flat_map(told).collect()
+}
+
+/// Of an entry of the baseline: what it accepts is not found any more.
+fn stale(entry: &StaleEntry) -> String {
+    let StaleEntry { check, kind, webhook, .. } = entry;
+    format!(
+        "the baseline accepts {check} \"{kind}\" of {webhook}, which is not found any more: take the entry out"
+    )
 }
 
 /// `for A, B and 3 more`; nothing for a finding that is about no object.

@@ -9,7 +9,7 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{caveats, differences, examples, others, page, relative, table};
+use super::{caveats, differences, examples, others, page, relative, stale, table};
 
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {
@@ -90,6 +90,9 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         "partialFingerprints": {"admitFinding/v1": format!("{} {webhook} {}", check.id, finding.kind)},
         "occurrenceCount": finding.count().max(1),
     });
+    if let Some(reason) = &finding.accepted {
+        result["suppressions"] = json!([{"kind": "external", "status": "accepted", "justification": reason}]);
+    }
     // One change may be enough for all of them: several `locations` would say that each has to be changed.
     let others: Vec<Value> = finding.webhooks.keys().skip(1).map(|webhook| location(webhook)).collect();
     if !others.is_empty() {
@@ -101,7 +104,11 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
 /// What nobody may take for passed.
 fn notifications(report: &Report) -> Vec<Value> {
     let notification = |check: &CheckReport, level: &str, text: String| json!({"level": level, "message": {"text": text}, "associatedRule": {"id": check.id}});
-    let mut notifications = Vec::new();
+    let mut notifications: Vec<Value> = report
+        .stale
+        .iter()
+        .map(|entry| json!({"level": "warning", "message": {"text": stale(entry)}, "associatedRule": {"id": entry.check}}))
+        .collect();
     for check in &report.checks {
         if let Some(reason) = &check.skipped {
             notifications.push(notification(check, "note", format!("{} was skipped: {reason}", check.id)));

@@ -7,7 +7,7 @@ use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use harness::verify::{Difference, Severity};
 use serde_json::Value;
 
-use super::{caveats, examples, others, word};
+use super::{caveats, examples, others, stale, word};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -132,6 +132,9 @@ impl<'a> Line<'a> {
         let Some((check, others)) = self.checks.split_first() else { return };
         let (style, mark, word) = match self.verdict {
             None => (FAINT, "-", "skipped"),
+            Some(Tally::Found) if self.findings.iter().all(|found| found.accepted.is_some()) => {
+                (FAINT, "-", "accepted")
+            }
             Some(Tally::Found) if self.findings.iter().any(|found| found.severity == Severity::Error) => {
                 (BAD, "✘", "found")
             }
@@ -200,11 +203,12 @@ pub(super) fn most(reasons: &std::collections::BTreeMap<String, u64>) -> String 
 
 /// The findings of one check, and once for all of them why it matters.
 fn findings(text: &mut String, report: &Report, check: &CheckReport) {
-    for found in &check.findings {
+    let new = || check.findings.iter().filter(|finding| finding.accepted.is_none());
+    for found in new() {
         text.push('\n');
         finding(text, report, check, found);
     }
-    if !check.findings.is_empty() {
+    if new().next().is_some() {
         let _ = writeln!(text, "  {FAINT}why: {}{FAINT:#}", check.why);
         let _ = writeln!(text, "  {FAINT}source: {}{FAINT:#}", check.source);
     }
@@ -269,6 +273,7 @@ fn cut(value: &Value, longest: usize) -> String {
 }
 
 fn summary(text: &mut String, report: &Report) {
+    accepted(text, report);
     for (webhook, denials) in denials(report) {
         let _ = writeln!(text, "\n{webhook} {}", denials.sum);
         for (count, reason) in denials.reasons {
@@ -279,10 +284,38 @@ fn summary(text: &mut String, report: &Report) {
         let _ = writeln!(text, "\n{count} objects were left out: {reason}");
     }
     let _ = writeln!(text, "\n{}", counts(report));
-    if report.findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
+    if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
         let _ = writeln!(
             text,
             "{FAINT}--proofs FOLDER writes the reviews of each finding, and commands that send them{FAINT:#}"
+        );
+    }
+}
+
+/// What the baseline accepts, and what it accepts for nothing.
+fn accepted(text: &mut String, report: &Report) {
+    let accepted =
+        report.findings().filter_map(|(check, finding)| Some((check, finding, finding.accepted.as_ref()?)));
+    for (index, (check, finding, reason)) in accepted.enumerate() {
+        if index == 0 {
+            text.push('\n');
+        }
+        let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
+        let _ = writeln!(
+            text,
+            "{FAINT}accepted[{}]{FAINT:#} {}: {} ({reason})",
+            check.id,
+            webhooks.join(", "),
+            finding.kind
+        );
+    }
+    for entry in &report.stale {
+        let _ = writeln!(
+            text,
+            "\n{SOSO}stale:{SOSO:#} {}:{}: {}",
+            entry.place.file,
+            entry.place.line,
+            stale(entry)
         );
     }
 }
@@ -307,15 +340,21 @@ pub(super) fn denials(report: &Report) -> impl Iterator<Item = (&str, Denials<'_
     })
 }
 
-/// `3 findings (1 error, 2 notes)`.
+/// `3 findings (1 error, 2 notes), 4 accepted`.
 fn findings_by_severity(report: &Report) -> String {
     let several = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let severities = [Severity::Error, Severity::Warning, Severity::Note];
-    let counts = severities.map(|severity| (report.findings_as_bad_as(severity), word(severity)));
+    let as_bad = |severity| report.new_findings().filter(|(_, finding)| finding.severity == severity).count();
+    let counts = severities.map(|severity| (as_bad(severity), word(severity)));
     let parts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| several(*count, word)).collect();
-    let findings = several(report.findings().count(), "finding");
-    if parts.is_empty() { findings } else { format!("{findings} ({})", parts.join(", ")) }
+    let new = report.new_findings().count();
+    let findings = several(new, "finding");
+    let findings = if parts.is_empty() { findings } else { format!("{findings} ({})", parts.join(", ")) };
+    match report.findings().count() - new {
+        0 => findings,
+        accepted => format!("{findings}, {accepted} accepted"),
+    }
 }
 
 /// The last line.

@@ -40,6 +40,15 @@ fn report() -> Report {
                 ], "findings": []},
             {"id": "V11", "title": "deterministic", "severity": "warning", "why": "Retries.", "source": "good practices",
                 "results": [], "findings": [], "skipped": "it deals cards"},
+            {"id": "V20", "title": "quiet", "severity": "warning", "why": "It is stored.", "source": "docs",
+                "results": [
+                    {"webhook": "injector/a.example.com", "verdict": "found", "held": 0, "notChecked": counts,
+                        "notApplicable": counts},
+                ], "findings": [
+                    {"kind": "patches | nothing", "severity": "error", "message": "it patches nothing",
+                        "webhooks": {"injector/a.example.com": 1}, "examples": [], "differences": [], "steps": [],
+                        "accepted": "injector#12 | next release"},
+                ]},
             {"id": "V37", "title": "robust", "severity": "warning", "why": "Anybody can reach it.", "source": "net/http",
                 "results": [
                     {"webhook": "injector/a.example.com", "verdict": "found", "held": 0, "notChecked": counts,
@@ -67,6 +76,8 @@ fn report() -> Report {
                 ], "findings": []},
         ],
     });
+    report["stale"] = json!([{"check": "V02", "kind": "misses", "webhook": "injector/b.example.com",
+        "place": {"file": "./base line.yaml", "line": 9}}]);
     report["webhooks"] = json!({
         "injector/a.example.com": {"mutating": true, "called": 90, "patched": 7, "objects": 12,
             "denied": {"a | must be *set*": 1, "without explanation": 2}},
@@ -126,9 +137,12 @@ fn the_exit_status_says_how_the_run_ended() {
     assert_eq!(FailOn::Warning.exit_code(&all), ExitCode::Failed);
     assert_eq!(FailOn::Never.exit_code(&all), ExitCode::Ok);
     assert_eq!(FailOn::Error.exit_code(&with(&["V01"])), ExitCode::NotChecked);
-    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V37", "V38", "V41"])), ExitCode::NothingRun);
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V20", "V37", "V38", "V41"])), ExitCode::NothingRun);
 
-    let mut unequipped = with(&["V01", "V37", "V38"]);
+    // What is accepted is no failure, however bad it is.
+    assert_eq!(FailOn::Note.exit_code(&with(&["V01", "V37", "V38", "V41"])), ExitCode::Ok);
+
+    let mut unequipped = with(&["V01", "V20", "V37", "V38"]);
     unequipped.checks[2].results[0].unequipped = true;
     assert_eq!(FailOn::Note.exit_code(&unequipped), ExitCode::Ok);
 

@@ -1,0 +1,53 @@
+//! `--baseline` and `--write-baseline`.
+
+use serde_json::Value;
+
+use crate::command::{Stage, ends_with};
+
+const BASE: [&str; 6] = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V01,V17"];
+
+async fn verify(stage: &Stage, more: &[&str], status: i32) -> String {
+    ends_with(&stage.verify(&[&BASE[..], more].concat()).await, status)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_known_is_accepted_and_only_the_rest_fails() {
+    let stage = Stage::with("non-idempotent").await;
+    verify(&stage, &[], 1).await;
+    // Nothing fails that is written down, but every entry needs a reason before it counts.
+    verify(&stage, &["--write-baseline", "known.yaml"], 0).await;
+    let text = verify(&stage, &["--baseline", "known.yaml"], 2).await;
+    assert!(text.contains("known.yaml:9: findings[0].reason: say why the finding is accepted"), "{text}");
+    verify(&stage, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
+    let text = verify(&stage, &["--baseline", "known.yaml"], 0).await;
+    assert!(text.contains("accepted[V01] c/w.example.com: ") && text.contains("(injector#12)"), "{text}");
+    assert!(text.contains("0 findings, 1 accepted; "), "{text}");
+
+    // The report of a program tells the same, and merging judges it anew.
+    let output = stage.verify(&[&BASE[..], &["-o", "json", "--baseline", "known.yaml"]].concat()).await;
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(report["checks"][0]["findings"][0]["accepted"], "injector#12");
+    let output = stage.verify(&[&BASE[..], &["-o", "json"]].concat()).await;
+    std::fs::write(stage.path("report.json"), &output.stdout).expect("it is written");
+    ends_with(&stage.verify(&["merge", "report.json"]).await, 1);
+    ends_with(&stage.verify(&["merge", "report.json", "--baseline", "known.yaml"]).await, 0);
+
+    // What comes beside it fails.
+    let other = std::fs::read_to_string(stage.path("known.yaml")).expect("it is there").replace("c/w", "c/v");
+    std::fs::write(stage.path("other.yaml"), other).expect("it is written");
+    let text = verify(&stage, &["--baseline", "other.yaml"], 1).await;
+    assert!(text.contains("stale: other.yaml:5: the baseline accepts V01"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_mended_is_reported_and_dropped_when_the_file_is_written_again() {
+    let broken = Stage::with("non-idempotent").await;
+    verify(&broken, &["--write-baseline", "known.yaml", "--baseline-reason", "injector#12"], 0).await;
+    let mended = Stage::with("always-mutate").await;
+    std::fs::copy(broken.path("known.yaml"), mended.path("known.yaml")).expect("it is copied");
+    let text = verify(&mended, &["--baseline", "known.yaml"], 0).await;
+    assert!(text.contains("stale: known.yaml:5: the baseline accepts V01"), "{text}");
+    verify(&mended, &["--write-baseline", "known.yaml"], 0).await;
+    let text = verify(&mended, &["--baseline", "known.yaml"], 0).await;
+    assert!(!text.contains("stale"), "{text}");
+}
