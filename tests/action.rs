@@ -1,0 +1,236 @@
+//! `action.yml`: that a workflow can use it, that its flags exist, and that its script does what it says.
+
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Action {
+    name: String,
+    description: String,
+    author: String,
+    branding: BTreeMap<String, String>,
+    inputs: BTreeMap<String, Input>,
+    outputs: BTreeMap<String, Output>,
+    runs: Runs,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    description: String,
+    #[serde(default)]
+    required: bool,
+    default: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Output {
+    description: String,
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Runs {
+    using: String,
+    steps: Vec<Step>,
+}
+
+/// Source: GitHub's documentation, "Metadata syntax for GitHub Actions", `runs` for composite actions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    name: String,
+    #[serde(rename = "if")]
+    condition: Option<String>,
+    shell: Option<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    run: Option<String>,
+    uses: Option<String>,
+    #[serde(default)]
+    with: BTreeMap<String, String>,
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn action() -> Action {
+    let text = std::fs::read_to_string(root().join("action.yml")).expect("there is an action.yml");
+    serde_saphyr::from_str(&text).expect("it is an action")
+}
+
+fn script(name: &str) -> String {
+    let step = action().runs.steps.into_iter().find(|step| step.name == name).expect("there is such a step");
+    step.run.expect("it has a script")
+}
+
+/// Whatever looks like a long flag.
+fn flags(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| letter.is_whitespace() || "()\"'`;=[]{}".contains(letter));
+    words.filter(|word| word.starts_with("--") && word.len() > 2).map(str::to_owned).collect()
+}
+
+/// The flags of `admit verify`.
+fn known_flags() -> BTreeSet<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_admit")).args(["verify", "--help"]).output();
+    let flags = flags(&String::from_utf8_lossy(&help.expect("the command runs").stdout));
+    assert!(flags.contains("--sarif") && flags.len() > 20, "{flags:?}");
+    flags
+}
+
+/// Names of `inputs.NAME` in a text.
+fn inputs_of(text: &str) -> BTreeSet<String> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+    let rests = text.split("inputs.").skip(1);
+    rests.map(|rest| rest.split(|letter| !is_name(letter)).next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn a_workflow_can_use_it() {
+    let Action { name, description, author, branding, inputs, outputs, runs } = action();
+    assert!(![name, description, author].iter().any(String::is_empty) && branding.len() == 2);
+    assert_eq!(runs.using, "composite");
+    let mut used = BTreeSet::new();
+    for Step { name, condition, shell, env, run, uses, with } in &runs.steps {
+        // A composite action has no shell of its own, and a step is either a script or an action.
+        assert_eq!((run.is_some(), shell.is_some()), (uses.is_none(), uses.is_none()), "{name}");
+        assert!(
+            !run.iter().any(|run| run.contains("${{")),
+            "{name}: values reach a script by its environment"
+        );
+        let texts = env.values().chain(with.values()).chain(condition);
+        used.extend(texts.flat_map(|text| inputs_of(text)));
+    }
+    for Output { description, value } in outputs.values() {
+        assert!(!description.is_empty());
+        used.extend(inputs_of(value));
+    }
+    assert_eq!(used, inputs.keys().cloned().collect());
+    for (name, Input { description, required, default }) in &inputs {
+        assert!(!description.is_empty() && *required == default.is_none(), "{name}");
+    }
+}
+
+#[test]
+fn its_flags_and_those_of_the_documentation_exist() {
+    let known = known_flags();
+    let verify = script("Verify");
+    let own: BTreeSet<String> = flags(&verify);
+    assert_eq!(own, ["--baseline", "--fail-on", "--sarif"].map(str::to_owned).into());
+    let documentation = std::fs::read_to_string(root().join("docs/verify.md")).expect("it is there");
+    let examples: Vec<&str> =
+        documentation.lines().filter(|line| line.trim().starts_with("arguments:")).collect();
+    assert!(!examples.is_empty());
+    let wanted = own.into_iter().chain(examples.iter().flat_map(|line| flags(line)));
+    let unknown: Vec<String> = wanted.filter(|flag| !known.contains(flag)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// Runs a script of the action as a runner does.
+fn run(script: &str, folder: &Path, path: &str, environment: &[(&str, &str)]) -> Option<(i32, String)> {
+    let mut command = Command::new("bash");
+    command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]).current_dir(folder);
+    command.env("PATH", path).envs(environment.iter().copied());
+    command.env_remove("GITHUB_ACTIONS").env_remove("GITHUB_STEP_SUMMARY");
+    let Ok(output) = command.output() else {
+        machine::skipped("bash cannot be run");
+        return None;
+    };
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    Some((output.status.code().unwrap_or(-1), text))
+}
+
+fn path_with(first: &Path) -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{}:{path}", first.display())
+}
+
+#[test]
+fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let webhook = json!({"name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"},
+        "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]});
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration", "metadata": {"name": "c"}, "webhooks": [webhook]});
+    std::fs::write(folder.path().join("my webhook.yaml"), configuration.to_string()).expect("it is written");
+    let admit = Path::new(env!("CARGO_BIN_EXE_admit")).parent().expect("it is in a folder");
+    let arguments = "-c 'my webhook.yaml'\n  --check V57 --skip 'V50=$(touch run) `touch run`'";
+    let verify = |fail_on: &str, baseline: &str| {
+        let environment =
+            [("ARGUMENTS", arguments), ("BASELINE", baseline), ("FAIL_ON", fail_on), ("SARIF", "out.sarif")];
+        run(&script("Verify"), folder.path(), &path_with(admit), &environment)
+    };
+    let Some((status, text)) = verify("note", "") else { return };
+    assert_eq!(status, 1, "{text}");
+    let sarif = std::fs::read_to_string(folder.path().join("out.sarif")).expect("it is written");
+    let sarif: Value = serde_json::from_str(&sarif).expect("JSON");
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "V57");
+    assert!(!folder.path().join("run").exists(), "what stands in an argument must not be run");
+    let (status, text) = verify("warning", "").expect("there is a bash");
+    assert_eq!(status, 0, "{text}");
+    let (status, text) = verify("note", "none.yaml").expect("there is a bash");
+    assert!(status == 2 && text.contains("--baseline none.yaml"), "{text}");
+}
+
+#[test]
+fn the_install_step_takes_the_release_or_builds_its_own_ref() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let tools = folder.path().join("tools");
+    std::fs::create_dir(&tools).expect("it is made");
+    let tool = |name: &str, script: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = tools.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+            .expect("it is made a program");
+    };
+    tool("cargo", "echo cargo \"$@\" >> log");
+    let install = |version: &str| {
+        let github_path = folder.path().join("path");
+        let environment = [
+            ("RUNNER_TEMP", "."),
+            ("GITHUB_PATH", github_path.to_str().expect("text")),
+            ("VERSION", version),
+            ("ACTION_REF", "main"),
+            ("ACTION_REPOSITORY", "admit-dev/admit"),
+            ("ACTION_PATH", "/action"),
+        ];
+        run(&script("Install admit"), folder.path(), &path_with(&tools), &environment)
+    };
+    let log = || std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+
+    // There is no such release: `main` is built, and a version that somebody asked for is an error.
+    tool("curl", "echo curl \"$@\" >> log; exit 22");
+    let Some((status, text)) = install("") else { return };
+    assert_eq!(status, 0, "{text}");
+    assert!(log().contains("cargo install --locked --path /action --root ./admit"), "{}", log());
+    assert!(log().contains("https://github.com/admit-dev/admit/releases/download/main/admit-"), "{}", log());
+    let (status, text) = install("v9").expect("there is a bash");
+    assert!(status == 1 && text.contains("in the release v9"), "{text}");
+
+    // There is one.
+    tool(
+        "curl",
+        "while [ \"$1\" != -o ]; do shift; done; mkdir made; touch made/admit; tar -czf \"$2\" -C made admit",
+    );
+    let (status, text) = install("v1").expect("there is a bash");
+    assert_eq!(status, 0, "{text}");
+    assert!(folder.path().join("admit/bin/admit").exists());
+    let path = std::fs::read_to_string(folder.path().join("path")).expect("it is written");
+    assert!(path.lines().all(|line| line == "./admit/bin"), "{path}");
+}
