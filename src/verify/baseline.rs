@@ -179,25 +179,27 @@ impl Baseline {
         }
     }
 
-    /// A baseline that accepts all findings of `report`: for the reasons of this one, or else for `reason`.
+    /// A baseline that accepts all findings of `report`: for the reasons of this one, or else for `reason`. What it accepts
+    /// and `report` says nothing about, such as checks that were not made, stays.
     pub(super) fn rewritten(&self, report: &Report, reason: &str) -> Result<String, Failure> {
-        let mut entries = Vec::new();
-        for (check, finding) in report.findings() {
-            // One entry for all webhooks that share a reason.
-            let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            for webhook in finding.webhooks.keys() {
-                let known = self.entries.get(&Known::of(&check.id, finding, webhook));
-                let known = known.map(|known| known.reason.as_str()).filter(|known| !known.is_empty());
-                by_reason.entry(known.unwrap_or(reason)).or_default().push(webhook);
+        let found = report.findings().flat_map(|(check, finding)| {
+            finding.webhooks.keys().map(|webhook| Known::of(&check.id, finding, webhook))
+        });
+        let mut accepted: BTreeMap<Known, &str> = found.map(|known| (known, reason)).collect();
+        for (known, Accepted { reason, .. }) in &self.entries {
+            if !reason.is_empty() && (accepted.contains_key(known) || !is_stale(known, report)) {
+                accepted.insert(known.clone(), reason);
             }
-            entries.extend(by_reason.into_iter().map(|(reason, webhooks)| Entry {
-                check: &check.id,
-                kind: &finding.kind,
-                webhooks,
-                reason,
-            }));
         }
-        let written = Written { version: VERSION, findings: entries };
+        // One entry for all webhooks that share a reason.
+        let mut entries: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
+        for (known, reason) in &accepted {
+            entries.entry((&known.check, &known.kind, reason)).or_default().push(&known.webhook);
+        }
+        let entries = entries.into_iter();
+        let findings =
+            entries.map(|((check, kind, reason), webhooks)| Entry { check, kind, webhooks, reason });
+        let written = Written { version: VERSION, findings: findings.collect() };
         let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
         Ok(format!("{HEAD}{text}"))
     }
@@ -302,6 +304,14 @@ mod tests {
         let after = parse(&text).unwrap();
         after.apply(&mut report);
         assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("known; new"));
+        // What the run says nothing about stays, and what is not found any more goes.
+        let entries = [
+            entry("V22", "uid", "c/a", "kept"),
+            entry("V57", "defaults", "c/a", "kept"),
+            entry("V01", "shrinks", "c/a", "gone"),
+        ];
+        let text = parse(&file(&entries)).unwrap().rewritten(&report, "new").unwrap();
+        assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
         // Without a reason nothing is accepted until somebody has written one.
         let text = Baseline::default().rewritten(&report, "").unwrap();
         assert!(parse(&text).unwrap_err().contains("findings[0].reason: say why"), "{text}");

@@ -123,3 +123,42 @@ fn without_objects(kinds: &[String]) -> String {
     let named = kinds[..kinds.len().min(MOST)].join(", ");
     format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(paths: &[PathBuf], shard: Option<Shard>) -> Objects {
+        Objects { filename: paths.to_vec(), annotation: Vec::new(), label: Vec::new(), shard }
+    }
+
+    #[test]
+    fn objects_are_counted_where_they_can_be_read_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+        fs::write(folder.path().join("a.yaml"), [object; 5].join("---\n")).unwrap();
+        fs::write(folder.path().join("b.yaml"), object).unwrap();
+        let all = [folder.path().to_owned()];
+        assert_eq!(objects(&all, None).count(), Some(6));
+        assert_eq!(objects(&["-".into()], None).count(), None);
+        assert_eq!(objects(&[folder.path().join("gone")], None).count(), None);
+
+        let laboratory = Laboratory::new(
+            std::sync::Arc::new(super::super::Services {
+                known: std::collections::BTreeMap::new(),
+                endpoint: None,
+            }),
+            harness::server::Surroundings::new([]),
+            super::super::user(),
+        );
+        let count = |index, is_quiet| {
+            let part = objects(&all, Some(Shard { index, count: 4 }));
+            let corpus = part.corpus(&[], &[], &laboratory, is_quiet).unwrap();
+            (corpus.count, corpus.objects.count())
+        };
+        assert_eq!(
+            [count(1, false), count(3, false), count(4, true)],
+            [(Some(2), 2), (Some(1), 1), (None, 1)]
+        );
+    }
+}
