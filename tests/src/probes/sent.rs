@@ -64,6 +64,7 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
         subjects,
         checks: vec![(check, None)],
         settings: Settings::default(),
+        objects: None,
         jobs: 4,
         progress: Box::new(|_| {}),
     };
