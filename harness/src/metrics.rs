@@ -314,8 +314,8 @@ mod tests {
     /// Conditions with these values that lead to `outcome`, of a webhook that is not called then.
     fn conditions(values: &[Result<bool, &str>], outcome: Outcome) -> Vec<Event> {
         let evaluated = |value: &Result<bool, &str>| Evaluated {
-            name: "n".to_owned(),
-            expression: "e".to_owned(),
+            name: "n".into(),
+            expression: "e".into(),
             value: value.map_err(|error| EvaluationError::Server(error.to_owned())),
             cost: 1,
             took: Duration::ZERO,

@@ -6,6 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::names;
+use crate::quoting::quote;
+use crate::status::FieldError;
 
 /// The labels of an object, where they stand: `metadata.labels`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,6 +35,8 @@ impl<'a> Labels<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     requirements: Vec<Requirement>,
+    /// Of a stored one: why the server cannot evaluate it.
+    error: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,7 +92,36 @@ impl Selector {
         for (index, expression) in expressions.into_iter().flatten().enumerate() {
             requirements.push(Requirement::parse(expression, &format!("matchExpressions[{index}]"))?);
         }
-        Ok(Self { requirements })
+        Ok(Self { requirements, error: None })
+    }
+
+    /// Reads a `LabelSelector` that is stored. Its label values may be invalid, as kube-apiserver once took them; such a
+    /// selector has an [error](Self::error).
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
+    /// `NewRequirement`.
+    ///
+    /// # Errors
+    /// [`SelectorError`] as [`Self::parse`], of everything but label values.
+    pub fn parse_stored(selector: &Value) -> Result<Self, SelectorError> {
+        let mut valid = selector.clone();
+        let mut error = None;
+        for (key, value) in valid.get_mut("matchLabels").and_then(Value::as_object_mut).into_iter().flatten()
+        {
+            error = error.or(replace_invalid(key, std::slice::from_mut(value)));
+        }
+        let expressions = valid.get_mut("matchExpressions").and_then(Value::as_array_mut);
+        for expression in expressions.into_iter().flatten() {
+            let key = expression.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let values = expression.get_mut("values").and_then(Value::as_array_mut);
+            error = error.or(values.and_then(|values| replace_invalid(&key, values)));
+        }
+        Ok(Self { error, ..Self::parse(&valid)? })
+    }
+
+    /// Why the server cannot evaluate the selector, in its words.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// The keys of labels that it names.
@@ -242,6 +275,25 @@ impl Requirement {
     }
 }
 
+/// Empties the invalid values of a label and says what is wrong with them, in the server's words.
+fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
+    let mut errors = Vec::new();
+    for (index, value) in values.iter_mut().enumerate() {
+        let Some(text) = value.as_str() else { continue };
+        let wrongs = names::label_value(text);
+        if !wrongs.is_empty() {
+            let path = format!("values[{index}][{key}]");
+            errors.push(FieldError::invalid(path, quote(text), wrongs.join("; ")).to_string());
+            *value = Value::from("");
+        }
+    }
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
 /// A field that may be missing or null.
 fn optional<'a, T>(
     value: Option<&'a Value>,
@@ -319,6 +371,23 @@ mod tests {
         check(&with("DoesNotExist", json!(null)), &[("a", "")], false);
         check(&with("In", json!(["1", "2"])), &[("a", "2")], true);
         check(&with("In", json!(["1", "2"])), &[], false);
+    }
+
+    #[test]
+    fn a_stored_selector_may_have_invalid_values_and_no_other_errors() {
+        let value =
+            |value: &str| json!({"matchExpressions": [{"key": "a", "operator": "In", "values": [value]}]});
+        let stored = |selector: &Value| Selector::parse_stored(selector).unwrap();
+        assert_eq!(stored(&value("b")), Selector::parse(&value("b")).unwrap());
+        let invalid = stored(&value("b c"));
+        assert!(
+            invalid
+                .error()
+                .unwrap()
+                .starts_with("values[0][a]: Invalid value: \"b c\": a valid label must be")
+        );
+        assert!(!invalid.is_empty());
+        assert!(Selector::parse_stored(&json!({"matchLabels": {"a b": "c"}})).is_err());
     }
 
     #[test]

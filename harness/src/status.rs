@@ -94,6 +94,12 @@ pub struct FieldError {
     pub detail: String,
 }
 
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.detail)
+    }
+}
+
 impl FieldError {
     fn new(reason: &'static str, field: impl Into<String>, detail: String) -> Self {
         Self { reason, field: field.into(), detail }
@@ -223,7 +229,7 @@ impl Status {
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let mut lines: Vec<String> = Vec::new();
         for error in errors {
-            let line = format!("{}: {}", error.field, error.detail);
+            let line = error.to_string();
             if !lines.contains(&line) {
                 lines.push(line);
             }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use super::identity::Identities;
+use super::storage::Storage;
 use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
@@ -62,5 +63,6 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Fixed,
+        storage: Storage::OutOfReach,
     })
 }

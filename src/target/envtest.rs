@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use super::identity::Identities;
+use super::storage::Storage;
 use super::watchdog::Watchdog;
 use super::{
     AuditLog, CallLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind,
@@ -111,6 +112,7 @@ async fn start_once(
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
         identities: Identities::Tokens(Box::new(config)),
+        storage: Storage::Etcd(etcd_url),
     };
     Ok((target, Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _folder: folder }))
 }

@@ -8,6 +8,7 @@ use harness::server::{ApiServer, Authentication, Options};
 use super::audit_log::AuditIndex;
 use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
+use super::storage::Storage;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 
 /// A new server without objects.
@@ -39,6 +40,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         calls: CallLog::Recorded(calls),
         run: Cleanup::new_run(),
         leftovers: Leftovers::Removed,
-        identities: Identities::Chosen(server),
+        identities: Identities::Chosen(server.clone()),
+        storage: Storage::InProcess(server),
     }
 }

@@ -8,6 +8,7 @@ mod cluster;
 mod envtest;
 mod identity;
 mod in_process;
+mod storage;
 mod watchdog;
 
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ use envtest::Envtest;
 use harness::server::ServiceName;
 use identity::Identities;
 use serde_json::Value;
+use storage::Storage;
 
 /// A server that scenarios run against.
 pub struct Target {
@@ -47,6 +49,7 @@ pub struct Target {
     /// What becomes of that when a scenario ends.
     pub(crate) leftovers: Leftovers,
     identities: Identities,
+    storage: Storage,
 }
 
 /// Where the fakes of scenarios run, and how the server reaches them.

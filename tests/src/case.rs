@@ -29,6 +29,10 @@ pub struct Case {
     /// The webhooks, in the order of their configurations.
     #[serde(default)]
     pub webhooks: Vec<Webhook>,
+    /// The configurations, as `configuration` of their webhooks names them, that stand in the server's storage as a server
+    /// before it may have left them: they are neither validated nor admitted.
+    #[serde(default)]
+    pub stored: Vec<String>,
     /// What is asked, one after another.
     pub requests: Vec<Spanned<Request>>,
 }

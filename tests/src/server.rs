@@ -158,6 +158,19 @@ impl Server {
         Err(ServerError::Refused { what, answer })
     }
 
+    /// Puts a configuration into the storage without a request, with what a server would have given it.
+    ///
+    /// # Errors
+    /// The storage does not take it.
+    pub(crate) async fn store(&self, kind: Kind, mut object: Value) -> Result<(), ServerError> {
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        object["metadata"]["uid"] = json!(uuid::Uuid::new_v4().to_string());
+        object["metadata"]["creationTimestamp"] = json!(now);
+        object["metadata"]["generation"] = json!(1);
+        let (_, resource) = configuration_kind(kind);
+        self.target().store(resource, object).await.map_err(ServerError::Surroundings)
+    }
+
     /// Asks until `path` is there: a definition of custom resources is served some time after it was made.
     ///
     /// # Errors

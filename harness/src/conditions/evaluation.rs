@@ -1,5 +1,6 @@
 //! What the conditions of a webhook came to.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the conditions of a webhook came to, for one request in one round.
@@ -19,9 +20,9 @@ pub struct Evaluation {
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Evaluated {
     /// Its name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its expression, as it is written.
-    pub expression: String,
+    pub expression: Arc<str>,
     /// Its value, or why it has none.
     pub value: Result<bool, EvaluationError>,
     /// What it cost, of 1,000,000 that it may and of 2,500,000 that all may.
@@ -134,8 +135,8 @@ mod tests {
         let conditions: Vec<Evaluated> = values
             .iter()
             .map(|value| Evaluated {
-                name: "n".to_owned(),
-                expression: "e".to_owned(),
+                name: "n".into(),
+                expression: "e".into(),
                 value: match *value {
                     "t" => Ok(true),
                     "f" => Ok(false),

@@ -6,7 +6,7 @@ mod request;
 mod settled;
 mod variables;
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
@@ -25,9 +25,9 @@ pub const BUDGET: u64 = 2_500_000;
 #[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
 pub struct Condition {
     /// `name`.
-    pub name: String,
+    pub name: Arc<str>,
     /// `expression`, as it is written.
-    pub text: String,
+    pub text: Arc<str>,
     /// The same compiled. A stored one that does not compile is an error of each evaluation.
     pub expression: Result<Expression, CompileError>,
 }
@@ -41,8 +41,8 @@ impl PartialEq for Condition {
 
 impl Condition {
     /// A stored condition.
-    pub fn new(name: String, text: String) -> Self {
-        Self { expression: compile(&text, Environment::Stored), name, text }
+    pub fn new(name: &str, text: &str) -> Self {
+        Self { expression: compile(text, Environment::Stored), name: name.into(), text: text.into() }
     }
 
     /// Whether its expression names this variable.
@@ -69,9 +69,13 @@ pub fn evaluate(conditions: &[Condition], subject: &Subject<'_>) -> Evaluation {
             Err(CompileError::Unsupported(what)) => (Err(EvaluationError::Unsupported(what.clone())), 0),
             Err(error) => (Err(EvaluationError::Server(format!("compilation error: {error}"))), 0),
         };
-        let Condition { name, text, .. } = condition;
-        let (name, expression) = (name.clone(), text.clone());
-        evaluated.push(Evaluated { name, expression, value, cost, took: began.elapsed() });
+        evaluated.push(Evaluated {
+            name: Arc::clone(&condition.name),
+            expression: Arc::clone(&condition.text),
+            value,
+            cost,
+            took: began.elapsed(),
+        });
         let Some(rest) = left.checked_sub(cost) else {
             out_of_budget = true;
             break;

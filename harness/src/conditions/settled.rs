@@ -89,7 +89,7 @@ mod tests {
         let pods = GroupVersionResource::new("", "v1", "pods");
         let kind = GroupVersionKind::new("", "v1", "Pod");
         let known = Known::new(operation, Some(&pods), subresource, Some(&kind), None);
-        let condition = Condition::new("c".to_owned(), expression.to_owned());
+        let condition = Condition::new("c", expression);
         assert!(condition.expression.is_ok(), "{expression}");
         assert_eq!(settled(&condition, &known), expected, "{expression}");
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
-pub use self::reading::webhooks;
+pub use self::reading::{stored_webhooks, webhooks};
 pub use self::validation::{validate, validate_update};
 pub(crate) use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};

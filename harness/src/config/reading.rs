@@ -17,6 +17,14 @@ use crate::go_base64;
 use crate::selector::Selector;
 use crate::status::Unsupported;
 
+/// Those that the API takes in v1 come first.
+const SIDE_EFFECTS: [(&str, SideEffects); 4] = [
+    ("None", SideEffects::None),
+    ("NoneOnDryRun", SideEffects::NoneOnDryRun),
+    ("Some", SideEffects::Some),
+    ("Unknown", SideEffects::Unknown),
+];
+
 /// Whose webhooks these are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Admission {
@@ -35,6 +43,19 @@ enum Admission {
 /// # Errors
 /// [`ConfigError`] names the first field that cannot be read.
 pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
+    read(configuration, Origin::Author)
+}
+
+/// The webhooks of a configuration that is stored, as [`webhooks`]. What the API took before v1 may stay there: other
+/// `sideEffects`, and selectors with invalid label values.
+///
+/// # Errors
+/// [`ConfigError`] names the first field that cannot be read.
+pub fn stored_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
+    read(configuration, Origin::Storage)
+}
+
+fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigError> {
     let root = Field::root(configuration);
     let name = root.child("metadata").child("name").text().ok().flatten().unwrap_or_default();
     let in_configuration = |wrong: Wrong| ConfigError::Field {
@@ -62,10 +83,19 @@ pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
         let id =
             WebhookId { configuration: name.to_owned(), name: webhook_name.to_owned(), ordinal: *earlier };
         *earlier += 1;
-        let webhook = webhook(&field, Arc::new(id), admission).map_err(in_configuration)?;
+        let webhook = webhook(&field, Arc::new(id), admission, origin).map_err(in_configuration)?;
         webhooks.push(Webhook { match_conditions, ..webhook });
     }
     Ok(webhooks)
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Somebody wrote it, and the API is to take it.
+    Author,
+    /// The API took it.
+    Storage,
 }
 
 fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
@@ -79,7 +109,12 @@ fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
         .ok_or_else(|| root.child("kind").wrong("is required"))
 }
 
-fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Result<Webhook, Wrong> {
+fn webhook(
+    field: &Field<'_>,
+    id: Arc<WebhookId>,
+    admission: Admission,
+    origin: Origin,
+) -> Result<Webhook, Wrong> {
     let reinvocation_policy = match admission {
         Admission::Mutating => field
             .child("reinvocationPolicy")
@@ -94,8 +129,12 @@ fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Resul
         .child("matchPolicy")
         .word(&[("Exact", MatchPolicy::Exact), ("Equivalent", MatchPolicy::Equivalent)])?;
     let side_effects = field.child("sideEffects");
+    let supported = match origin {
+        Origin::Author => &SIDE_EFFECTS[..2],
+        Origin::Storage => &SIDE_EFFECTS[..],
+    };
     let side_effects = side_effects
-        .word(&[("None", SideEffects::None), ("NoneOnDryRun", SideEffects::NoneOnDryRun)])?
+        .word(supported)?
         .ok_or_else(|| side_effects.wrong("is required: None or NoneOnDryRun"))?;
     let rules = field.child("rules").items()?.into_iter().map(rule).collect::<Result<_, _>>()?;
     let versions = field.child("admissionReviewVersions").some_items()?;
@@ -106,8 +145,8 @@ fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Resul
         rules,
         failure_policy: failure_policy.unwrap_or_default(),
         match_policy: match_policy.unwrap_or_default(),
-        namespace_selector: selector(&field.child("namespaceSelector"))?,
-        object_selector: selector(&field.child("objectSelector"))?,
+        namespace_selector: selector(&field.child("namespaceSelector"), origin)?,
+        object_selector: selector(&field.child("objectSelector"), origin)?,
         side_effects,
         timeout: timeout(&field.child("timeoutSeconds"))?,
         admission_review_versions: texts(&versions)?,
@@ -119,8 +158,7 @@ fn webhook(field: &Field<'_>, id: Arc<WebhookId>, admission: Admission) -> Resul
 fn conditions(webhook: &Field<'_>) -> Result<Vec<Condition>, Wrong> {
     let conditions = webhook.child("matchConditions").items()?.into_iter().map(|condition| {
         let condition = condition.object()?;
-        let text = |field| condition.child(field).some_text().map(str::to_owned);
-        Ok(Condition::new(text("name")?, text("expression")?))
+        Ok(Condition::new(condition.child("name").some_text()?, condition.child("expression").some_text()?))
     });
     conditions.collect()
 }
@@ -182,11 +220,15 @@ fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
     go_base64::decode(field.text()?.unwrap_or_default()).map_err(|what| field.wrong(what))
 }
 
-fn selector(field: &Field<'_>) -> Result<Selector, Wrong> {
+fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, Wrong> {
     if field.is_absent() {
         return Ok(Selector::default());
     }
-    Selector::parse(field.value()).map_err(|error| {
+    let parsed = match origin {
+        Origin::Author => Selector::parse(field.value()),
+        Origin::Storage => Selector::parse_stored(field.value()),
+    };
+    parsed.map_err(|error| {
         let mut wrong = field.wrong(error.what);
         if !error.field.is_empty() {
             wrong.field = format!("{}.{}", wrong.field, error.field);

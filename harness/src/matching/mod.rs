@@ -71,7 +71,7 @@ impl Invocation {
 /// Decides whether `webhook` is called for this request, and in which version.
 ///
 /// The order: exempt kinds, namespace selector, object selector, rules, equivalent resources, conditions. A namespace
-/// that is not there refuses the request only if everything before the conditions matches.
+/// that is not there, or a selector that cannot be evaluated, refuses the request only if everything before the conditions matches.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
 pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
@@ -83,7 +83,8 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     if namespace == Ok(false) {
         return Decision::Skip(Mismatch::NamespaceSelector).into();
     }
-    if !selectors::object(webhook, attributes) {
+    let object = selectors::object(webhook, attributes);
+    if object == Ok(false) {
         return Decision::Skip(Mismatch::ObjectSelector).into();
     }
     let invocation = match exact(webhook, attributes) {
@@ -93,7 +94,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
             Err(status) => return Decision::Refuse(status).into(),
         },
     };
-    match (invocation, namespace) {
+    match (invocation, namespace.and(object)) {
         (None, _) => Decision::Skip(Mismatch::Rules).into(),
         (Some(_), Err(status)) => Decision::Refuse(status).into(),
         (Some(invocation), Ok(_)) if webhook.match_conditions.is_empty() => Decision::Call(invocation).into(),

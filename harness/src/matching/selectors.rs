@@ -3,7 +3,7 @@
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState;
 use crate::config::Webhook;
-use crate::selector::Labels;
+use crate::selector::{Labels, Selector};
 use crate::status::Status;
 
 /// Whether the namespace selector picks the request; the Status is what the client gets if the rules match too.
@@ -24,6 +24,7 @@ pub(super) fn namespace(
         return Ok(true);
     }
     let selector = &webhook.namespace_selector;
+    can_be_evaluated(selector)?;
     // A Namespace that comes to be or changes has the labels that it is going to have; otherwise the stored ones count.
     if attributes.resource.resource == "namespaces"
         && attributes.subresource.is_empty()
@@ -40,14 +41,18 @@ pub(super) fn namespace(
     Ok(selector.matches(Labels::of(&namespace).unwrap_or_default()))
 }
 
-/// Whether the object selector picks the new object or the old one.
+/// Whether the object selector picks the new object or the old one; the Status is what the client gets if the rules match
+/// too.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
-pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> bool {
-    webhook.object_selector.is_empty()
-        || [&attributes.object, &attributes.old_object]
-            .into_iter()
-            .flatten()
-            .filter_map(Labels::of)
-            .any(|labels| webhook.object_selector.matches(labels))
+pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> Result<bool, Box<Status>> {
+    let selector = &webhook.object_selector;
+    can_be_evaluated(selector)?;
+    let objects = [&attributes.object, &attributes.old_object].into_iter().flatten();
+    let mut labels = objects.filter_map(Labels::of);
+    Ok(selector.is_empty() || labels.any(|labels| selector.matches(labels)))
+}
+
+fn can_be_evaluated(selector: &Selector) -> Result<(), Box<Status>> {
+    selector.error().map_or(Ok(()), |error| Err(Box::new(Status::internal_error(error))))
 }

@@ -60,7 +60,7 @@ impl Compiled {
             let known = before.configurations.iter().find(|(known, _)| Arc::ptr_eq(known, &configuration));
             let webhooks = match known {
                 Some((_, webhooks)) => webhooks.clone(),
-                None => config::webhooks(&configuration)?.into_iter().map(Arc::new).collect(),
+                None => config::stored_webhooks(&configuration)?.into_iter().map(Arc::new).collect(),
             };
             configurations.push((configuration, webhooks));
         }

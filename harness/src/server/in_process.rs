@@ -99,7 +99,16 @@ impl ApiServer {
     /// # Errors
     /// The Status of an object that the server would not take; 404 for a kind that it does not serve.
     pub fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        self.server.put(object)
+        self.server.put(object, Validation::AsNew)
+    }
+
+    /// Puts an object there as [`Self::put`], but as it may stand in the storage of a server that was upgraded: it is not
+    /// validated as a new one would be.
+    ///
+    /// # Errors
+    /// The Status of an object that the server cannot read; 404 for a kind that it does not serve.
+    pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+        self.server.put(object, Validation::Skipped)
     }
 
     /// Takes an object away, without admission and without regard to its finalizers; whether there was one.
@@ -138,8 +147,17 @@ impl ApiServer {
     }
 }
 
+/// How an object is judged that is put into the storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Validation {
+    /// As one that a client makes.
+    AsNew,
+    /// Not at all.
+    Skipped,
+}
+
 impl Server {
-    fn put(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
+    fn put(&self, object: Value, validation: Validation) -> Result<Arc<Value>, Box<Status>> {
         let kind = GroupVersionKind::of(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
@@ -153,7 +171,10 @@ impl Server {
         let given = object.clone();
         strategy::prepare_for_create(&mut object, resource);
         keep_what_was_given(&mut object, &given);
-        strategy::validate(&object, None, resource)?;
+        match validation {
+            Validation::AsNew => strategy::validate(&object, None, resource)?,
+            Validation::Skipped => {}
+        }
         schema::settle_metadata(&mut object);
         if resource.gvr.group_resource() == "customresourcedefinitions.apiextensions.k8s.io" {
             custom_resources::establish(&mut object);

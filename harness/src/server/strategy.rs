@@ -483,7 +483,7 @@ fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
 
 /// Whether the dispatcher can take the configuration over.
 fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
-    match config::webhooks(configuration) {
+    match config::stored_webhooks(configuration) {
         Ok(_) => Ok(()),
         Err(ConfigError::Unsupported(unsupported)) => Err(Box::new(Status::unsupported(&unsupported))),
         Err(error @ ConfigError::Field { .. }) => Err(Box::new(Status::bad_request(error.to_string()))),

@@ -102,7 +102,7 @@ impl Subject {
         let conditions = self.webhook.match_conditions.iter();
         let names: Vec<&str> = conditions
             .filter(|condition| condition.mentions("authorizer"))
-            .map(|condition| condition.name.as_str())
+            .map(|condition| &*condition.name)
             .collect();
         if names.is_empty() {
             return None;

@@ -247,8 +247,8 @@ fn condition_reports(conditions: &Conditions) -> impl Iterator<Item = ConditionR
     let round = conditions.round.number() + 1;
     conditions.evaluation.conditions.iter().map(move |condition| ConditionReport {
         round,
-        name: condition.name.clone(),
-        expression: condition.expression.clone(),
+        name: condition.name.to_string(),
+        expression: condition.expression.to_string(),
         value: condition.value.as_ref().ok().copied(),
         error: condition.value.as_ref().err().map(ToString::to_string).unwrap_or_default(),
         cost: condition.cost,
@@ -279,7 +279,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
             format!("its matchConditions have no value, and its failurePolicy is Ignore: {error}")
         };
         let is_false = |index: usize| {
-            let name = evaluation.conditions.get(index).map_or("", |condition| condition.name.as_str());
+            let name = evaluation.conditions.get(index).map_or("", |condition| &*condition.name);
             format!("its match condition \"{name}\" is false")
         };
         return match evaluation.outcome {

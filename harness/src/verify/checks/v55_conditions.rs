@@ -52,7 +52,7 @@ fn refused(subject: &Subject) -> Vec<Violation> {
     let of_conditions = errors.filter(|error| error.field.starts_with(&own));
     let violation = |error: FieldError| {
         let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
-        let message = format!("the API server refuses it: {}: {}", error.field, error.detail);
+        let message = format!("the API server refuses it: {error}");
         Violation::new(format!("refused {field}"), message)
     };
     of_conditions.map(violation).collect()

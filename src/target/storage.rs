@@ -1,0 +1,54 @@
+//! Objects that get into the storage of a target without a request, as a server finds those of the release before it.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use harness::server::ApiServer;
+use http::Request;
+use serde_json::{Value, json};
+
+use super::Target;
+use crate::Failure;
+
+/// Where the objects of a target are.
+pub(super) enum Storage {
+    /// In memory.
+    InProcess(ApiServer),
+    /// In the etcd at this URL.
+    Etcd(String),
+    /// Where only the API server gets at them.
+    OutOfReach,
+}
+
+impl Target {
+    /// Writes a cluster-scoped object of `resource`, such as `mutatingwebhookconfigurations`, in its storage version into
+    /// the storage: neither validated nor admitted.
+    ///
+    /// # Errors
+    /// The storage of a cluster is out of reach; the storage does not take the object.
+    ///
+    /// Source: apiserver pkg/storage/etcd3/store.go, whose keys are `/registry/RESOURCE/NAME`; etcd's gRPC gateway takes
+    /// keys and values in base64.
+    pub async fn store(&self, resource: &str, object: Value) -> Result<(), Failure> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::environment(format!("cannot store {name}: {error}"));
+        match &self.storage {
+            Storage::InProcess(server) => {
+                server.put_stored(object).map(drop).map_err(|status| failed(&status.message))
+            }
+            Storage::Etcd(url) => {
+                let url = url.parse::<http::Uri>().map_err(|error| failed(&error))?;
+                let client =
+                    kube::Client::try_from(kube::Config::new(url)).map_err(|error| failed(&error))?;
+                let put = json!({
+                    "key": BASE64_STANDARD.encode(format!("/registry/{resource}/{name}")),
+                    "value": BASE64_STANDARD.encode(object.to_string()),
+                });
+                let request = Request::post("/v3/kv/put").body(put.to_string().into_bytes());
+                let request = request.map_err(|error| failed(&error))?;
+                client.request_text(request).await.map(drop).map_err(|error| failed(&error))
+            }
+            Storage::OutOfReach => Err(failed(&"the storage of --target cluster is out of reach")),
+        }
+    }
+}
