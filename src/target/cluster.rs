@@ -55,6 +55,7 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
     };
     Ok(Target {
         kind: TargetKind::Cluster,
+        connecting_client: client.clone(),
         client,
         fakes,
         services: arguments.services(),

@@ -104,6 +104,7 @@ async fn start_once(
         .map_err(|error| Failure::environment(format!("kube-apiserver writes no audit log: {error}")))?;
     let target = Target {
         kind: TargetKind::Envtest,
+        connecting_client: client.clone(),
         client,
         fakes: FakesPlace::loopback(),
         services: arguments.services(),

@@ -9,7 +9,7 @@ use super::audit_log::AuditIndex;
 use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
-use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
+use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
 
 /// A new server without objects.
 pub(super) fn target(arguments: &TargetArguments) -> Target {
@@ -31,9 +31,11 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
         ..UserInfo::default()
     };
+    let router = server.router(Authentication::Always(user));
     Target {
         kind: TargetKind::InProcess,
-        client: kube::Client::new(server.router(Authentication::Always(user)), "default"),
+        client: kube::Client::new(router.clone(), "default"),
+        connecting_client: connection::client(router),
         fakes: FakesPlace::loopback(),
         services,
         audit: AuditLog::recorded(index),

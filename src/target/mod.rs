@@ -5,6 +5,7 @@ mod audit_log;
 mod call_log;
 mod cleanup;
 mod cluster;
+mod connection;
 mod envtest;
 mod identity;
 mod in_process;
@@ -35,6 +36,9 @@ pub struct Target {
     pub kind: TargetKind,
     /// The only way in which steps speak to it.
     pub client: kube::Client,
+    /// The same, each of whose requests goes over a connection of its own where there is none otherwise: in process too an
+    /// answer may be a WebSocket.
+    pub connecting_client: kube::Client,
     /// Where the fakes of scenarios run.
     pub(crate) fakes: FakesPlace,
     /// Where services listen that a `clientConfig` names, by `--service`: host and port. The API server of this crate

@@ -136,6 +136,9 @@ pub struct Request {
     /// Of a watch: the number of the request, from 1, after whose answer it begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<usize>,
+    /// Of a watch: that it goes over a WebSocket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub websocket: Option<WebSocket>,
     /// Further parameters of the query.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub query: BTreeMap<String, String>,
@@ -148,6 +151,30 @@ pub struct Request {
     /// The server works on several objects at the same time: its calls have no order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unordered: bool,
+}
+
+/// What a client of a WebSocket does.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebSocket {
+    /// Headers beside those of a usual handshake, or in their place; an empty one is left out.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// What it sends once the server has taken the handshake.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sends: Vec<Frame>,
+}
+
+/// A frame of a WebSocket, as a client sends it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Frame {
+    /// A text.
+    Text(String),
+    /// A ping with this payload.
+    Ping(String),
+    /// The end, with this code.
+    Close(u16),
 }
 
 /// What is asked of the server.

@@ -23,6 +23,7 @@ pub mod run;
 pub mod server;
 pub mod transport;
 pub mod webhooks;
+pub mod websocket;
 
 mod annotations;
 mod meanwhile;

@@ -15,6 +15,7 @@ use crate::requestors::Requestors;
 use crate::server::{Server, ServerError, configurations, kind_of_configurations};
 use crate::transport::{Answer, SendError, send};
 use crate::webhooks::{Call, Webhooks};
+use crate::websocket::converse;
 
 /// How the message begins with which the server gives a request up.
 const TIMED_OUT: &str = "Timeout: request did not complete";
@@ -107,16 +108,7 @@ async fn run_case(
     }
     let meanwhile = Meanwhile::start(case, names, server).await?;
     let mut webhooks = Webhooks::start(case, &server.authority, manner.first, meanwhile.as_ref()).await?;
-    for (kind, object) in webhooks.configurations(names) {
-        let collection = configurations(kind);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        made.push(format!("{collection}/{name}"));
-        if case.stored.iter().any(|short| names.configuration(short) == name) {
-            server.store(kind, object).await?;
-        } else {
-            server.make(&collection, object).await?;
-        }
-    }
+    configure(case, names, server, &webhooks, made).await?;
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds, 0).await?);
     webhooks.start_anew();
@@ -136,7 +128,11 @@ async fn run_case(
             Some(requestor) => requestors.client(requestor, server, names).await?,
             None => server.client().clone(),
         };
-        let mut answer = server.ask_by(&client, objects::message(request, names)).await?;
+        let message = objects::message(request, names);
+        let mut answer = match &request.websocket {
+            Some(websocket) => converse(&server.target().connecting_client, message, websocket).await?,
+            None => server.ask_by(&client, message).await?,
+        };
         if request.verb == Verb::Watch && answer.is_success() {
             answer.body = events(&answer.body);
         }
@@ -200,6 +196,27 @@ async fn run_case(
         is_alone: case.serial,
         fault: manner.fault,
     })
+}
+
+/// Makes the configurations of the webhooks, or stores them.
+async fn configure(
+    case: &Case,
+    names: &Names,
+    server: &Server,
+    webhooks: &Webhooks,
+    made: &mut Vec<String>,
+) -> Result<(), ServerError> {
+    for (kind, object) in webhooks.configurations(names) {
+        let collection = configurations(kind);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        made.push(format!("{collection}/{name}"));
+        if case.stored.iter().any(|short| names.configuration(short) == name) {
+            server.store(kind, object).await?;
+        } else {
+            server.make(&collection, object).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The request with what only a run knows: `versions` are the `resourceVersion`s of the answers so far. What has

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, header};
+use http::{Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -70,6 +70,29 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
+    /// Takes over the body; an answer whose body breaks off is none.
+    pub(crate) async fn read(&mut self, body: Body) {
+        let Ok(body) = body.collect().await else {
+            let audit_id = std::mem::take(&mut self.audit_id);
+            *self = Self { audit_id, ..Self::none() };
+            return;
+        };
+        let bytes = body.to_bytes();
+        self.body = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+    }
+
+    /// The server closed the connection.
+    fn none() -> Self {
+        Self {
+            status: 0,
+            body: Value::Null,
+            warnings: Vec::new(),
+            retry_after: String::new(),
+            audit_id: String::new(),
+        }
+    }
+
     /// The answer as a recording has it.
     pub fn recorded(&self) -> Value {
         let mut answer = json!({"status": self.status, "body": self.body});
@@ -89,13 +112,36 @@ impl Answer {
 /// The request cannot be sent at all, or the server hangs. A connection that the server closes is an answer.
 pub async fn send(client: &kube::Client, message: Message) -> Result<Answer, SendError> {
     let request = format!("{} {}", message.method, message.uri);
-    match timeout(LONGEST_ANSWER, exchange(client, message)).await {
+    in_time(request, exchange(client, message)).await
+}
+
+/// Waits for an answer, but not for ever.
+pub(crate) async fn in_time(
+    request: String,
+    answer: impl Future<Output = Result<Answer, kube::Error>>,
+) -> Result<Answer, SendError> {
+    match timeout(LONGEST_ANSWER, answer).await {
         Ok(answer) => Ok(answer?),
         Err(_elapsed) => Err(SendError::NoAnswer { request }),
     }
 }
 
 async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kube::Error> {
+    match answer_head(client, message).await? {
+        Ok((response, mut answer)) => {
+            answer.read(response.into_body()).await;
+            Ok(answer)
+        }
+        Err(closed) => Ok(closed),
+    }
+}
+
+/// The head of the answer, and the answer without the body that is yet to be read; the answer that is none if the server
+/// closes the connection.
+pub(crate) async fn answer_head(
+    client: &kube::Client,
+    message: Message,
+) -> Result<Result<(Response<Body>, Answer), Answer>, kube::Error> {
     let audit_id = Uuid::new_v4().to_string();
     let content_type =
         if message.content_type.is_empty() { "application/json" } else { message.content_type };
@@ -110,31 +156,22 @@ async fn exchange(client: &kube::Client, message: Message) -> Result<Answer, kub
     }
     let bytes = message.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
     let request = request.body(Body::from(bytes)).map_err(kube::Error::HttpError)?;
-    let closed = Answer {
-        status: 0,
-        body: Value::Null,
-        warnings: Vec::new(),
-        retry_after: String::new(),
-        audit_id: audit_id.clone(),
-    };
-    let answer = match client.send(request).await {
-        Ok(answer) => answer,
-        Err(kube::Error::HyperError(_) | kube::Error::Service(_)) => return Ok(closed),
+    let closed = Answer { audit_id: audit_id.clone(), ..Answer::none() };
+    let response = match client.send(request).await {
+        Ok(response) => response,
+        Err(kube::Error::HyperError(_) | kube::Error::Service(_)) => return Ok(Err(closed)),
         Err(error) => return Err(error),
     };
-    let (parts, body) = answer.into_parts();
-    let Ok(body) = body.collect().await else { return Ok(closed) };
-    let bytes = body.to_bytes();
     let texts = |name| {
-        let values = parts.headers.get_all(name).iter();
+        let values = response.headers().get_all(name).iter();
         values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect::<Vec<_>>()
     };
-    Ok(Answer {
-        status: parts.status.as_u16(),
-        body: serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned())),
+    let answer = Answer {
+        status: response.status().as_u16(),
+        body: Value::Null,
         warnings: texts(header::WARNING),
         retry_after: texts(header::RETRY_AFTER).concat(),
         audit_id,
-    })
+    };
+    Ok(Ok((response, answer)))
 }

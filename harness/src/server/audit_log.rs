@@ -60,17 +60,24 @@ pub(crate) struct Answered<'a> {
 }
 
 /// Sends the event of an answer once more when that has come to its end, or nobody reads on.
-pub(crate) fn tell_of_the_end(body: Body, sink: AuditSink, event: Value) -> Body {
-    let end = End { sink, event };
+pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
     Body::from_stream(body.into_data_stream().map(move |piece| {
         let _held = &end;
         piece
     }))
 }
 
-struct End {
+/// Sends an event once more when it is dropped: its request has come to its end.
+pub(crate) struct End {
     sink: AuditSink,
     event: Value,
+}
+
+impl End {
+    /// For the event of an answer that has begun.
+    pub(crate) fn new(sink: AuditSink, event: Value) -> Self {
+        Self { sink, event }
+    }
 }
 
 impl Drop for End {

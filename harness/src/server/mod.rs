@@ -36,6 +36,7 @@ mod surroundings;
 mod time_limit;
 mod update;
 mod watch;
+mod websocket;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -26,7 +26,7 @@ use super::in_process::Happened;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
-use super::{Server, body, connect, create, delete, metadata, read, update, watch};
+use super::{Server, body, connect, create, delete, metadata, read, update, watch, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::authorizer::{AccessDecision, Authorizer};
@@ -206,7 +206,15 @@ pub(super) async fn respond(
         Err(status) => Some((**status).clone()),
     };
     let is_watch = matches!(outcome.answered, Ok(Answer::Watch(_)));
+    let mut connection = None;
+    let mut is_upgrade = false;
     let mut response = match outcome.answered {
+        Ok(Answer::Watch(watch)) if websocket::is_requested(&parts.headers) => {
+            is_upgrade = true;
+            let response;
+            (response, connection) = websocket::handshake(watch, &parts);
+            response
+        }
         Ok(answer) => answer.into_response(),
         Err(status) => refusal(&status),
     };
@@ -219,6 +227,7 @@ pub(super) async fn respond(
     if let Ok(value) = HeaderValue::from_str(&audit_id) {
         response.headers_mut().insert("audit-id", value);
     }
+    let mut end = None;
     if let Some(sink) = &server.options.audit {
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
         // Of a patch and of delete options the metadata, if there are any, say nothing of the object.
@@ -249,7 +258,8 @@ pub(super) async fn respond(
             source_ips: &audit_log::source_ips(&parts.headers, peer),
             user_agent: user_agent.unwrap_or_default(),
             object,
-            code: response.status().as_u16(),
+            // The audit log does not see how a handshake ends.
+            code: if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() }.as_u16(),
             status: status.as_ref(),
             request_object: outcome.decoded.as_ref(),
             received,
@@ -259,11 +269,16 @@ pub(super) async fn respond(
         });
         sink(&event);
         if is_watch {
-            response = response.map(|body| audit_log::tell_of_the_end(body, Arc::clone(sink), event));
+            end = Some(audit_log::End::new(Arc::clone(sink), event));
         }
     }
     if let Some(sink) = &server.options.record {
         sink(&audit_id, received, &outcome.record);
+    }
+    match (connection, end) {
+        (Some(connection), end) => connection.start(end),
+        (None, Some(end)) => response = response.map(|body| audit_log::tell_of_the_end(body, end)),
+        (None, None) => {}
     }
     (response, Happened { record: outcome.record, body: outcome.decoded })
 }

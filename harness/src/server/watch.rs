@@ -141,10 +141,24 @@ fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError
 impl Watch {
     /// The events, each a line of JSON.
     pub(super) fn into_body(self) -> Body {
-        Body::from_stream(stream::unfold(Watcher::new(self), async |mut watcher| {
+        Body::from_stream(stream::unfold(self.begin(), async |mut watcher| {
             let piece = watcher.next().await?;
             Some((Ok::<_, Infallible>(piece), watcher))
         }))
+    }
+
+    /// Begins the watch.
+    pub(super) fn begin(self) -> Watcher {
+        Watcher::new(self)
+    }
+
+    /// Returns when the server stops.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut news = self.state.storage.subscribe();
+        async move {
+            // The server is gone if the news are.
+            let _ = news.wait_for(|news| *news == News::Closed).await;
+        }
     }
 
     /// The event that a change is for this watch, if it is one.
@@ -189,7 +203,8 @@ impl Watch {
 }
 
 /// A watch under way.
-struct Watcher {
+#[derive(Debug)]
+pub(super) struct Watcher {
     watch: Watch,
     news: watch::Receiver<News>,
     /// The `resourceVersion` up to which all is told; none before the first piece.
@@ -214,8 +229,8 @@ impl Watcher {
         }
     }
 
-    /// The next events; none once the watch is over.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// The next events, each a line of JSON; none once the watch is over. Whoever stops waiting misses nothing.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
         while !self.is_over {
             if *self.news.borrow_and_update() == News::Closed {
                 return None;

@@ -8,3 +8,4 @@ mod client;
 mod objects;
 mod surroundings;
 mod watches;
+mod websockets;

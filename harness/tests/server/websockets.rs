@@ -1,0 +1,105 @@
+//! Watches over a WebSocket in time: what a recording of one second cannot show.
+
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use futures::StreamExt as _;
+use harness::server::{ApiServer, Authentication, Options};
+use http::Request;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::client::{CONFIG_MAPS, administrator, delete, post, server};
+
+/// Less than a few events.
+const SMALL: usize = 1024;
+
+/// The client's end of a watch, over a connection on which only so many bytes are under way.
+struct Watch {
+    socket: WebSocketStream<TokioIo<Upgraded>>,
+    connection: JoinHandle<()>,
+}
+
+impl Watch {
+    async fn of(server: &ApiServer, query: &str) -> Self {
+        let (ours, theirs) = tokio::io::duplex(SMALL);
+        let service = TowerToHyperService::new(server.router(Authentication::Always(administrator())));
+        let serving = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(theirs), service)
+            .with_upgrades();
+        let connection = tokio::spawn(async { serving.await.unwrap() });
+        let (mut sender, client) = hyper::client::conn::http1::handshake(TokioIo::new(ours)).await.unwrap();
+        tokio::spawn(client.with_upgrades());
+        let request = Request::get(format!("{CONFIG_MAPS}?watch=true{query}"))
+            .header("host", "localhost")
+            .header("connection", "Upgrade")
+            .header("upgrade", "websocket")
+            .header("origin", "http://localhost")
+            .header("sec-websocket-version", "13")
+            .header("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let response = sender.send_request(request.body(Body::empty()).unwrap()).await.unwrap();
+        assert_eq!(response.status(), 101);
+        let upgraded = TokioIo::new(hyper::upgrade::on(response).await.unwrap());
+        Self { socket: WebSocketStream::from_raw_socket(upgraded, Role::Client, None).await, connection }
+    }
+
+    /// The next event; none once the server has said goodbye.
+    async fn next(&mut self) -> Option<Value> {
+        match self.socket.next().await?.unwrap() {
+            Message::Text(text) => Some(serde_json::from_str(&text).unwrap()),
+            Message::Close(_) => None,
+            other @ (Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_is_told_that_it_lags_behind() {
+    let server = server();
+    let mut watch = Watch::of(&server, "").await;
+    // More than is remembered, and the piece of it that is under way.
+    for _ in 0..2_300 {
+        assert_eq!(post(&server, CONFIG_MAPS, &json!({"metadata": {"name": "a"}})).await.0, 201);
+        assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/a"), None).await.0, 200);
+    }
+    let mut events = Vec::new();
+    while let Some(event) = watch.next().await {
+        events.push(event);
+    }
+    let last = events.pop().unwrap();
+    assert_eq!((&last["type"], &last["object"]["reason"]), (&json!("ERROR"), &json!("Expired")));
+    // What was under way comes, and nothing was kept for it beside that.
+    assert!(events.len() <= 256, "{} events", events.len());
+}
+
+#[tokio::test]
+async fn a_server_that_stops_closes_its_websockets() {
+    let server = server();
+    let mut waiting = Watch::of(&server, "").await;
+    server.end_watches();
+    assert_eq!(waiting.next().await, None);
+    waiting.connection.await.unwrap();
+}
+
+#[tokio::test]
+async fn the_audit_log_tells_of_the_end_when_the_client_is_gone() {
+    let (told, mut noted) = tokio::sync::mpsc::unbounded_channel();
+    let told = Mutex::new(told);
+    let audit = Arc::new(move |event: &Value| {
+        let noted = json!([event["stage"], event["responseStatus"]["code"]]);
+        told.lock().unwrap().send(noted).unwrap();
+    });
+    let server = ApiServer::new(Options { audit: Some(audit), ..Options::default() });
+    let watch = Watch::of(&server, "").await;
+    assert_eq!(noted.recv().await, Some(json!(["ResponseStarted", 101])));
+    drop(watch);
+    assert_eq!(noted.recv().await, Some(json!(["ResponseComplete", 101])));
+}
