@@ -37,6 +37,33 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
+/// As `%v` of Go writes it.
+pub(crate) fn printed(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(name, member)| format!("{name}:{}", printed(member)));
+            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// As `%T` of Go writes it.
+pub(crate) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+    }
+}
+
 /// A byte as Go's JSON scanner quotes it: as the character of that number, between apostrophes.
 ///
 /// Source: Go encoding/json/scanner.go, `quoteChar`.

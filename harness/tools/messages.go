@@ -39,6 +39,8 @@ var values = map[string][]string{
 type field struct {
 	number     int
 	name, kind string
+	// How a strategic merge patch changes it: "merge", or "merge:KEY" for a list of objects; empty for the default.
+	patch string
 }
 
 type table struct {
@@ -82,7 +84,7 @@ func (t *table) base(of reflect.Type) string {
 			panic("a list in a list: " + of.String())
 		}
 		name := messageName(of)
-		t.values[name] = []field{{1, "", "[]" + t.base(of.Elem())}}
+		t.values[name] = []field{{1, "", "[]" + t.base(of.Elem()), ""}}
 		return name
 	case reflect.Struct:
 		name := messageName(of)
@@ -132,6 +134,24 @@ func number(f reflect.StructField) int {
 	return number
 }
 
+// The strategies but for retainKeys, which clients alone obey: a patch says itself which keys stay.
+func patch(f reflect.StructField) string {
+	strategy := ""
+	for _, word := range strings.Split(f.Tag.Get("patchStrategy"), ",") {
+		switch word {
+		case "", "retainKeys":
+		case "merge", "replace":
+			strategy = word
+		default:
+			panic("a patch strategy that the table does not know: " + word)
+		}
+	}
+	if key := f.Tag.Get("patchMergeKey"); key != "" {
+		strategy += ":" + key
+	}
+	return strategy
+}
+
 func (t *table) add(of reflect.Type, name string) {
 	if _, known := t.messages[name]; known || t.values[name] != nil {
 		return
@@ -141,7 +161,7 @@ func (t *table) add(of reflect.Type, name string) {
 		var fields []field
 		for _, wanted := range order {
 			f, _ := of.FieldByName(wanted)
-			fields = append(fields, field{number(f), "", t.kind(f.Type, true, wanted == "Raw")})
+			fields = append(fields, field{number(f), "", t.kind(f.Type, true, wanted == "Raw"), ""})
 		}
 		t.values[name] = fields
 		return
@@ -170,7 +190,7 @@ func (t *table) add(of reflect.Type, name string) {
 		}
 		// encoding/json leaves no struct out for being empty, only for being zero.
 		shown := !options["omitzero"] && (!options["omitempty"] || f.Type.Kind() == reflect.Struct)
-		fields = append(fields, field{number(f), tag[0], t.kind(f.Type, shown, false)})
+		fields = append(fields, field{number(f), tag[0], t.kind(f.Type, shown, false), patch(f)})
 	}
 	t.messages[name] = fields
 }
@@ -185,7 +205,11 @@ func print(label string, messages map[string][]field) {
 	for i, name := range names {
 		parts := []string{}
 		for _, f := range messages[name] {
-			parts = append(parts, fmt.Sprintf("[%d,%q,%q]", f.number, f.name, f.kind))
+			patch := ""
+			if f.patch != "" {
+				patch = fmt.Sprintf(",%q", f.patch)
+			}
+			parts = append(parts, fmt.Sprintf("[%d,%q,%q%s]", f.number, f.name, f.kind, patch))
 		}
 		comma := ","
 		if i == len(names)-1 {

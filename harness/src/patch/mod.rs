@@ -8,6 +8,8 @@
 mod node;
 mod operation;
 mod reader;
+pub(crate) mod strategic;
+mod strategic_order;
 
 use serde_json::Value;
 

@@ -7,7 +7,7 @@ mod table;
 
 use serde_json::{Map, Value};
 
-pub(crate) use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Shape};
+pub(crate) use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, PatchStrategy, Shape};
 use crate::attributes::GroupVersionKind;
 use crate::quantity::Quantity;
 
@@ -158,7 +158,8 @@ impl Settler {
 }
 
 /// The fields of a message, and those of the messages that are embedded in it.
-fn all_fields(message: &Message) -> Vec<&Field> {
+/// The fields of an object, those of embedded messages among them.
+pub(crate) fn all_fields(message: &Message) -> Vec<&Field> {
     let embedded = |field: &&Field| field.name.is_empty();
     let mut fields: Vec<&Field> = message.fields.iter().filter(|field| !embedded(field)).collect();
     for field in message.fields.iter().filter(embedded) {

@@ -58,6 +58,18 @@ pub(crate) struct Field {
     /// JSON has it even if it is zero.
     pub(crate) always: bool,
     pub(crate) kind: Kind,
+    pub(crate) patch: PatchStrategy,
+}
+
+/// How a strategic merge patch changes a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PatchStrategy {
+    /// Members of an object one by one, a list as a whole.
+    Usual,
+    /// Also the items of a list: objects by the member with this name, and others, for which it is empty, by their values.
+    Merge(String),
+    /// As a whole.
+    Replace,
 }
 
 /// How often a field is there.
@@ -140,9 +152,9 @@ struct Table {
     values: BTreeMap<String, Vec<Entry>>,
 }
 
-/// Number, JSON name, type.
+/// Number, JSON name, type, strategy of patches.
 #[derive(Deserialize)]
-struct Entry(i32, String, String);
+struct Entry(i32, String, String, #[serde(default)] String);
 
 fn number(name: &str, numbers: &HashMap<String, MessageId>) -> MessageId {
     match numbers.get(name) {
@@ -151,7 +163,7 @@ fn number(name: &str, numbers: &HashMap<String, MessageId>) -> MessageId {
     }
 }
 
-fn field(Entry(place, name, text): Entry, numbers: &HashMap<String, MessageId>) -> Field {
+fn field(Entry(place, name, text, patch): Entry, numbers: &HashMap<String, MessageId>) -> Field {
     let (always, text) = text.strip_prefix('!').map_or((false, text.as_str()), |rest| (true, rest));
     let shapes = [("[]", Shape::List), ("{}", Shape::Map), ("?", Shape::Optional), ("", Shape::Plain)];
     let found = shapes.into_iter().find_map(|(mark, shape)| Some((shape, text.strip_prefix(mark)?)));
@@ -170,5 +182,11 @@ fn field(Entry(place, name, text): Entry, numbers: &HashMap<String, MessageId>) 
         "int-or-string" => Kind::IntOrString,
         message => Kind::Message(number(message, numbers)),
     };
-    Field { number: place, name, shape, always, kind }
+    let (strategy, key) = patch.split_once(':').unwrap_or((&patch, ""));
+    let patch = match strategy {
+        "merge" => PatchStrategy::Merge(key.to_owned()),
+        "replace" => PatchStrategy::Replace,
+        _ => PatchStrategy::Usual,
+    };
+    Field { number: place, name, shape, always, kind, patch }
 }

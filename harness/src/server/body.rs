@@ -51,7 +51,7 @@ const FORMATS: &str = "application/json, application/yaml, application/vnd.kuber
 const CUSTOM_FORMATS: &str = "application/json, application/yaml";
 
 /// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go.
-fn unknown_format(accepted: &str) -> Box<Status> {
+pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
     let message = format!(
         "the body of the request was in an unknown format - accepted media types include: {accepted}"
     );

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::custom_resources::Custom;
 use crate::attributes::GroupVersionKind;
+use crate::quoting::{go_type, printed};
 use crate::status::FieldError;
 
 /// What is wrong with an object that should be of the kind of its resource: nothing else of it is looked at then.
@@ -52,30 +53,6 @@ fn wrong_replicas(object: &Value, pointer: &str) -> Option<FieldError> {
             invalid(replicas, &format!("should be less than or equal to {}", i32::MAX))
         }
         Some(_) => None,
-    }
-}
-
-/// As `%v` of Go writes it.
-fn printed(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
-        Value::Array(items) => format!("[{}]", items.iter().map(printed).collect::<Vec<_>>().join(" ")),
-        Value::Object(members) => {
-            let members = members.iter().map(|(name, member)| format!("{name}:{}", printed(member)));
-            format!("map[{}]", members.collect::<Vec<_>>().join(" "))
-        }
-    }
-}
-
-/// As `%T` of Go writes it.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => kind(value),
     }
 }
 

@@ -22,6 +22,7 @@ mod discovery;
 mod in_process;
 mod metadata;
 mod options;
+mod patches;
 mod plugins;
 mod protobuf;
 mod read;

@@ -6,30 +6,17 @@ use serde_json::Value;
 
 use super::answer::Answer;
 use super::authorization::escalation;
-use super::body::FieldValidation;
 use super::discovery::Resource;
 use super::options::RequestOptions;
+use super::patches::{self, Change};
 use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
-use crate::config;
-use crate::json_text::json_type;
 use crate::ownership::{Owners, Write};
-use crate::patch::{ApplyError, Patch};
 use crate::schema;
-use crate::status::{FieldError, Status, StatusDetails, Unsupported};
-
-/// What an update makes of the stored object.
-enum Change {
-    /// A whole object, as in a PUT.
-    Replace(Value),
-    /// A merge patch: RFC 7386.
-    Merge(Value),
-    /// A JSON patch: RFC 6902.
-    Operations(Patch),
-}
+use crate::status::{FieldError, Status, Unsupported};
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -52,63 +39,14 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 
 /// PATCH.
 pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    patches::refuse_apply(request)?;
     let options = options::of_write("PatchOptions", &request.query)?;
-    let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
-    let change = match body::media_type(&request.headers) {
-        "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
-            Ok(patch @ Value::Object(_)) => {
-                request.note_decoded(&patch);
-                Change::Merge(patch)
-            }
-            Ok(other) => {
-                return Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}"))));
-            }
-            Err(_) => return Err(invalid()),
-        },
-        "application/json-patch+json" => {
-            let patch = Patch::decode(&request.body);
-            let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
-                Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
-                    Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
-                }
-                Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
-                Err(_) => invalid(),
-            })?;
-            request.note_decoded(&patch.operations().into());
-            if patch.operations().len() > MOST_OPERATIONS {
-                return Err(Box::new(too_many(patch.operations().len())));
-            }
-            Change::Operations(patch)
-        }
-        other => {
-            let supported = "admit applies application/json-patch+json and application/merge-patch+json";
-            let message = match other {
-                "application/strategic-merge-patch+json" | "application/apply-patch+yaml" => {
-                    format!("admit does not imitate this: {other}: {supported}")
-                }
-                _ => "415: Unsupported Media Type".to_owned(),
-            };
-            let mut status = Status::failure(415, "UnsupportedMediaType", message);
-            status.details = Some(StatusDetails::default());
-            return Err(Box::new(status));
-        }
-    };
+    let change = patches::read(request)?;
     write(request, &change, &options).await
 }
 
-/// A patch that is some other JSON than its `go_type`.
-///
-/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
-fn no_patch(found: &Value, go_type: &str) -> String {
-    if found.is_null() {
-        return "Invalid JSON Patch".to_owned();
-    }
-    let kind = json_type(found);
-    format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
-}
-
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
-fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
     let found = metadata::text(object, "name");
     let message = if found.is_empty() {
         format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
@@ -191,18 +129,7 @@ async fn attempt(
     // Admission sees the Scale; what is stored is the object that it scales.
     let shown_old = if is_scale { Arc::new(scale::of(&old, &resource)) } else { Arc::clone(&old) };
     let kind = request.target.kind().clone();
-    let new = match change {
-        Change::Replace(object) => object.clone(),
-        Change::Merge(patch) => {
-            let mut object = (*shown_old).clone();
-            merge(&mut object, patch);
-            patched(request, object, &kind)?
-        }
-        Change::Operations(patch) => {
-            let object = patch.apply(&shown_old).map_err(|error| does_not_apply(&error))?;
-            patched(request, object, &kind)?
-        }
-    };
+    let new = patches::apply(request, change, &shown_old, &kind)?;
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
     if matches!(change, Change::Replace(_)) && !wanted_uid.is_empty() && wanted_uid != uid {
@@ -347,96 +274,6 @@ fn store(
             Ok(shown(state.in_version_of(&stored, resource).map_err(create::conversion_failed)?))
         }
         Err(super::storage::Raced) => Ok(None),
-    }
-}
-
-fn patched(
-    request: &mut ObjectRequest<'_>,
-    object: Value,
-    kind: &GroupVersionKind,
-) -> Result<Value, Box<Status>> {
-    let custom = request.target.resource.custom.is_some();
-    let text = object.to_string();
-    request.gives_empty_lists = config::has_empty_lists(&object);
-    let typed = body::typed(object, kind, custom);
-    let (mut object, unknown) =
-        typed.map_err(|status| if custom { status } else { unreadable(&text, &status) })?;
-    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| bad_patch(&text, &why))?;
-    request.early_warnings.extend(told);
-    check_name(&object, &request.target.name)?;
-    create::fill_in_namespace(&mut object, request)?;
-    request.server.state.set_defaults(&mut object);
-    Ok(object)
-}
-
-/// A patched object that cannot be read is told as a bad patch.
-///
-/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
-fn unreadable(text: &str, status: &Status) -> Box<Status> {
-    let why =
-        status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
-    bad_patch(text, why.map_or(status.message.as_str(), |(_, why)| why))
-}
-
-fn bad_patch(text: &str, why: &str) -> Box<Status> {
-    let error = FieldError::invalid("patch", Value::from(text), why);
-    Box::new(Status::invalid("", "", "", &[error]))
-}
-
-/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
-const MOST_OPERATIONS: usize = 10_000;
-
-fn too_many(operations: usize) -> Status {
-    let message =
-        format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {operations}");
-    Status::failure(413, "RequestEntityTooLarge", message)
-}
-
-/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
-fn does_not_apply(error: &ApplyError) -> Box<Status> {
-    let message = match error {
-        ApplyError::DoesNotApply(_) => {
-            "the server rejected our request due to an error in our request".to_owned()
-        }
-        ApplyError::Panic(_) => error.to_string(),
-    };
-    let mut status = Status::failure(422, "Invalid", message);
-    status.details = Some(StatusDetails::default());
-    Box::new(status)
-}
-
-/// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Some(members) = target.as_object_mut() else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            members.remove(key);
-        } else if let Some(member) = members.get_mut(key).filter(|member| !member.is_null()) {
-            merge(member, value);
-        } else {
-            members.insert(key.clone(), without_nulls(value));
-        }
-    }
-}
-
-/// What a merge adds has no null members, also not inside lists.
-///
-/// Source: evanphx json-patch merge.go, `pruneNils`.
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let present = members.iter().filter(|(_, member)| !member.is_null());
-            Value::Object(present.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 

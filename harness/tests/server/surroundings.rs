@@ -113,9 +113,15 @@ async fn what_is_not_imitated_says_so() {
     for (code, answer) in answers {
         assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");
     }
-    let strategic = "application/strategic-merge-patch+json";
-    let (code, answer) = patch(&server, &format!("{CONFIG_MAPS}/a"), strategic, &json!({})).await;
+    let (path, apply) =
+        (format!("{CONFIG_MAPS}/a?fieldManager=me&force=true"), "application/apply-patch+yaml");
+    let (code, answer) = patch(&server, &path, apply, &json!({})).await;
     assert_eq!((code, &answer["reason"]), (415, &json!("UnsupportedMediaType")));
+    let message = answer["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("unsupported: application/apply-patch+yaml, which is server-side apply"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

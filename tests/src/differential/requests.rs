@@ -256,14 +256,15 @@ fn patch(generator: &mut Generator<'_>, kind: &str, request: &mut Value) {
             request["patch"] = json!("merge");
             request["body"] = json!({"metadata": {"finalizers": finalizers}});
         }
-        10 if !kinds::is_custom(kind) && generator.may("strategic-merge-patch", 60) => {
+        10 if !kinds::is_custom(kind) => {
             request["patch"] = json!("strategic");
             request["body"] = json!({"metadata": {
                 "labels": generator.labels(80), "annotations": {"k": generator.value()},
             }});
         }
         _ => {
-            request["patch"] = json!("merge");
+            let is_strategic = !kinds::is_custom(kind) && generator.random.chance(40);
+            request["patch"] = json!(if is_strategic { "strategic" } else { "merge" });
             request["body"] = kinds::change(generator, kind);
         }
     }

@@ -1,0 +1,264 @@
+//! What a patch, or the object of a PUT, makes of the stored object.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::body::{self, FieldValidation};
+use super::create;
+use super::request::ObjectRequest;
+use super::update::check_name;
+use crate::attributes::GroupVersionKind;
+use crate::cluster_state::ClusterState as _;
+use crate::config;
+use crate::json_text::json_type;
+use crate::patch::strategic::{self, StrategicError};
+use crate::patch::{ApplyError, Patch};
+use crate::quoting::printed;
+use crate::status::{FieldError, Status, StatusDetails, Unsupported};
+
+/// What an update makes of the stored object.
+pub(super) enum Change {
+    /// A whole object, as in a PUT.
+    Replace(Value),
+    /// A merge patch: RFC 7386.
+    Merge(Value),
+    /// A JSON patch: RFC 6902.
+    Operations(Patch),
+    /// A strategic merge patch.
+    Strategic(Map<String, Value>),
+}
+
+/// The formats of patches of custom resources.
+const CUSTOM_FORMATS: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+
+/// Reads the patch of a request.
+///
+/// # Errors
+/// The Status of a body that is none, or of a format that the resource does not take.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
+pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
+    let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
+    let is_custom = request.target.resource.custom.is_some();
+    match body::media_type(&request.headers) {
+        "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
+            Ok(patch @ Value::Object(_)) => {
+                request.note_decoded(&patch);
+                Ok(Change::Merge(patch))
+            }
+            Ok(other) => Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}")))),
+            Err(_) => Err(invalid()),
+        },
+        "application/json-patch+json" => {
+            let patch = Patch::decode(&request.body);
+            let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
+                Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
+                    Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
+                }
+                Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
+                Err(_) => invalid(),
+            })?;
+            request.note_decoded(&patch.operations().into());
+            if patch.operations().len() > MOST_OPERATIONS {
+                return Err(Box::new(too_many(patch.operations().len())));
+            }
+            Ok(Change::Operations(patch))
+        }
+        "application/strategic-merge-patch+json" if is_custom => Err(body::unknown_format(CUSTOM_FORMATS)),
+        "application/strategic-merge-patch+json" => match serde_json::from_slice(&request.body) {
+            Ok(Value::Object(patch)) => {
+                request.note_decoded(&Value::Object(patch.clone()));
+                Ok(Change::Strategic(patch))
+            }
+            Ok(Value::Null) => Ok(Change::Strategic(Map::new())),
+            Ok(other) => {
+                let kind = json_type(&other);
+                let why =
+                    format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}");
+                Err(Box::new(Status::bad_request(why)))
+            }
+            Err(_) => Err(invalid()),
+        },
+        _ => Err(unsupported_format("415: Unsupported Media Type".to_owned())),
+    }
+}
+
+/// Refuses a server-side apply, which is not imitated, before anything else of it is looked at: its options are others than
+/// those of patches. Clients know by the 415 of a server that has none.
+///
+/// # Errors
+/// The Status that says so.
+pub(super) fn refuse_apply(request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let format = body::media_type(&request.headers);
+    if !["application/apply-patch+yaml", "application/apply-patch+cbor"].contains(&format) {
+        return Ok(());
+    }
+    let what = format!(
+        "{format}, which is server-side apply: admit applies application/json-patch+json, \
+         application/merge-patch+json and, to the server's own kinds, application/strategic-merge-patch+json"
+    );
+    Err(unsupported_format(Unsupported { what }.to_string()))
+}
+
+fn unsupported_format(message: String) -> Box<Status> {
+    let mut status = Status::failure(415, "UnsupportedMediaType", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
+}
+
+/// What the change makes of `old`.
+///
+/// # Errors
+/// The Status of a patch that does not apply, or leaves what is no object of this kind.
+pub(super) fn apply(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    old: &Arc<Value>,
+    kind: &GroupVersionKind,
+) -> Result<Value, Box<Status>> {
+    let object = match change {
+        Change::Replace(object) => return Ok(object.clone()),
+        Change::Merge(patch) => {
+            let mut object = (**old).clone();
+            merge(&mut object, patch);
+            object
+        }
+        Change::Operations(patch) => patch.apply(old).map_err(|error| does_not_apply(&error))?,
+        Change::Strategic(patch) => {
+            strategic::apply(old, patch, kind).map_err(|error| does_not_merge(&error))?
+        }
+    };
+    patched(request, object, change, kind)
+}
+
+/// A patch that is some other JSON than its `go_type`.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
+fn no_patch(found: &Value, go_type: &str) -> String {
+    if found.is_null() {
+        return "Invalid JSON Patch".to_owned();
+    }
+    let kind = json_type(found);
+    format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
+}
+
+fn patched(
+    request: &mut ObjectRequest<'_>,
+    object: Value,
+    change: &Change,
+    kind: &GroupVersionKind,
+) -> Result<Value, Box<Status>> {
+    let custom = request.target.resource.custom.is_some();
+    // What the server shows of a patch that is bad.
+    let text = match change {
+        Change::Strategic(patch) => printed(&patch.clone().into()),
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) => object.to_string(),
+    };
+    request.gives_empty_lists = config::has_empty_lists(&object);
+    let typed = body::typed(object, kind, custom);
+    let (mut object, unknown) = typed.map_err(|status| match change {
+        Change::Strategic(_) => {
+            unsupported("what is wrong with the object that a strategic merge patch leaves", &status.message)
+        }
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) if custom => status,
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) => unreadable(&text, &status),
+    })?;
+    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| bad_patch(&text, &why))?;
+    request.early_warnings.extend(told);
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
+    request.server.state.set_defaults(&mut object);
+    Ok(object)
+}
+
+/// A patched object that cannot be read is told as a bad patch.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
+fn unreadable(text: &str, status: &Status) -> Box<Status> {
+    let why =
+        status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    bad_patch(text, why.map_or(status.message.as_str(), |(_, why)| why))
+}
+
+fn bad_patch(text: &str, why: &str) -> Box<Status> {
+    let error = FieldError::invalid("patch", Value::from(text), why);
+    Box::new(Status::invalid("", "", "", &[error]))
+}
+
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+const MOST_OPERATIONS: usize = 10_000;
+
+fn too_many(operations: usize) -> Status {
+    let message =
+        format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {operations}");
+    Status::failure(413, "RequestEntityTooLarge", message)
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
+fn does_not_apply(error: &ApplyError) -> Box<Status> {
+    let message = match error {
+        ApplyError::DoesNotApply(_) => {
+            "the server rejected our request due to an error in our request".to_owned()
+        }
+        ApplyError::Panic(_) => error.to_string(),
+    };
+    let mut status = Status::failure(422, "Invalid", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
+}
+
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `interpretStrategicMergePatchError`.
+fn does_not_merge(error: &StrategicError) -> Box<Status> {
+    let message = error.to_string();
+    Box::new(match error {
+        StrategicError::Malformed(_) => Status::bad_request(message),
+        StrategicError::Unprocessable(_) => {
+            let mut status = Status::failure(422, "Invalid", message);
+            status.details = Some(StatusDetails::default());
+            status
+        }
+        StrategicError::Other(_) => Status::failure(500, "", message),
+        StrategicError::Unsupported(what) => Status::unsupported(&Unsupported { what: (*what).to_owned() }),
+    })
+}
+
+fn unsupported(what: &str, why: &str) -> Box<Status> {
+    Box::new(Status::unsupported(&Unsupported { what: format!("{what}: {why}") }))
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        target.clone_from(patch);
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Some(members) = target.as_object_mut() else { return };
+    for (key, value) in patch {
+        if value.is_null() {
+            members.remove(key);
+        } else if let Some(member) = members.get_mut(key).filter(|member| !member.is_null()) {
+            merge(member, value);
+        } else {
+            members.insert(key.clone(), without_nulls(value));
+        }
+    }
+}
+
+/// What a merge adds has no null members, also not inside lists.
+///
+/// Source: evanphx json-patch merge.go, `pruneNils`.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
