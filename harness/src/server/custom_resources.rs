@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::conversion::Converter;
 use super::discovery::{Resource, Subresource};
 use super::metadata;
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
-use crate::status::{FieldError, Status, Unsupported};
+use crate::status::{FieldError, Status};
 
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
 pub(super) const RESOURCE: &str = "customresourcedefinitions";
@@ -17,6 +18,8 @@ pub(super) struct Custom {
     pub(super) storage_version: String,
     /// Whether requests for this version are answered.
     pub(super) served: bool,
+    /// `spec.conversion.strategy`.
+    pub(super) converter: Converter,
     /// `subresources.scale`.
     pub(super) scale: Option<ScalePaths>,
 }
@@ -44,6 +47,10 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         .find(|version| is_true(version, "storage"))
         .and_then(|version| version.get("name")?.as_str())
         .unwrap_or_default();
+    let converter = match text("/spec/conversion/strategy").as_str() {
+        "Webhook" => Converter::Webhook,
+        _ => Converter::None,
+    };
     versions()
         .map(|version| {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -79,6 +86,7 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
                 subresources,
                 custom: Some(Custom {
                     storage_version: storage_version.to_owned(),
+                    converter,
                     scale,
                     served: is_true(&version, "served"),
                 }),
@@ -96,12 +104,16 @@ fn scale_paths(scale: &Value) -> ScalePaths {
     }
 }
 
-/// Fills in the names that a definition may leave out.
+/// Fills in the names that a definition may leave out, and how its objects are converted.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
 pub(super) fn set_defaults(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
-    spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let conversion = spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let service = conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut);
+    if let Some(service) = service {
+        service.entry("port").or_insert_with(|| 443.into());
+    }
     let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
@@ -113,14 +125,9 @@ pub(super) fn set_defaults(definition: &mut Value) {
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
 ///
 /// # Errors
-/// 422, or 501 for conversion by a webhook.
+/// 422.
 pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
     let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    if text("/spec/conversion/strategy") == "Webhook" {
-        let what =
-            "conversion of custom resources by a webhook (spec.conversion.strategy: Webhook)".to_owned();
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    }
     let mut errors = Vec::new();
     let required = ["spec.group", "spec.scope", "spec.names.plural", "spec.names.kind"];
     for field in required {

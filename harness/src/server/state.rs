@@ -44,6 +44,16 @@ impl State {
         Arc::clone(&self.resources.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// By whom custom resources of this kind are converted, in whichever version; one without a definition is not.
+    fn converter(&self, kind: &GroupVersionKind) -> Converter {
+        let resources = self.resources();
+        let of_kind = |resource: &&Arc<Resource>| {
+            (&resource.kind.group, &resource.kind.kind) == (&kind.group, &kind.kind)
+        };
+        let custom = resources.all().iter().find(of_kind).and_then(|resource| resource.custom.as_ref());
+        custom.map_or(Converter::None, |custom| custom.converter)
+    }
+
     /// Serves what the stored definitions of custom resources say.
     pub(super) fn reload_resources(&self) {
         let definitions = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
@@ -123,7 +133,7 @@ impl ClusterState for State {
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
         let from = GroupVersionKind::of(object);
-        let converter = if self.is_built_in(&from) { Converter::Scheme } else { Converter::CustomResource };
+        let converter = if self.is_built_in(&from) { Converter::Scheme } else { self.converter(&from) };
         conversion::convert(object, kind, converter)
     }
 

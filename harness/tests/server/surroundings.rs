@@ -105,10 +105,17 @@ async fn what_is_not_imitated_says_so() {
     let mut definition = widgets();
     definition["spec"]["conversion"] = json!({"strategy": "Webhook"});
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(post(&server, definitions, &definition).await.0, 201);
+    let path = |version: &str| format!("/apis/example.com/{version}/namespaces/default/widgets");
+    let widget = |version: &str, name: &str| json!({"apiVersion": format!("example.com/{version}"), "kind": "Widget", "metadata": {"name": name}});
+    assert_eq!(get(&server, &path("v1beta1")).await.1["items"], json!([]));
+    assert_eq!(post(&server, &path("v1"), &widget("v1", "w")).await.0, 201);
     let answers = [
         get(&server, &format!("{CONFIG_MAPS}?continue=x")).await,
         get(&server, "/openapi/v2").await,
-        post(&server, definitions, &definition).await,
+        post(&server, &path("v1beta1"), &widget("v1beta1", "x")).await,
+        get(&server, &path("v1beta1")).await,
+        get(&server, &format!("{}/w", path("v1beta1"))).await,
     ];
     for (code, answer) in answers {
         assert_eq!((code, &answer["reason"]), (501, &json!("NotImplemented")), "{answer}");

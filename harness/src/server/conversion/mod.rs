@@ -18,8 +18,10 @@ use crate::status::Unsupported;
 pub(crate) enum Converter {
     /// The server's own scheme.
     Scheme,
-    /// A custom resource whose versions differ in their name only: `spec.conversion.strategy: None`.
-    CustomResource,
+    /// Nobody: a custom resource whose versions differ in their name only, by `spec.conversion.strategy: None`.
+    None,
+    /// The webhook of a custom resource's definition, which is not imitated: `spec.conversion.strategy: Webhook`.
+    Webhook,
 }
 
 /// `object` in the version of `kind`.
@@ -38,10 +40,14 @@ pub(crate) fn convert(
         return Ok(object.clone());
     }
     match converter {
-        Converter::CustomResource if (&from.group, &from.kind) == (&kind.group, &kind.kind) => {
+        Converter::Webhook if (&from.group, &from.kind) == (&kind.group, &kind.kind) => {
+            let what = format!("conversion of {from} to {kind} by the webhook of its definition");
+            Err(Unsupported { what }.into())
+        }
+        Converter::None if (&from.group, &from.kind) == (&kind.group, &kind.kind) => {
             Ok(with_api_version(object, kind))
         }
-        Converter::CustomResource => Err(ConversionError::Refused(format!(
+        Converter::None | Converter::Webhook => Err(ConversionError::Refused(format!(
             "request to convert CR to an invalid group/version: {}",
             kind.api_version()
         ))),
