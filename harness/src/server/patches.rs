@@ -99,7 +99,7 @@ pub(super) fn refuse_apply(request: &ObjectRequest<'_>) -> Result<(), Box<Status
         "{format}, which is server-side apply: admit applies application/json-patch+json, \
          application/merge-patch+json and, to the server's own kinds, application/strategic-merge-patch+json"
     );
-    Err(unsupported_format(Unsupported { what }.to_string()))
+    Err(unsupported_format(Status::unsupported(&Unsupported { what }).message))
 }
 
 fn unsupported_format(message: String) -> Box<Status> {

@@ -126,7 +126,9 @@ async fn what_is_not_imitated_says_so() {
     assert_eq!((code, &answer["reason"]), (415, &json!("UnsupportedMediaType")));
     let message = answer["message"].as_str().unwrap();
     assert!(
-        message.starts_with("unsupported: application/apply-patch+yaml, which is server-side apply"),
+        message.starts_with(
+            "admit does not imitate this: application/apply-patch+yaml, which is server-side apply"
+        ),
         "{message}"
     );
 }
