@@ -4,8 +4,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
+use axum::response::Response;
 use harness::server::{ApiServer, Authentication, Options};
 use harness::verify::Recorder;
 use serde_json::Value;
@@ -45,21 +47,37 @@ impl RecordingServer {
         let told = recorder.clone();
         let router =
             server.router(authentication).layer(middleware::from_fn(move |request: Request, next: Next| {
-                let uri = request.uri();
-                let may_create =
-                    told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default());
+                let (method, uri) = (request.method().clone(), request.uri().clone());
+                let query = uri.query().unwrap_or_default();
+                let may_create = told.request(method.as_str(), uri.path(), query);
                 let told = told.clone();
                 async move {
                     let response = next.run(request).await;
+                    let status = response.status();
                     if may_create {
-                        told.answer(response.status().as_u16());
+                        told.answer(status.as_u16());
                     }
-                    response
+                    if !status.is_client_error() && !status.is_server_error() {
+                        return response;
+                    }
+                    let (parts, body) = response.into_parts();
+                    // The server has the whole of it in memory already.
+                    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
+                    let query = uri.query().unwrap_or_default();
+                    told.refused(method.as_str(), uri.path(), query, status.as_u16(), &message(&bytes));
+                    Response::from_parts(parts, Body::from(bytes))
                 }
             }));
         let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;
         Ok(Self { recorder, _listener: listener })
     }
+}
+
+/// What a Status says, or a text.
+fn message(bytes: &[u8]) -> String {
+    let status: Option<Value> = serde_json::from_slice(bytes).ok();
+    let message = status.as_ref().and_then(|status| status["message"].as_str());
+    message.map_or_else(|| String::from_utf8_lossy(bytes).into_owned(), str::to_owned)
 }
 
 /// Puts `objects` into the server, definitions of custom resources first: the others may be of those kinds.

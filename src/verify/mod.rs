@@ -11,6 +11,7 @@ mod objects;
 mod output;
 mod progress;
 mod proof;
+mod readiness;
 mod shard;
 mod target;
 
@@ -269,7 +270,8 @@ impl Verify {
         let api_server = self.api_server(around())?;
         let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user());
         laboratory.namespace.clone_from(&self.namespace);
-        target::wait(&subjects, &laboratory, Duration::from_secs(self.wait.into())).await;
+        let patience = Duration::from_secs(self.wait.into());
+        let unreached = readiness::wait(&subjects, &laboratory, &services, patience).await;
         let corpus = self.objects.corpus(&subjects, &configurations.around, &laboratory, self.quiet)?;
         let plan = Plan {
             laboratory,
@@ -284,6 +286,8 @@ impl Verify {
         progress::clear();
         let mut report = report?;
         self.complete(&mut report, configurations.locations);
+        report.note_unreached(unreached);
+        report.unserved = api_server.as_ref().map(|server| server.recorder.unserved()).unwrap_or_default();
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
             around.retain(|object| MATTER_TO_MATCHING.iter().any(|kind| object["kind"] == *kind));

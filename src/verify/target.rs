@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Duration;
 
 use base64::Engine as _;
 use harness::client::ServiceResolver;
 use harness::config::{ServiceReference, WebhookTarget};
 use harness::server::ServiceName;
-use harness::verify::{Laboratory, Subject};
+use harness::verify::Subject;
 use serde_json::Value;
-use tokio::time::Instant;
 use url::Url;
 
 use crate::Failure;
@@ -107,38 +105,8 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     Err(Failure::usage("nothing was called"))
 }
 
-/// Waits until all webhooks are there, for `time` at most. Which of them is not is what the checks say.
-pub(crate) async fn wait(subjects: &[Subject], laboratory: &Laboratory, time: Duration) {
-    let until = Instant::now() + time;
-    for subject in subjects {
-        while Instant::now() < until && !is_there(subject, laboratory).await {
-            tokio::time::sleep(PERIOD).await;
-        }
-    }
-}
-
-/// Whether a webhook takes connections, shows a certificate, and knows its path: servers listen before they have all
-/// three.
-async fn is_there(subject: &Subject, laboratory: &Laboratory) -> bool {
-    let has_certificate = laboratory
-        .inspect(&subject.webhook)
-        .await
-        .is_ok_and(|inspection| inspection.complaint.is_none() || !inspection.chain.is_empty());
-    if !has_certificate {
-        return false;
-    }
-    let exchange = laboratory.post(&subject.called, "{}".into()).await;
-    !exchange.reply.is_ok_and(|reply| NOT_YET.contains(&reply.status))
-}
-
-/// What servers answer for a path that nobody has told them of yet, and while they start.
-const NOT_YET: [u16; 2] = [404, 503];
-
-/// How often a webhook that does not listen yet is tried.
-const PERIOD: Duration = Duration::from_millis(200);
-
 /// Host and port that a webhook is reached at; none if nobody knows.
-fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {
+pub(super) fn place(subject: &Subject, services: &Services) -> Option<(String, u16)> {
     match &subject.webhook.client_config.target {
         WebhookTarget::Service(service) => services.resolve(service).ok(),
         WebhookTarget::Url(url) => {

@@ -51,6 +51,18 @@ async fn verify_with(
     checks: &str,
     behaviour: impl FnOnce(&Value) -> Value,
 ) -> (Option<i32>, Vec<(Tally, String)>) {
+    let (status, report) = report_of(checks, behaviour).await;
+    let said = |check: CheckReport| {
+        let result = only(check.results);
+        let findings = check.findings.iter().map(|finding| &finding.message);
+        let texts: Vec<&str> = findings.chain(result.not_checked.keys()).map(String::as_str).collect();
+        (result.verdict, texts.join("; "))
+    };
+    (status, report.checks.into_iter().map(said).collect())
+}
+
+/// The report of these checks.
+async fn report_of(checks: &str, behaviour: impl FnOnce(&Value) -> Value) -> (Option<i32>, Report) {
     let authority = Arc::new(CertificateAuthority::new("test").expect("an authority"));
     let first = Fake { authority: Authority::Shared(Arc::clone(&authority)), ..Fake::default() };
     let fake = FakeWebhook::start(first).await.expect("the fake starts");
@@ -75,14 +87,7 @@ async fn verify_with(
     let started = FakeWebhook::start(Fake { behaviour, authority, listen, ..Fake::default() }).await;
     let _fake = started.expect("the fake starts again");
     let output = running.await.expect("the command ends").expect("the command runs");
-    let report: Report = serde_json::from_slice(&output.stdout).expect("a report");
-    let said = |check: CheckReport| {
-        let result = only(check.results);
-        let findings = check.findings.iter().map(|finding| &finding.message);
-        let texts: Vec<&str> = findings.chain(result.not_checked.keys()).map(String::as_str).collect();
-        (result.verdict, texts.join("; "))
-    };
-    (output.status.code(), report.checks.into_iter().map(said).collect())
+    (output.status.code(), serde_json::from_slice(&output.stdout).expect("a report"))
 }
 
 fn only<T>(mut all: Vec<T>) -> T {
@@ -158,4 +163,41 @@ async fn of_a_webhook_that_does_not_use_the_kubeconfig_nothing_can_be_said() {
         assert_eq!(verdict, Tally::NotChecked);
         assert!(reason.contains("is it started with that kubeconfig?"), "{reason}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_api_server_does_not_serve_is_said_once() {
+    let (_, report) = report_of("V38,V39", writing("/apis/example.com/v1/widgets", json!({}))).await;
+    let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["create example.com/v1 widgets: 404 page not found"]);
+    let (_, report) = report_of("V38,V39", writing("/openapi/v3", json!({}))).await;
+    let told: Vec<String> = report.unserved.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["create /openapi/v3: 501 admit does not imitate this: OpenAPI documents"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_of_a_server_that_says_nothing_are_told_together() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let folder = tempfile::tempdir().expect("a folder");
+    let entries = ["a", "b"].map(|name| {
+        let mut entry = entry(name, &format!("https://{address}/{name}"), "");
+        entry["timeoutSeconds"] = json!(1);
+        entry
+    });
+    let configuration = configuration("ValidatingWebhookConfiguration", "c", &entries);
+    std::fs::write(folder.path().join("c.yaml"), configuration.to_string()).expect("the file is written");
+    std::fs::write(folder.path().join("p.yaml"), pods()[0].to_string()).expect("the file is written");
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["verify", "-c", "c.yaml", "-f", "p.yaml", "--check", "V11,V22", "--wait", "1"]);
+    let output = command.current_dir(folder.path()).kill_on_drop(true).output().await.expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("a text");
+    let why = format!("nothing that speaks TLS at {address} within the 1 s of --wait");
+    assert!(text.contains(&format!("unreached: c/a.example.com, c/b.example.com: {why}\n")), "{text}");
+    assert!(
+        text.contains(&format!("V11 ? not checked     c/a.example.com, c/b.example.com: {why}\n")),
+        "{text}"
+    );
+    assert!(!text.contains("failed to call webhook"), "{text}");
+    assert_eq!(output.status.code(), Some(6), "{text}");
 }

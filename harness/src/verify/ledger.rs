@@ -157,6 +157,8 @@ impl Ledger {
             caveats: BTreeMap::new(),
             stale: Vec::new(),
             webhooks: BTreeMap::new(),
+            unserved: Vec::new(),
+            unreached: BTreeMap::new(),
             checks: reports,
         }
     }

@@ -69,6 +69,16 @@ pub fn merge(reports: Vec<Report>) -> Result<Report, MergeError> {
         for (check, other) in whole.checks.iter_mut().zip(report.checks) {
             merge_check(check, other);
         }
+        whole.unserved.extend(report.unserved);
+        for (reason, webhooks) in report.unreached {
+            whole.unreached.entry(reason).or_default().extend(webhooks);
+        }
+    }
+    whole.unserved.sort();
+    whole.unserved.dedup();
+    for webhooks in whole.unreached.values_mut() {
+        webhooks.sort();
+        webhooks.dedup();
     }
     for check in &mut whole.checks {
         check.findings = causes::grouped(std::mem::take(&mut check.findings), &whole.servers);

@@ -1,10 +1,15 @@
 //! What webhooks write at the API server behind them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use super::report::Unserved;
 
 /// More writes than this are counted, not kept.
 const MOST: usize = 1000;
+
+/// More requests that are not served are not told apart.
+const MOST_UNSERVED: usize = 100;
 
 /// Writes down what reaches an API server. Clones are the same recorder.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +21,7 @@ struct Writes {
     latest: VecDeque<String>,
     contacts: u64,
     created: u64,
+    unserved: BTreeSet<Unserved>,
 }
 
 impl Recorder {
@@ -50,6 +56,28 @@ impl Recorder {
         }
     }
 
+    /// A request was answered so: with 4xx or 5xx. Only what the server does not serve at all is kept, and not that it has
+    /// no such object.
+    pub fn refused(&self, method: &str, path: &str, query: &str, status: u16, message: &str) {
+        let is_unserved = match status {
+            404 => NOT_FOUND.contains(&message.trim()),
+            405 | 415 | 501 => true,
+            _ => false,
+        };
+        let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_unserved && writes.unserved.len() < MOST_UNSERVED {
+            let (resource, is_collection) = resource(path);
+            let verb = verb(method, query, is_collection).to_owned();
+            let message = message.trim().trim_start_matches(&format!("{status} ")).to_owned();
+            writes.unserved.insert(Unserved { verb, resource, status, message });
+        }
+    }
+
+    /// What was asked until now and is not served, each once.
+    pub fn unserved(&self) -> Vec<Unserved> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
+    }
+
     /// How many objects were created until now.
     pub fn created(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).created
@@ -73,9 +101,77 @@ impl Recorder {
     }
 }
 
+/// What the server says where it has no such resource, and no such path.
+const NOT_FOUND: [&str; 2] = ["the server could not find the requested resource", "404 page not found"];
+
+fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
+    let watches = query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1");
+    match method {
+        "GET" if watches => "watch",
+        "GET" if is_collection => "list",
+        "GET" => "get",
+        "POST" => "create",
+        "PUT" => "update",
+        "PATCH" => "patch",
+        "DELETE" if is_collection => "deletecollection",
+        "DELETE" => "delete",
+        other => other,
+    }
+}
+
+/// The resource of a path without names, such as `apps/v1 deployments/status`, and whether it is a whole collection; the
+/// path itself if it is none of a resource.
+fn resource(path: &str) -> (String, bool) {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let (version, rest) = match segments.as_slice() {
+        ["api", version, rest @ ..] => ((*version).to_owned(), rest),
+        ["apis", group, version, rest @ ..] => (format!("{group}/{version}"), rest),
+        _ => return (path.to_owned(), false),
+    };
+    let rest = match rest {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
+        rest => rest,
+    };
+    match rest {
+        [] => (path.to_owned(), false),
+        [resource] => (format!("{version} {resource}"), true),
+        [resource, _] => (format!("{version} {resource}"), false),
+        [resource, _, subresource, ..] => (format!("{version} {resource}/{subresource}"), false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_served_is_told_once_and_without_names() {
+        let recorder = Recorder::default();
+        let unsupported = "unsupported: application/apply-patch+yaml";
+        for (method, path, query, status, message) in [
+            ("GET", "/api/v1/namespaces/a/configmaps/b", "", 404, "configmaps \"b\" not found"),
+            ("GET", "/apis/example.com/v1/widgets", "", 404, "404 page not found\n"),
+            ("GET", "/apis/example.com/v1/widgets", "watch=true", 404, "404 page not found\n"),
+            ("PATCH", "/api/v1/namespaces/a/configmaps/b", "force=true", 415, unsupported),
+            ("PATCH", "/api/v1/namespaces/a/configmaps/c", "force=true", 415, unsupported),
+            ("PATCH", "/apis/apps/v1/namespaces/a/deployments/b/status", "", 415, unsupported),
+            ("GET", "/openapi/v3", "", 501, "unsupported: OpenAPI documents"),
+            ("PUT", "/api/v1/namespaces/a/configmaps/b", "", 409, "the object has been modified"),
+        ] {
+            recorder.refused(method, path, query, status, message);
+        }
+        let told: Vec<String> = recorder.unserved().iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "get /openapi/v3: 501 unsupported: OpenAPI documents",
+                "list example.com/v1 widgets: 404 page not found",
+                "patch apps/v1 deployments/status: 415 unsupported: application/apply-patch+yaml",
+                "patch v1 configmaps: 415 unsupported: application/apply-patch+yaml",
+                "watch example.com/v1 widgets: 404 page not found",
+            ]
+        );
+    }
 
     #[test]
     fn only_what_changes_objects_is_a_write() {

@@ -49,6 +49,12 @@ pub struct Report {
     /// Entries of the baseline of which nothing is found any more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stale: Vec<StaleEntry>,
+    /// What the webhooks asked of the API server behind them and did not get, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unserved: Vec<Unserved>,
+    /// The webhooks, as `CONFIGURATION/WEBHOOK`, that could not be called when the checks began, by what kept them from it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unreached: BTreeMap<String, Vec<String>>,
     /// Every check, also those that were skipped, by id.
     pub checks: Vec<CheckReport>,
 }
@@ -65,6 +71,27 @@ pub struct StaleEntry {
     pub webhook: String,
     /// Where the entry stands.
     pub place: Location,
+}
+
+/// A request to the API server behind the webhooks that it does not serve, and a cluster might.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unserved {
+    /// Such as `list` and `watch`.
+    pub verb: String,
+    /// `apps/v1 deployments/status`, or the path if it is that of no resource.
+    pub resource: String,
+    /// The HTTP status of the answer.
+    pub status: u16,
+    /// What it says.
+    pub message: String,
+}
+
+impl std::fmt::Display for Unserved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { verb, resource, status, message } = self;
+        write!(f, "{verb} {resource}: {status} {message}")
+    }
 }
 
 /// How much was tried of a webhook, in requests as an API server makes them.
@@ -339,6 +366,24 @@ impl Report {
             .iter()
             .filter(move |(name, _)| concerns(name))
             .map(|(name, caveat)| (name.as_str(), caveat.as_str()))
+    }
+
+    /// Says once of webhooks why they could not be called: the checks that failed to do so have the same reason for all.
+    pub fn note_unreached(&mut self, unreached: BTreeMap<String, Vec<String>>) {
+        for (reason, webhooks) in &unreached {
+            let results = self.checks.iter_mut().flat_map(|check| &mut check.results);
+            for result in results.filter(|result| webhooks.contains(&result.webhook)) {
+                let (calls, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    std::mem::take(&mut result.not_checked)
+                        .into_iter()
+                        .partition(|(why, _)| why.contains("failed to call webhook"));
+                result.not_checked = others;
+                if !calls.is_empty() {
+                    *result.not_checked.entry(reason.clone()).or_default() += calls.values().sum::<u64>();
+                }
+            }
+        }
+        self.unreached = unreached;
     }
 
     /// What nothing was seen of, by `CONFIGURATION/WEBHOOK`: webhooks that were never called, and mutating ones that never

@@ -17,6 +17,16 @@ pub(super) fn summary(report: &Report) -> String {
     for (webhook, caveat) in &report.caveats {
         let _ = writeln!(text, "\n> **Caveat** {}: {}", line(webhook), line(caveat));
     }
+    for (reason, webhooks) in &report.unreached {
+        let _ = writeln!(text, "\n> **Unreached** {}: {}", line(&webhooks.join(", ")), line(reason));
+    }
+    for request in &report.unserved {
+        let _ = writeln!(
+            text,
+            "\n> **Unserved** by the API server behind the webhooks: {}",
+            line(&request.to_string())
+        );
+    }
     text.push_str("\n| check | webhook | result |\n|---|---|---|\n");
     for check in &report.checks {
         let title = cell(check.title.as_str());

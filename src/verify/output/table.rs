@@ -31,7 +31,13 @@ pub(crate) fn text(report: &Report) -> String {
     for (webhook, what) in &unseen {
         let _ = writeln!(text, "{SOSO}unseen:{SOSO:#} {webhook}: {what}");
     }
-    if !report.caveats.is_empty() || !unseen.is_empty() {
+    for (reason, webhooks) in &report.unreached {
+        let _ = writeln!(text, "{SOSO}unreached:{SOSO:#} {}: {reason}", webhooks.join(", "));
+    }
+    for request in &report.unserved {
+        let _ = writeln!(text, "{SOSO}unserved:{SOSO:#} by the API server behind the webhooks: {request}");
+    }
+    if !text.is_empty() {
         text.push('\n');
     }
     for line in lines(report) {
