@@ -42,8 +42,6 @@ const PIECE: usize = 256;
 enum Start {
     /// With an event for each object that is there.
     WithObjects,
-    /// With what is written from now on.
-    Now,
     /// With what was written after this `resourceVersion`.
     After(u64),
 }
@@ -69,7 +67,8 @@ pub(super) struct Watch {
 
 /// Grants a watch of a collection.
 pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    let options = watch_options(&request.query)?;
+    // What is written from now on counts, though the first look is taken later: a WebSocket is yet to be opened.
+    let options = watch_options(&request.query, request.server.state.storage.resource_version())?;
     let resource = Arc::clone(&request.target.resource);
     Ok(Answer::Watch(Watch {
         state: Arc::clone(&request.server.state),
@@ -83,7 +82,7 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
 /// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
 /// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
 /// `ListResource`.
-fn watch_options(query: &Query) -> Result<WatchOptions, Box<Status>> {
+fn watch_options(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
     let text = |field| query.first(field).unwrap_or_default();
     let version = text("resourceVersion");
     let wants_objects = options::truth(query, "sendInitialEvents");
@@ -101,7 +100,7 @@ fn watch_options(query: &Query) -> Result<WatchOptions, Box<Status>> {
     };
     let start = match (version, wants_objects) {
         ("" | "0", None) | (_, Some(true)) => Start::WithObjects,
-        ("" | "0", Some(false)) => Start::Now,
+        ("" | "0", Some(false)) => Start::After(now),
         (version, Some(false) | None) => {
             let wrong = |why| Box::new(Status::failure(500, "", why));
             Start::After(read::resource_version(version).map_err(wrong)?)
@@ -283,7 +282,6 @@ impl Watcher {
         let Watch { state, resource, namespace, selection, options } = &self.watch;
         match options.start {
             Start::After(version) => Ok(version),
-            Start::Now => Ok(state.storage.resource_version()),
             Start::WithObjects => {
                 let (objects, version) = state.storage.list_at_version(
                     resource.storage_group(),
