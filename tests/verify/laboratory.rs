@@ -10,7 +10,7 @@ use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
 use harness::server::Surroundings;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
-use harness::verify::{Laboratory, Plan, Settings, Subject, checks};
+use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks};
 use serde_json::{Value, json};
 
 /// A webhook on trial: how it behaves, and what its configuration says beside the defaults.
@@ -196,10 +196,22 @@ async fn run_among(
     settings: Settings,
     around: &[Value],
 ) -> Report {
+    run_checks(&[checks::find(id).expect("there is such a check")], configurations, objects, settings, around)
+        .await
+}
+
+/// The report of several checks.
+pub(crate) async fn run_checks(
+    checks: &[&'static Check],
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+    around: &[Value],
+) -> Report {
     let plan = Plan {
         laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new(around), UserInfo::default()),
         subjects: Subject::of(configurations).expect("the configurations can be read"),
-        checks: vec![(checks::find(id).expect("there is such a check"), None)],
+        checks: checks.iter().map(|check| (*check, None)).collect(),
         settings,
         objects: None,
         jobs: 4,

@@ -19,6 +19,7 @@ mod laboratory;
 mod loops;
 #[path = "../borrowed/machine.rs"]
 mod machine;
+mod one_defect;
 mod patches;
 mod proofs;
 mod quality;

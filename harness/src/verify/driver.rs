@@ -8,8 +8,9 @@ use futures::stream::{self, StreamExt as _};
 use serde_json::Value;
 
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
+use super::checks;
 use super::denials::{self, Denials, Said};
-use super::laboratory::Laboratory;
+use super::laboratory::{Laboratory, Outcome};
 use super::ledger::{Ledger, Place};
 use super::progress::{Progress, Stage};
 use super::recorder::Recorder;
@@ -26,6 +27,9 @@ use crate::event::Phase;
 const FIRST: usize = 5_000;
 /// What looks at one webhook alone.
 type LooksAtStation = for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>;
+
+/// How often a webhook is asked the same before it counts as steady.
+const TIMES: usize = 4;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
@@ -408,14 +412,22 @@ impl Run<'_> {
         let smaller = self.ledger.found().filter_map(|(place, found)| {
             let object = found.object.clone()?;
             Some(async move {
+                let is_comparing = checks::COMPARING.contains(&plan.checks[place.0].0.id);
+                if is_comparing && !is_steady(plan, place, &object).await {
+                    found.is_unsteady = true;
+                    return;
+                }
                 if let Some((object, violation)) = smallest(plan, place, object, &found.violation.kind).await
                 {
                     found.object = Some(object);
                     found.violation = violation;
+                } else {
+                    found.is_unsteady = is_comparing;
                 }
             })
         });
         stream::iter(smaller).for_each_concurrent(plan.jobs.max(1), |smaller| smaller).await;
+        self.ledger.take_back();
     }
 
     /// A check that had nothing to look at says so.
@@ -459,6 +471,24 @@ impl Run<'_> {
             findings: self.ledger.findings(),
         });
     }
+}
+
+/// Whether the webhook answers the creation of `object` in the same way each time.
+async fn is_steady(plan: &Plan, (_, subject): Place, object: &Value) -> bool {
+    let Some(subject) = subject.map(|subject| &plan.subjects[subject]) else { return true };
+    let Ok(request) = plan.laboratory.create(object.clone()) else { return true };
+    let mut first: Option<Outcome> = None;
+    for _ in 0..TIMES {
+        let outcome = plan.laboratory.admit(&subject.alone(), &request).await;
+        let Some(first) = &first else {
+            first = Some(outcome);
+            continue;
+        };
+        if first.refusal.is_some() != outcome.refusal.is_some() || first.object != outcome.object {
+            return false;
+        }
+    }
+    true
 }
 
 /// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.

@@ -16,6 +16,9 @@ use super::shape;
 /// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
 const MOST: usize = 20;
 
+/// Why nothing can be told of a webhook by what it says to different requests.
+pub(super) const UNSTEADY: &str = "the same request has several answers: see V11";
+
 /// Which check, about which webhook; none is all of them together. Both are positions in the plan.
 pub(super) type Place = (usize, Option<usize>);
 
@@ -47,6 +50,8 @@ pub(super) struct Found {
     pub(super) violation: Violation,
     /// The first object, as it was given; then the smallest.
     pub(super) object: Option<Value>,
+    /// Whether the webhook answers one request in several ways, so that what it said to another shows nothing.
+    pub(super) is_unsteady: bool,
     count: u64,
     examples: Vec<String>,
 }
@@ -88,6 +93,16 @@ impl Ledger {
                     entry.unanswered += times;
                     *entry.not_checked.entry(reason).or_default() += times;
                 }
+            }
+        }
+    }
+
+    /// Takes back what shows nothing, because the webhook is unsteady.
+    pub(super) fn take_back(&mut self) {
+        for entry in self.tallies.values_mut() {
+            for found in entry.found.extract_if(.., |found| found.is_unsteady) {
+                entry.unanswered += found.count;
+                *entry.not_checked.entry(UNSTEADY.to_owned()).or_default() += found.count;
             }
         }
     }
@@ -174,7 +189,7 @@ impl Entry {
         let known = known.or_else(|| (self.found.len() >= MOST).then_some(MOST - 1));
         let position = known.unwrap_or_else(|| {
             let object = object.cloned();
-            self.found.push(Found { violation, object, count: 0, examples: Vec::new() });
+            self.found.push(Found { violation, object, is_unsteady: false, count: 0, examples: Vec::new() });
             self.found.len() - 1
         });
         let found = &mut self.found[position];

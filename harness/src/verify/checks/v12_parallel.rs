@@ -9,6 +9,7 @@ use crate::attributes::Attributes;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::ledger::UNSTEADY;
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 
@@ -60,7 +61,7 @@ async fn run(station: &Station<'_>) -> Observed {
         // Only what is always the same alone can be wrong in company.
         let again = station.laboratory.admit(&alone, request).await;
         if departure(station, request, expected, &again).is_some() {
-            return Err(Obstacle::not_checked("the same request has several answers: see V11"));
+            return Err(Obstacle::not_checked(UNSTEADY));
         }
         violations.push(violation.with_steps([Arc::clone(expected), found]));
     }

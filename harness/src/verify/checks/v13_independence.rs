@@ -11,6 +11,7 @@ use crate::attributes::{Attributes, UserInfo};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::Outcome;
+use crate::verify::ledger::UNSTEADY;
 use crate::verify::shape;
 use crate::verify::trial::Trial;
 
@@ -64,7 +65,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
     if !violations.is_empty() {
         let again = trial.outcome_anew(&alone, trial.request).await;
         if departure(trial, "nothing", &expected, &again).is_some() {
-            return Err(Obstacle::not_checked("the same request has several answers: see V11"));
+            return Err(Obstacle::not_checked(UNSTEADY));
         }
     }
     Ok(violations)

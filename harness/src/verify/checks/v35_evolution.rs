@@ -9,6 +9,7 @@ use super::said::{Said, effect_of};
 use super::v22_envelope::retold;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Difference;
+use crate::verify::ledger::UNSTEADY;
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 
@@ -74,9 +75,13 @@ async fn run(station: &Station<'_>) -> Observed {
             let exchange = ask(&more).await;
             let departure = effect_of(&exchange, said.object()).departure(&said.effect(), &trial);
             let Some((how, differences)) = departure else { continue };
-            let again = effect_of(&ask(&review).await, said.object());
-            if again.departure(&said.effect(), &trial).is_some() {
-                return Err(Obstacle::not_checked("the same request has several answers: see V11"));
+            let mut departs = Vec::new();
+            for asked in [&review, &review, &more] {
+                let again = effect_of(&ask(asked).await, said.object());
+                departs.push(again.departure(&said.effect(), &trial).is_some());
+            }
+            if departs != [false, false, true] {
+                return Err(Obstacle::not_checked(UNSTEADY));
             }
             let kind = format!("depends on {what}");
             if violations.iter().all(|known| known.kind != kind) {

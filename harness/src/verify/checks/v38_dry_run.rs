@@ -8,7 +8,8 @@ use super::recorded;
 use crate::attributes::Attributes;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
-use crate::verify::laboratory::Verdict;
+use crate::verify::laboratory::{Outcome, Verdict};
+use crate::verify::ledger::UNSTEADY;
 use crate::verify::station::Station;
 
 pub(super) const CHECK: Check = Check {
@@ -64,6 +65,16 @@ async fn run(station: &Station<'_>) -> Observed {
             return Err(Obstacle::not_checked(reason));
         }
         let real = Arc::new(station.laboratory.admit(&alone, sample).await);
+        let differs = |other: &Outcome| {
+            other.refusal.is_some() != real.refusal.is_some() || other.object != real.object
+        };
+        if differs(dry) {
+            let [one, other] = [sample, sample].map(|sample| station.laboratory.admit(&alone, sample));
+            let again = station.laboratory.admit(&alone, &dry.request);
+            if differs(&one.await) || differs(&other.await) || !differs(&again.await) {
+                return Err(Obstacle::not_checked(UNSTEADY));
+            }
+        }
         let steps = [Arc::clone(&real), Arc::clone(dry)];
         if real.refusal.is_some() != dry.refusal.is_some() {
             let message = format!("the real run says `{}`, the dry run `{}`", real.verdict(), dry.verdict());

@@ -1,0 +1,108 @@
+//! Webhooks with one defect each, of which all checks together find that one and what follows from it, and flawless ones,
+//! in which they find nothing.
+
+use std::collections::BTreeMap;
+
+use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook};
+use futures::stream::{self, StreamExt as _};
+use harness::verify::{Settings, Severity, checks};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::laboratory::{configuration, entry, pods, run_checks};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suspect {
+    /// What is wrong with it, if anything is.
+    name: String,
+    #[serde(rename = "type")]
+    kind: Kind,
+    behaviour: Value,
+    /// Whether it treats mirror pods as others.
+    #[serde(default)]
+    mirror: bool,
+    #[serde(default)]
+    certificate: Certificate,
+    /// Fields of its entry in the configuration, beside those that every entry has.
+    #[serde(default)]
+    fields: BTreeMap<String, Value>,
+    /// The kinds of findings that are no notes, by check.
+    #[serde(default)]
+    finds: BTreeMap<String, Vec<String>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Mutating,
+    Validating,
+}
+
+/// An entry with everything that is asked of one.
+fn sound(kind: Kind, url: &str, ca_bundle: &str) -> Value {
+    let mut entry = entry("w", url, ca_bundle);
+    let system = ["kube-system", "kube-node-lease", "kube-public"];
+    entry["namespaceSelector"] = json!({"matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": system},
+    ]});
+    entry["objectSelector"] = json!({});
+    entry["matchPolicy"] = json!("Equivalent");
+    entry["failurePolicy"] = json!("Fail");
+    entry["rules"][0]["scope"] = json!("Namespaced");
+    if let Kind::Mutating = kind {
+        entry["reinvocationPolicy"] = json!("IfNeeded");
+    }
+    entry
+}
+
+impl Suspect {
+    fn behaviour(&self) -> Behaviour {
+        let own = self.behaviour.clone();
+        let behaviour = match self.kind {
+            Kind::Mutating if !self.mirror => {
+                let is_mirror = json!({"present": "/metadata/annotations/kubernetes.io~1config.mirror"});
+                json!({"when": {"if": is_mirror, "then": "allow", "otherwise": own}})
+            }
+            Kind::Mutating | Kind::Validating => own,
+        };
+        serde_json::from_value(behaviour).expect("a behaviour")
+    }
+}
+
+/// What all checks find beside notes, by check.
+async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
+    let fake = Fake { behaviour: suspect.behaviour(), certificate: suspect.certificate, ..Fake::default() };
+    let fake = FakeWebhook::start(fake).await.expect("the fake starts");
+    let mut entry = sound(suspect.kind, &fake.url(), fake.ca_bundle());
+    for (field, value) in &suspect.fields {
+        entry[field] = value.clone();
+    }
+    let kind = match suspect.kind {
+        Kind::Mutating => "MutatingWebhookConfiguration",
+        Kind::Validating => "ValidatingWebhookConfiguration",
+    };
+    let report =
+        run_checks(checks::ALL, &[configuration(kind, "a", &[entry])], pods(), Settings::default(), &[])
+            .await;
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for check in report.checks {
+        let grave = check.findings.iter().filter(|finding| finding.severity > Severity::Note);
+        for finding in grave {
+            found.entry(check.id.clone()).or_default().push(finding.kind.clone());
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_defect_is_found_and_nothing_else() {
+    let suspects: Vec<Suspect> = serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table");
+    let found = stream::iter(&suspects).map(|suspect| async move { (suspect, found(suspect).await) });
+    let found: Vec<_> = found.buffered(4).collect().await;
+    let others = found.into_iter().filter(|(suspect, found)| suspect.finds != *found);
+    let others: Vec<String> = others
+        .map(|(suspect, found)| format!("{}: {found:?}, not {:?}", suspect.name, suspect.finds))
+        .collect();
+    assert!(others.is_empty(), "\n{}", others.join("\n"));
+}
