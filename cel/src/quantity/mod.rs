@@ -174,6 +174,25 @@ impl Quantity {
         Ok(self.replaced(Amount::Decimal(difference), other))
     }
 
+    /// The amount in whole units of ten to the power of `exponent`, rounded away from zero.
+    ///
+    /// # Errors
+    /// [`QuantityError::TooLarge`].
+    ///
+    /// Source: apimachinery pkg/api/resource/quantity.go, `RoundUp`.
+    pub fn rounded_up(&self, exponent: i32) -> Result<Self, QuantityError> {
+        let amount = match &self.amount {
+            Amount::Scaled(scaled) if scaled.scale >= exponent => return Ok(self.clone()),
+            Amount::Scaled(scaled) => {
+                // What has digits below the unit fits into 64 bits without them.
+                let (value, _) = scaled.at(exponent).unwrap_or_default();
+                Amount::Scaled(Scaled { value, scale: exponent })
+            }
+            Amount::Decimal(decimal) => Amount::Decimal(decimal.rounded_up(-exponent)?),
+        };
+        Ok(Self { amount, format: self.format, written: None })
+    }
+
     /// Whether the amount is kept as a decimal number, which a fast conversion to an integer does not know.
     pub(crate) fn is_decimal(&self) -> bool {
         matches!(self.amount, Amount::Decimal(_))

@@ -233,3 +233,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_amount_is_rounded_up_to_whole_units() {
+    for (text, expected) in [
+        ("1500u", "2m"),
+        ("-1500u", "-2m"),
+        ("1u", "1m"),
+        ("1500m", "1500m"),
+        ("1.5Gi", "1536Mi"),
+        ("1e3", "1e3"),
+        ("0.0000000001", "1m"),
+        ("123456789012345678901234567890u", "123456789012345678901234568m"),
+        ("0", "0"),
+    ] {
+        let rounded = Quantity::parse(text).unwrap().rounded_up(-3).unwrap();
+        assert_eq!(rounded.to_string(), expected, "{text}");
+    }
+}
