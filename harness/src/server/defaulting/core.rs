@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, remove, text};
+use super::fields::{each, ensure, fill, has, is_empty, remove, resource_list, text, with};
 use super::volume;
 
 /// A Namespace; one that has no name yet gets no label.
@@ -20,6 +20,21 @@ pub(super) fn namespace(object: &mut Value) {
     {
         labels["kubernetes.io/metadata.name"] = Value::String(name);
     }
+}
+
+/// A Node: what it has is what Pods may use, unless it says otherwise.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
+pub(super) fn node(object: &mut Value) {
+    with(object, "status", |status| {
+        resource_list(status, "capacity");
+        resource_list(status, "allocatable");
+        if !has(status, "allocatable")
+            && let Some(capacity) = status.get("capacity").cloned()
+        {
+            status["allocatable"] = capacity;
+        }
+    });
 }
 
 /// A Service.
@@ -64,6 +79,15 @@ pub(super) fn service(object: &mut Value) {
     }
     if service_type == "LoadBalancer" {
         fill(spec, "allocateLoadBalancerNodePorts", true);
+        with(object, "status", |status| {
+            with(status, "loadBalancer", |balancer| {
+                each(balancer, "ingress", |ingress| {
+                    if !text(ingress, "ip").is_empty() {
+                        fill(ingress, "ipMode", "VIP");
+                    }
+                });
+            });
+        });
     }
 }
 
@@ -78,6 +102,9 @@ pub(super) fn limit_range(object: &mut Value) {
         spec["limits"] = Value::Null;
     }
     each(spec, "limits", |item| {
+        for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+            resource_list(item, field);
+        }
         if text(item, "type") == "Container" {
             fill_from(item, "default", "max");
             fill_from(item, "defaultRequest", "default");
@@ -109,8 +136,13 @@ pub(super) fn secret(object: &mut Value) {
 ///
 /// Source: api core/v1/types.go, `ResourceQuota`.
 pub(super) fn resource_quota(object: &mut Value) {
-    for field in ["metadata", "spec", "status"] {
-        ensure(object, field);
+    ensure(object, "metadata");
+    if let Some(spec) = ensure(object, "spec") {
+        resource_list(spec, "hard");
+    }
+    if let Some(status) = ensure(object, "status") {
+        resource_list(status, "hard");
+        resource_list(status, "used");
     }
 }
 
@@ -133,6 +165,8 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
     ensure(object, "metadata");
     if let Some(status) = ensure(object, "status") {
         fill(status, "phase", "Pending");
+        resource_list(status, "capacity");
+        resource_list(status, "allocatedResources");
     }
     if let Some(spec) = ensure(object, "spec") {
         claim_spec(spec);
@@ -144,7 +178,10 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Value) {
     fill(spec, "volumeMode", "Filesystem");
-    ensure(spec, "resources");
+    if let Some(resources) = ensure(spec, "resources") {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    }
 }
 
 /// A `PersistentVolume`.
@@ -156,6 +193,7 @@ pub(super) fn persistent_volume(object: &mut Value) {
         fill(status, "phase", "Pending");
     }
     if let Some(spec) = ensure(object, "spec") {
+        resource_list(spec, "capacity");
         fill(spec, "persistentVolumeReclaimPolicy", "Retain");
         fill(spec, "volumeMode", "Filesystem");
         volume::persistent_source(spec);

@@ -50,6 +50,13 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
     }
 }
 
+/// An `APIService`.
+///
+/// Source: kube-aggregator pkg/apis/apiregistration/v1/defaults.go.
+pub(super) fn api_service(object: &mut Value) {
+    with(object, "spec", |spec| with(spec, "service", |service| fill(service, "port", 443)));
+}
+
 /// A Lease.
 pub(super) fn lease(object: &mut Value) {
     ensure(object, "metadata");
@@ -63,6 +70,32 @@ pub(super) fn ingress(object: &mut Value) {
     if let Some(status) = ensure(object, "status") {
         ensure(status, "loadBalancer");
     }
+}
+
+/// An `IngressClass`.
+///
+/// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
+pub(super) fn ingress_class(object: &mut Value) {
+    with(object, "spec", |spec| with(spec, "parameters", |parameters| fill(parameters, "scope", "Cluster")));
+}
+
+/// An `EndpointSlice`.
+///
+/// Source: kubernetes pkg/apis/discovery/v1/defaults.go, `SetDefaults_EndpointPort`.
+pub(super) fn endpoint_slice(object: &mut Value) {
+    each(object, "ports", |port| {
+        if !has(port, "name") {
+            fill(port, "name", "");
+        }
+        fill(port, "protocol", "TCP");
+    });
+}
+
+/// A `PodCertificateRequest`.
+///
+/// Source: the `+default` marks of api certificates/v1/types.go.
+pub(super) fn pod_certificate_request(object: &mut Value) {
+    with(object, "spec", |spec| fill(spec, "maxExpirationSeconds", 86400));
 }
 
 /// A `NetworkPolicy`.
@@ -114,13 +147,4 @@ pub(super) fn role_binding(object: &mut Value) {
 pub(super) fn priority_class(object: &mut Value) {
     ensure(object, "metadata");
     fill(object, "preemptionPolicy", "PreemptLowerPriority");
-}
-
-/// A `StorageClass`.
-///
-/// Source: kubernetes pkg/apis/storage/v1/defaults.go.
-pub(super) fn storage_class(object: &mut Value) {
-    ensure(object, "metadata");
-    fill(object, "reclaimPolicy", "Delete");
-    fill(object, "volumeBindingMode", "Immediate");
 }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::quantity::Quantity;
+
 /// Sets `object[field]` unless it has a value. Anything but an object is left alone.
 pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if let Some(members) = object.as_object_mut()
@@ -65,5 +67,18 @@ pub(super) fn is_empty(object: &Value, field: &str) -> bool {
         Some(Value::Object(members)) => members.is_empty(),
         Some(Value::String(text)) => text.is_empty(),
         Some(Value::Bool(_) | Value::Number(_)) => false,
+    }
+}
+
+/// Rounds the amounts of the resources at `object[field]` up to thousandths. What is no amount is left to validation.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
+pub(super) fn resource_list(object: &mut Value, field: &str) {
+    let amounts = object.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, amount) in amounts {
+        let quantity = amount.as_str().and_then(|text| Quantity::parse(text).ok());
+        if let Some(rounded) = quantity.and_then(|quantity| quantity.rounded_up(-3).ok()) {
+            *amount = Value::String(rounded.to_string());
+        }
     }
 }

@@ -4,9 +4,13 @@
 
 mod autoscaling;
 mod core;
+mod devices;
 mod extensions;
 mod fields;
+mod flow_control;
 mod pod;
+mod policies;
+mod storage;
 mod volume;
 mod workloads;
 
@@ -36,9 +40,14 @@ type SetDefaults = fn(&mut Value);
 
 /// By `apiVersion` and `kind`.
 const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", policies::policy),
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", policies::binding),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", crate::config::set_defaults),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policies::policy),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", policies::binding),
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", crate::config::set_defaults),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),
+    ("apiregistration.k8s.io/v1", "APIService", extensions::api_service),
     ("apps/v1", "DaemonSet", workloads::daemon_set),
     ("apps/v1", "Deployment", workloads::deployment),
     ("apps/v1", "ReplicaSet", workloads::replica_set),
@@ -47,18 +56,34 @@ const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("autoscaling/v2", "HorizontalPodAutoscaler", autoscaling::version_2),
     ("batch/v1", "CronJob", workloads::cron_job),
     ("batch/v1", "Job", workloads::job),
+    ("certificates.k8s.io/v1", "PodCertificateRequest", extensions::pod_certificate_request),
     ("coordination.k8s.io/v1", "Lease", extensions::lease),
+    ("discovery.k8s.io/v1", "EndpointSlice", extensions::endpoint_slice),
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", flow_control::flow_schema),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "PriorityLevelConfiguration",
+        flow_control::priority_level_configuration,
+    ),
     ("networking.k8s.io/v1", "Ingress", extensions::ingress),
+    ("networking.k8s.io/v1", "IngressClass", extensions::ingress_class),
     ("networking.k8s.io/v1", "NetworkPolicy", extensions::network_policy),
     ("policy/v1", "PodDisruptionBudget", extensions::pod_disruption_budget),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", extensions::role_binding),
     ("rbac.authorization.k8s.io/v1", "RoleBinding", extensions::role_binding),
+    ("resource.k8s.io/v1", "DeviceTaintRule", devices::device_taint_rule),
+    ("resource.k8s.io/v1", "ResourceClaim", devices::resource_claim),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate", devices::resource_claim_template),
+    ("resource.k8s.io/v1", "ResourceSlice", devices::resource_slice),
     ("scheduling.k8s.io/v1", "PriorityClass", extensions::priority_class),
-    ("storage.k8s.io/v1", "StorageClass", extensions::storage_class),
+    ("storage.k8s.io/v1", "CSIDriver", storage::csi_driver),
+    ("storage.k8s.io/v1", "StorageClass", storage::storage_class),
+    ("storage.k8s.io/v1", "VolumeAttachment", storage::volume_attachment),
     ("v1", "ConfigMap", core::config_map),
     ("v1", "Endpoints", core::endpoints),
     ("v1", "LimitRange", core::limit_range),
     ("v1", "Namespace", core::namespace),
+    ("v1", "Node", core::node),
     ("v1", "PersistentVolume", core::persistent_volume),
     ("v1", "PersistentVolumeClaim", core::persistent_volume_claim),
     ("v1", "Pod", pod::pod),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, fill_zero, has, text, with};
+use super::fields::{each, ensure, fill, fill_zero, has, is_empty, resource_list, text, with};
 use super::volume;
 
 /// A Pod.
@@ -10,7 +10,9 @@ use super::volume;
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Pod`.
 pub(super) fn pod(object: &mut Value) {
     ensure(object, "metadata");
-    ensure(object, "status");
+    if let Some(status) = ensure(object, "status") {
+        addresses(status);
+    }
     let Some(spec) = ensure(object, "spec") else { return };
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
         spec["terminationGracePeriodSeconds"] = json!(1);
@@ -25,6 +27,19 @@ pub(super) fn pod(object: &mut Value) {
     }
     fill(spec, "enableServiceLinks", true);
     pod_spec(spec);
+}
+
+/// The one address and the list agree; of the two the one address counts.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PodStatus`.
+fn addresses(status: &mut Value) {
+    let first = status.pointer("/podIPs/0/ip").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let address = text(status, "podIP").to_owned();
+    if address.is_empty() && !is_empty(status, "podIPs") {
+        status["podIP"] = Value::String(first);
+    } else if !address.is_empty() && address != first {
+        status["podIPs"] = json!([{"ip": address}]);
+    }
 }
 
 /// A pod template: only what templates get, so neither `enableServiceLinks` nor requests made from limits.
@@ -54,6 +69,11 @@ fn pod_spec(spec: &mut Value) {
     for list in ["containers", "initContainers", "ephemeralContainers"] {
         each(spec, list, container);
     }
+    resource_list(spec, "overhead");
+    with(spec, "resources", |resources| {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    });
     each(spec, "volumes", volume::volume);
 }
 
@@ -63,7 +83,10 @@ fn container(container: &mut Value) {
     fill(container, "imagePullPolicy", policy);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
-    ensure(container, "resources");
+    if let Some(resources) = ensure(container, "resources") {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    }
     each(container, "ports", |port| fill(port, "protocol", "TCP"));
     each(container, "env", |variable| {
         with(variable, "valueFrom", volume::field_reference);

@@ -1,0 +1,35 @@
+//! Defaults of API priority and fairness.
+
+use serde_json::Value;
+
+use super::fields::{fill, fill_zero, with};
+
+/// A `FlowSchema`.
+///
+/// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go, `SetDefaults_FlowSchemaSpec`.
+pub(super) fn flow_schema(object: &mut Value) {
+    with(object, "spec", |spec| fill_zero(spec, "matchingPrecedence", 1000));
+}
+
+/// A `PriorityLevelConfiguration`.
+///
+/// Source: kubernetes pkg/apis/flowcontrol/v1/defaults.go.
+pub(super) fn priority_level_configuration(object: &mut Value) {
+    with(object, "spec", |spec| {
+        with(spec, "exempt", |exempt| {
+            fill(exempt, "nominalConcurrencyShares", 0);
+            fill(exempt, "lendablePercent", 0);
+        });
+        with(spec, "limited", |limited| {
+            fill(limited, "nominalConcurrencyShares", 30);
+            fill(limited, "lendablePercent", 0);
+            with(limited, "limitResponse", |response| {
+                with(response, "queuing", |queuing| {
+                    fill_zero(queuing, "handSize", 8);
+                    fill_zero(queuing, "queues", 64);
+                    fill_zero(queuing, "queueLengthLimit", 50);
+                });
+            });
+        });
+    });
+}

@@ -1,0 +1,31 @@
+//! Defaults of admission policies and their bindings.
+
+use serde_json::{Value, json};
+
+use super::fields::{each, fill, with};
+
+/// A `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
+///
+/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
+pub(super) fn policy(object: &mut Value) {
+    with(object, "spec", |spec| {
+        fill(spec, "failurePolicy", "Fail");
+        with(spec, "matchConstraints", match_resources);
+    });
+}
+
+/// The binding of either.
+pub(super) fn binding(object: &mut Value) {
+    with(object, "spec", |spec| with(spec, "matchResources", match_resources));
+}
+
+/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go, `SetDefaults_MatchResources` and `SetDefaults_Rule`.
+fn match_resources(resources: &mut Value) {
+    fill(resources, "matchPolicy", "Equivalent");
+    for selector in ["namespaceSelector", "objectSelector"] {
+        fill(resources, selector, json!({}));
+    }
+    for rules in ["resourceRules", "excludeResourceRules"] {
+        each(resources, rules, |rule| fill(rule, "scope", "*"));
+    }
+}
