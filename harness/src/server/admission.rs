@@ -6,7 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::plugins::{DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority};
+use super::plugins::{
+    DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority, StorageObjectInUseProtection,
+    TaintNodesByCondition,
+};
 use super::state::State;
 use super::storage::ObjectReader;
 use crate::admission_run::AdmissionRun;
@@ -84,11 +87,14 @@ impl Admission {
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
         Self {
             dispatcher: Dispatcher::new(HttpsCaller::new(services)),
+            // Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`.
             plugins: vec![
                 Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),
                 Box::new(LimitRanger::new(Arc::clone(&objects))),
+                Box::new(TaintNodesByCondition),
                 Box::new(Priority::new(objects)),
                 Box::new(DefaultTolerationSeconds),
+                Box::new(StorageObjectInUseProtection),
             ],
             state: Arc::clone(state),
             webhooks: RwLock::default(),

@@ -24,8 +24,20 @@ pub(super) fn namespace(object: &mut Value) {
 
 /// A Node: what it has is what Pods may use, unless it says otherwise.
 ///
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`.
+/// Of its two fields of CIDRs the singular one counts.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`; conversion.go there,
+/// `Convert_v1_NodeSpec_To_core_NodeSpec`.
 pub(super) fn node(object: &mut Value) {
+    with(object, "spec", |spec| {
+        let first = spec.pointer("/podCIDRs/0").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let singular = text(spec, "podCIDR").to_owned();
+        if singular.is_empty() && !first.is_empty() {
+            spec["podCIDR"] = Value::String(first);
+        } else if singular != first {
+            spec["podCIDRs"] = json!([singular]);
+        }
+    });
     with(object, "status", |status| {
         resource_list(status, "capacity");
         resource_list(status, "allocatable");

@@ -1,18 +1,22 @@
 //! The in-tree admission plugins that the server imitates.
 //!
-//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `TaintNodesByCondition`,
-//! `DefaultStorageClass`, `StorageObjectInUseProtection`,
-//! `RuntimeClass`, `ResourceQuota`, `DefaultIngressClass`, the certificate plugins and the CEL policies.
+//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `DefaultStorageClass`,
+//! `PersistentVolumeClaimResize`, `RuntimeClass`, the certificate plugins, `DefaultIngressClass`, `PodResizeValidator`,
+//! the CEL policies and `ResourceQuota`.
 
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
 mod priority;
+mod storage_object_in_use;
+mod taint_nodes;
 
 pub(crate) use self::default_toleration_seconds::DefaultTolerationSeconds;
 pub(crate) use self::limit_ranger::LimitRanger;
 pub(crate) use self::namespace_lifecycle::NamespaceLifecycle;
 pub(crate) use self::priority::Priority;
+pub(crate) use self::storage_object_in_use::StorageObjectInUseProtection;
+pub(crate) use self::taint_nodes::TaintNodesByCondition;
 
 use serde_json::{Map, Value};
 
