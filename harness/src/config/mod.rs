@@ -212,24 +212,6 @@ pub enum ConfigError {
     Unsupported(#[from] crate::status::Unsupported),
 }
 
-/// Whether the webhooks have lists, or maps of labels, that are there and empty: to Go these are others than none.
-///
-/// Source: kubernetes pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go, `PrepareForUpdate`.
-pub(crate) fn has_empty_lists(configuration: &Value) -> bool {
-    fn has(value: &Value) -> bool {
-        match value {
-            Value::Array(items) => items.is_empty() || items.iter().any(has),
-            Value::Object(members) => members.iter().any(|(name, member)| match (name.as_str(), member) {
-                ("matchLabels", Value::Object(labels)) => labels.is_empty(),
-                ("caBundle", Value::String(text)) => text.is_empty(),
-                _ => has(member),
-            }),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
-    }
-    configuration.get("webhooks").is_some_and(has)
-}
-
 fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
     object.get(field).and_then(Value::as_str)
 }

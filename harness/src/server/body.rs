@@ -171,9 +171,9 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         )))
     })?;
     request.early_warnings.extend(told);
-    if strategy::is_configuration(&request.target.resource) {
+    if strategy::counts_empty_lists(&request.target.resource) {
         let given = serde_saphyr::from_slice::<Value>(&request.body);
-        request.gives_empty_lists = given.is_ok_and(|given| config::has_empty_lists(&given));
+        request.gives_empty_lists = given.is_ok_and(|given| strategy::has_empty_lists(&given));
     }
     Ok(object)
 }

@@ -84,6 +84,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         fill_in_namespace(&mut object, request)?;
+        strategy::set_requester(&mut object, &resource, &request.user);
         strategy::prepare_for_create(&mut object, &resource);
         strategy::validate(&object, None, &resource)?;
         request.warnings.extend(strategy::warnings(&object, None, &resource));

@@ -24,6 +24,7 @@ mod metadata;
 mod options;
 mod patches;
 mod plugins;
+mod pod_resources;
 mod protobuf;
 mod read;
 mod request;

@@ -156,7 +156,7 @@ fn patched(
         Change::Strategic(patch) => printed(&patch.clone().into()),
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) => object.to_string(),
     };
-    request.gives_empty_lists = config::has_empty_lists(&object);
+    request.gives_empty_lists = strategy::has_empty_lists(&object);
     let typed = body::typed(object, kind, custom);
     let (mut object, unknown) = typed.map_err(|status| match change {
         Change::Strategic(_) => {

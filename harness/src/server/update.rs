@@ -212,7 +212,7 @@ fn prepared(
     let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
         strategy::prepare_for_update(&mut new, old, resource, subresource);
-        if request.gives_empty_lists && strategy::is_configuration(resource) {
+        if request.gives_empty_lists && strategy::counts_empty_lists(resource) {
             metadata::set(&mut new, "generation", (strategy::generation(old) + 1).into());
         }
         return Ok(new);

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::pod_resources::{ResourceList, containers, list, of_pod as resources_of_pod};
 use crate::quantity::Quantity;
+use crate::server::pod_resources::{ResourceList, containers, list, of_pod as resources_of_pod};
 
 /// Requests and limits, of a container or of a Pod.
 struct Resources {

@@ -2,7 +2,6 @@
 
 mod constraints;
 mod defaults;
-mod pod_resources;
 
 use std::sync::Arc;
 

@@ -1,12 +1,21 @@
 //! What a resource's strategy does to an object before it is stored: names, times, status, generation.
 
+mod certificate;
+mod claim;
+mod create;
+mod job;
+mod pod;
+mod update;
+
 use serde_json::{Value, json};
+
+pub(super) use self::create::{prepare_for_create, set_requester};
+pub(super) use self::update::{generation, prepare_for_update};
 
 use super::admission;
 use super::authorization;
 use super::custom_resources;
 use super::custom_validation;
-use super::defaulting;
 use super::discovery::Resource;
 use super::metadata;
 use crate::attributes::GroupVersionKind;
@@ -105,256 +114,28 @@ fn counts_generation(resource: &Resource) -> bool {
     resource.custom.is_some() || COUNTED.contains(&resource.gvr.group_resource().as_str())
 }
 
-/// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`.
-pub(super) fn prepare_for_create(object: &mut Value, resource: &Resource) {
-    metadata::remove(object, "deletionTimestamp");
-    metadata::remove(object, "deletionGracePeriodSeconds");
-    metadata::set(object, "uid", uuid::Uuid::new_v4().to_string().into());
-    metadata::set(object, "creationTimestamp", metadata::now().into());
-    if counts_generation(resource) {
-        metadata::set(object, "generation", 1.into());
-    }
-    // The kubelet writes a Node's status with its create.
-    let keeps_status = resource.gvr.group_resource() == "nodes";
-    if resource.has_status() && !keeps_status {
-        reset_status(object);
-    }
-    match resource.gvr.group_resource().as_str() {
-        "namespaces" => {
-            let name = metadata::text(object, "name").to_owned();
-            if let Some(spec) =
-                object.as_object_mut().map(|members| members.entry("spec").or_insert_with(|| json!({})))
-            {
-                let finalizers =
-                    spec.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-                let missing = !finalizers.iter().any(|finalizer| finalizer == "kubernetes");
-                let all: Vec<Value> =
-                    finalizers.into_iter().chain(missing.then(|| "kubernetes".into())).collect();
-                *spec = json!({"finalizers": all});
-            }
-            set_status(object, json!({"phase": "Active"}));
-            set_label(object, "kubernetes.io/metadata.name", &name);
-        }
-        "pods" => {
-            let quality = quality_of_service(object);
-            set_status(object, json!({"phase": "Pending", "qosClass": quality}));
-        }
-        // The phase comes with the defaults, when the claim is read from the storage.
-        "persistentvolumeclaims" => set_status(object, json!({})),
-        "persistentvolumes" => {
-            set_status(object, json!({"phase": "Pending", "lastPhaseTransitionTime": metadata::now()}));
-        }
-        "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
-        "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
-        // Source: kube-aggregator pkg/registry/apiservice/strategy.go, `PrepareForCreate`.
-        "apiservices.apiregistration.k8s.io" if object.pointer("/spec/service").is_none() => {
-            let available = json!({
-                "type": "Available", "status": "True", "lastTransitionTime": metadata::now(), "reason": "Local",
-                "message": "Local APIServices are always available",
-            });
-            set_status(object, json!({"conditions": [available]}));
-        }
-        _ => {}
-    }
-}
-
-fn set_annotation(object: &mut Value, key: &str, value: &str) {
-    let mut annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
-    if let Some(members) = annotations.as_object_mut() {
-        members.insert(key.to_owned(), value.into());
-    }
-    metadata::set(object, "annotations", annotations);
-}
-
-fn set_status(object: &mut Value, status: Value) {
-    if let Some(members) = object.as_object_mut() {
-        members.insert("status".to_owned(), status);
-    }
-}
-
-/// Takes the status away, and puts the one in its place with which the kind begins.
-fn reset_status(object: &mut Value) {
-    let mut bare = json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind")});
-    defaulting::set_defaults(&mut bare);
-    let Some(members) = object.as_object_mut() else { return };
-    match bare.get_mut("status").map(Value::take) {
-        Some(status) => members.insert("status".to_owned(), status),
-        None => members.remove("status"),
-    };
-}
-
-/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
-fn set_label(object: &mut Value, key: &str, value: &str) {
-    let mut labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-    if let Some(members) = labels.as_object_mut() {
-        members.insert(key.to_owned(), value.into());
-    }
-    metadata::set(object, "labels", labels);
-}
-
-/// Source: kubernetes pkg/apis/core/v1/helper/qos/qos.go.
-fn quality_of_service(pod: &Value) -> &'static str {
-    let mut any = false;
-    let mut all_limited = true;
-    for pointer in ["/spec/containers", "/spec/initContainers"] {
-        for container in pod.pointer(pointer).and_then(Value::as_array).into_iter().flatten() {
-            let amount = |kind: &str, name: &str| container.pointer(&format!("/resources/{kind}/{name}"));
-            for name in ["cpu", "memory"] {
-                let (request, limit) = (amount("requests", name), amount("limits", name));
-                any |= request.is_some() || limit.is_some();
-                all_limited &= limit.is_some() && request.is_none_or(|request| Some(request) == limit);
-            }
-        }
-    }
-    match (any, all_limited) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
-}
-
-/// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`, and the resources' `PrepareForUpdate`.
-pub(super) fn prepare_for_update(object: &mut Value, old: &Value, resource: &Resource, subresource: &str) {
-    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let keep = field == "uid" && !metadata::text(object, "uid").is_empty();
-        if keep {
-            continue;
-        }
-        match old.pointer(&format!("/metadata/{field}")) {
-            Some(value) => metadata::set(object, field, value.clone()),
-            None => {
-                metadata::remove(object, field);
-            }
-        }
-    }
-    if resource.gvr.group_resource() == "namespaces" {
-        let name = metadata::text(object, "name").to_owned();
-        set_label(object, "kubernetes.io/metadata.name", &name);
-    }
-    if subresource == "status" {
-        keep_all_but_status(object, old, resource);
-        if let (Some(quality), Some(status)) =
-            (old.pointer("/status/qosClass"), object.get_mut("status").and_then(Value::as_object_mut))
-        {
-            status.insert("qosClass".to_owned(), quality.clone());
-        }
-    } else if resource.has_status() {
-        keep(object, old, "status");
-        if resource.gvr.group_resource() == "namespaces" && subresource != "finalize" {
-            keep(object, old, "spec");
-        }
-    }
-    if resource.gvr.group_resource() == "daemonsets.apps" {
-        let pointer = format!("/metadata/annotations/{TEMPLATE_GENERATION}");
-        let generation = old.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
-        let mut generation: i64 = generation.parse().unwrap_or(0);
-        if object.pointer("/spec/template") != old.pointer("/spec/template") {
-            generation += 1;
-        }
-        set_annotation(object, TEMPLATE_GENERATION, &generation.to_string());
-    }
-    let changed = subresource != "status" && counts_change(object, old, resource);
-    metadata::set(object, "generation", (generation(old) + i64::from(changed)).into());
-}
-
-/// How many intents an object has had.
-pub(super) fn generation(object: &Value) -> i64 {
-    object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0)
-}
-
-/// Whether an update is a new generation.
-///
-/// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
-/// pkg/registry/customresource/strategy.go.
-fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
-    let differs = |pointer: &str| object.pointer(pointer) != old.pointer(pointer);
-    match resource.gvr.group_resource().as_str() {
-        "priorityclasses.scheduling.k8s.io" => false,
-        "csidrivers.storage.k8s.io" => differs("/spec"),
-        "deployments.apps" => differs("/spec") || differs("/metadata/annotations"),
-        "endpointslices.discovery.k8s.io" => differs("/metadata/labels") || !same_intent(object, old),
-        // Without a subresource of its own the status is like every other field.
-        _ if resource.custom.is_some() => !same_but_for(&["metadata"], object, old),
-        _ => counts_generation(resource) && !same_intent(object, old),
-    }
-}
-
 /// The fields that nobody comes to own by a write of this resource or subresource.
 ///
 /// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
 /// `pkg/registry/customresource/{strategy,status_strategy}.go`.
 pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
     match (subresource, resource.gvr.group_resource().as_str()) {
-        ("status", _) if resource.custom.is_some() => &[&["metadata"], &["spec"]],
+        ("status", kind) if resource.custom.is_some() || update::keeps_metadata(kind) => {
+            &[&["metadata"], &["spec"]]
+        }
         ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
         ("status", "pods") => {
             &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
         }
+        ("status", "certificatesigningrequests.certificates.k8s.io") => {
+            &[&["spec"], &["status", "conditions"]]
+        }
         ("status", _) => &[&["spec"]],
+        ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
         ("scale", _) => &[],
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
     }
-}
-
-/// What `/status` may not change.
-fn keep_all_but_status(object: &mut Value, old: &Value, resource: &Resource) {
-    let fields: Vec<String> = object
-        .as_object()
-        .into_iter()
-        .chain(old.as_object())
-        .flat_map(|members| members.keys().cloned())
-        .filter(|field| !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()))
-        .collect();
-    for field in fields {
-        keep(object, old, &field);
-    }
-    match resource.gvr.group_resource().as_str() {
-        "deployments.apps" => keep_in_metadata(object, old, "labels"),
-        "pods" => keep_in_metadata(object, old, "ownerReferences"),
-        _ => {}
-    }
-    if resource.custom.is_some() {
-        keep(object, old, "apiVersion");
-        keep(object, old, "kind");
-        // Of the metadata nothing but the managed fields may change.
-        let resource_version = object.pointer("/metadata/resourceVersion").cloned();
-        keep(object, old, "metadata");
-        if let Some(resource_version) = resource_version {
-            metadata::set(object, "resourceVersion", resource_version);
-        }
-    }
-}
-
-fn keep_in_metadata(object: &mut Value, old: &Value, field: &str) {
-    match old.pointer(&format!("/metadata/{field}")) {
-        Some(value) => metadata::set(object, field, value.clone()),
-        None => {
-            metadata::remove(object, field);
-        }
-    }
-}
-
-fn keep(object: &mut Value, old: &Value, field: &str) {
-    let Some(members) = object.as_object_mut() else { return };
-    match old.get(field) {
-        Some(value) => members.insert(field.to_owned(), value.clone()),
-        None => members.remove(field),
-    };
-}
-
-/// Whether two objects differ at most in metadata and status.
-fn same_intent(object: &Value, old: &Value) -> bool {
-    same_but_for(&["metadata", "status"], object, old)
-}
-
-fn same_but_for(parts: &[&str], object: &Value, old: &Value) -> bool {
-    let rest = |object: &Value| {
-        let mut members = object.as_object().cloned().unwrap_or_default();
-        members.retain(|name, _| !parts.contains(&name.as_str()));
-        members
-    };
-    rest(object) == rest(old)
 }
 
 /// Whether an update may leave out the resource version.
@@ -443,6 +224,34 @@ pub(super) fn is_configuration(resource: &Resource) -> bool {
     resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
 }
 
+/// The resources of which an update counts that gives an empty list or map where there was none: the others' strategies
+/// take both for the same.
+///
+/// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
+/// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
+/// pkg/registry/networking/networkpolicy/strategy.go.
+pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
+    is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
+}
+
+/// Whether a body gives such an object an empty list or map, of which nothing is stored.
+pub(super) fn has_empty_lists(object: &Value) -> bool {
+    fn has(value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.is_empty() || items.iter().any(has),
+            Value::Object(members) => members.iter().any(|(name, member)| match (name.as_str(), member) {
+                ("matchLabels", Value::Object(labels)) => labels.is_empty(),
+                ("caBundle", Value::String(text)) => text.is_empty(),
+                // Empty ones get a default.
+                ("policyTypes", _) => false,
+                _ => has(member),
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
+}
+
 /// What the server itself warns of.
 pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
     if resource.custom.is_some() {
@@ -488,4 +297,21 @@ fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
         Err(ConfigError::Unsupported(unsupported)) => Err(Box::new(Status::unsupported(&unsupported))),
         Err(error @ ConfigError::Field { .. }) => Err(Box::new(Status::bad_request(error.to_string()))),
     }
+}
+
+fn set_annotation(object: &mut Value, key: &str, value: &str) {
+    set_in_metadata(object, "annotations", key, value);
+}
+
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
+fn set_label(object: &mut Value, key: &str, value: &str) {
+    set_in_metadata(object, "labels", key, value);
+}
+
+fn set_in_metadata(object: &mut Value, field: &str, key: &str, value: &str) {
+    let mut texts = object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_else(|| json!({}));
+    if let Some(members) = texts.as_object_mut() {
+        members.insert(key.to_owned(), value.into());
+    }
+    metadata::set(object, field, texts);
 }

@@ -20,13 +20,26 @@ pub(super) fn list(object: Option<&Value>, field: &str) -> ResourceList {
         .collect()
 }
 
-/// The sum over the containers, or what an init container needs if that is more. `field` is `requests` or `limits`.
-///
-/// An init container with `restartPolicy: Always` keeps running beside the others. What the Pod itself says about
-/// cpu and memory wins.
+/// The sum over the containers, or what an init container needs if that is more. What the Pod itself says about cpu and
+/// memory wins. `field` is `requests` or `limits`.
 ///
 /// Source: kubernetes plugin/pkg/admission/limitranger/admission.go, `podRequests` and `podLimits`.
 pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
+    let mut total = of_containers(pod, field);
+    for (name, quantity) in list(pod.pointer("/spec/resources"), field) {
+        if matches!(name.as_str(), "cpu" | "memory") {
+            total.insert(name, quantity);
+        }
+    }
+    total
+}
+
+/// The sum over the containers, or what an init container needs if that is more. `field` is `requests` or `limits`.
+///
+/// An init container with `restartPolicy: Always` keeps running beside the others.
+///
+/// Source: component-helpers resource/helpers.go, `AggregateContainerRequests` and `AggregateContainerLimits`.
+pub(super) fn of_containers(pod: &Value, field: &str) -> ResourceList {
     let mut total = ResourceList::new();
     for container in containers(pod, "containers") {
         add(&mut total, &list(container.get("resources"), field));
@@ -46,11 +59,6 @@ pub(super) fn of_pod(pod: &Value, field: &str) -> ResourceList {
         }
     }
     raise(&mut total, &initial);
-    for (name, quantity) in list(pod.pointer("/spec/resources"), field) {
-        if matches!(name.as_str(), "cpu" | "memory") {
-            total.insert(name, quantity);
-        }
-    }
     total
 }
 
