@@ -17,15 +17,22 @@ use crate::quantity::Quantity;
 /// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
 pub(crate) fn settle(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
     let Some(message) = MESSAGES.of_kind(kind) else { return Vec::new() };
-    let Value::Object(members) = object else { return Vec::new() };
-    let type_meta = ["apiVersion", "kind"].map(|name| members.remove_entry(name));
     let mut settler = Settler::default();
-    settler.object(MESSAGES.get(message), members, "");
-    members.extend(type_meta.into_iter().flatten());
+    settler.message(MESSAGES.get(message), object, "");
     settler.unknown
 }
 
-/// The same for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
+/// Makes of `object` what is left of it when its Go type has been written as protobuf and read again, as to and from etcd:
+/// an empty list or map is none.
+///
+/// Source: `Marshal` and `Unmarshal` in api `*/*/generated.pb.go`.
+pub(crate) fn settle_stored(object: &mut Value) {
+    let Some(message) = MESSAGES.of_kind(&GroupVersionKind::of(object)) else { return };
+    let mut settler = Settler { encoding: Encoding::Protobuf, ..Settler::default() };
+    settler.message(MESSAGES.get(message), object, "");
+}
+
+/// As [`settle`] for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta, `Coerce`.
 pub(crate) fn settle_metadata(object: &mut Value) -> Vec<String> {
@@ -60,7 +67,17 @@ const METADATA: &str = "meta/v1.ObjectMeta";
 
 #[derive(Debug, Default)]
 struct Settler {
+    encoding: Encoding,
     unknown: Vec<String>,
+}
+
+/// What an object is written in and read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Encoding {
+    #[default]
+    Json,
+    /// An empty list or map is none, and an object in another one does not say of which kind it is.
+    Protobuf,
 }
 
 impl Settler {
@@ -89,6 +106,10 @@ impl Settler {
 
     /// Settles the value of a field. Whether JSON has it.
     fn is_shown(&mut self, field: &Field, value: &mut Value, path: &str) -> bool {
+        let is_list = matches!(field.shape, Shape::List | Shape::Map);
+        if is_list && self.encoding == Encoding::Protobuf && is_empty(value) {
+            *value = Value::Null;
+        }
         match (field.shape, &mut *value) {
             (Shape::Optional | Shape::List | Shape::Map, Value::Null) => field.always,
             (Shape::List, Value::Array(items)) => {
@@ -140,7 +161,16 @@ impl Settler {
 
     fn message(&mut self, message: &Message, value: &mut Value, path: &str) {
         match (message.form, &mut *value) {
-            (Form::Object, Value::Object(members)) => self.object(message, members, path),
+            (Form::Object, Value::Object(members)) => {
+                let names = if message.is_kind { &["apiVersion", "kind"][..] } else { &[] };
+                let type_meta: Vec<_> = names.iter().filter_map(|name| members.remove_entry(*name)).collect();
+                self.object(message, members, path);
+                if path.is_empty() {
+                    members.extend(type_meta);
+                } else if self.encoding == Encoding::Json {
+                    members.extend(type_meta.into_iter().filter(|(_, text)| !text.is_null() && text != ""));
+                }
+            }
             // One form or the other, by what stands there.
             (Form::Value, Value::Object(_) | Value::Array(_)) => {
                 let is_list = value.is_array();
@@ -154,6 +184,14 @@ impl Settler {
             }
             (Form::Object | Form::Value, _) => {}
         }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The table of the types of the API: what upstream's Go types say of themselves, the protobuf numbers of their fields
 //! beside the JSON names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -36,6 +36,8 @@ pub(crate) struct Message {
     /// The name of the Go type.
     pub(crate) name: String,
     pub(crate) form: Form,
+    /// Whether its objects say of which kind they are, in another object too.
+    pub(crate) is_kind: bool,
     pub(crate) fields: Vec<Field>,
 }
 
@@ -130,13 +132,16 @@ impl Messages {
             .enumerate()
             .map(|(number, (_, (name, _)))| (name.clone(), MessageId(number)))
             .collect();
+        let kind_names: HashSet<&String> = table.kinds.values().collect();
         let all = entries.into_iter().map(|(form, (name, fields))| Message {
+            is_kind: kind_names.contains(&name),
             name: name.rsplit('.').next().unwrap_or_default().to_owned(),
             form,
             fields: fields.into_iter().map(|entry| field(entry, &numbers)).collect(),
         });
+        let all = all.collect();
         let kinds = table.kinds.into_iter().map(|(kind, message)| (kind, number(&message, &numbers)));
-        Self { all: all.collect(), kinds: kinds.collect(), names: numbers.clone() }
+        Self { all, kinds: kinds.collect(), names: numbers.clone() }
     }
 
     #[cfg(test)]

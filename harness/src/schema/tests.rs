@@ -63,6 +63,46 @@ fn what_is_always_written_is_there() {
 }
 
 #[test]
+fn an_object_in_another_one_may_say_of_which_kind_it_is() {
+    let mut set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "spec": {"volumeClaimTemplates": [{"apiVersion": "v1", "kind": "", "bogus": 1}], "template": {"kind": "x"}},
+    });
+    let kind = GroupVersionKind::of(&set);
+    let unknown = settle(&mut set, &kind);
+    assert_eq!(unknown, ["spec.template.kind", "spec.volumeClaimTemplates[0].bogus"]);
+    let claim = &set["spec"]["volumeClaimTemplates"][0];
+    assert_eq!((&claim["apiVersion"], claim.get("kind")), (&json!("v1"), None));
+    settle_stored(&mut set);
+    assert_eq!(set["spec"]["volumeClaimTemplates"][0].get("apiVersion"), None);
+}
+
+#[test]
+fn what_was_stored_has_no_empty_lists_and_maps() {
+    let mut slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
+        "metadata": {"labels": {}, "finalizers": []},
+        "endpoints": [{"addresses": [], "conditions": {}, "deprecatedTopology": {}}],
+    });
+    settle_stored(&mut slice);
+    assert_eq!(
+        slice,
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": null,
+            "metadata": {}, "endpoints": [{"addresses": null, "conditions": {}}],
+        })
+    );
+    // JSON that the server does not look into stays as it is.
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {}, "data": {"list": [], "map": {}},
+        "revision": 1,
+    });
+    let mut stored = revision.clone();
+    settle_stored(&mut stored);
+    assert_eq!(stored, revision);
+}
+
+#[test]
 fn numbers_of_custom_resources_are_written_as_go_writes_them() {
     let mut numbers: Value =
         serde_json::from_str("[1, 1.0, 1e2, -0.5, 9007199254740993, 12345678901234567890, -2.0, 1e300]")

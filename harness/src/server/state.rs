@@ -13,10 +13,11 @@ use super::defaulting;
 use super::discovery::{Resource, Resources};
 use super::storage::{ObjectReader, Storage};
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
-use crate::authorizer::{AlwaysAllow, Authorizer, RBAC_GROUP};
+use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::client::ServiceResolver;
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::ServiceReference;
+use crate::schema;
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -71,9 +72,7 @@ impl State {
         mut object: Value,
         resource: &Resource,
     ) -> Result<Value, ConversionError> {
-        if resource.gvr.group == RBAC_GROUP {
-            without_empty_rules(&mut object);
-        }
+        settle_stored(&mut object, resource);
         let kind = self.resources().storage_kind(resource);
         if GroupVersionKind::of(&object) == kind {
             return Ok(object);
@@ -97,14 +96,16 @@ impl State {
     }
 }
 
-/// Where a role has no rules, it says so when it has been stored, as the list has no other form there.
+/// Makes of `object` what etcd keeps of it. Built-in kinds are stored as protobuf, but for definitions of custom resources
+/// and API services: these are stored as JSON, as custom resources are.
 ///
-/// Source: api rbac/v1/types.go, whose `rules` are written even if there are none.
-fn without_empty_rules(role: &mut Value) {
-    if let Some(rules) = role.get_mut("rules")
-        && rules.as_array().is_some_and(Vec::is_empty)
-    {
-        *rules = Value::Null;
+/// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
+pub(super) fn settle_stored(object: &mut Value, resource: &Resource) {
+    let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
+    if resource.custom.is_none() && !is_json {
+        schema::settle_stored(object);
+        // What is read again has the defaults of its version.
+        defaulting::set_defaults(object);
     }
 }
 

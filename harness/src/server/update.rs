@@ -10,6 +10,7 @@ use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::patches::{self, Change};
 use super::request::ObjectRequest;
+use super::state::settle_stored;
 use super::storage::Key;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
@@ -249,6 +250,9 @@ fn store(
         Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object }))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
+    if !dry_run {
+        settle_stored(&mut new, resource);
+    }
     let is_same = new == **old && owners == state.storage.owners(&key);
     schema::settle_metadata(&mut new);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
