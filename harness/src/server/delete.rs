@@ -53,6 +53,7 @@ pub(super) enum Deleted {
 /// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
 pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
+    warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
     let deleted = delete_one(request, &name, &options, &name).await?;
@@ -79,6 +80,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
+    warn_of_orphans(request, &options);
     let (selected, _) = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
@@ -96,6 +98,18 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
         items: selected,
         typed_items: resource.custom.is_some(),
     }))
+}
+
+/// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.
+fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
+    let decided = ["propagationPolicy", "orphanDependents"]
+        .iter()
+        .any(|field| options.document.get(field).is_some_and(|value| !value.is_null()));
+    if request.target.resource.gvr.group_resource() == "jobs.batch" && !decided {
+        let warning = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                       remove them or set propagationPolicy=Orphan to suppress this warning";
+        request.early_warnings.push(warning.to_owned());
+    }
 }
 
 /// The `DeleteOptions` of the body and the query; the audit log is told of those of the body.

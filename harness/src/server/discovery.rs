@@ -45,6 +45,20 @@ impl Resource {
         self.subresource("status").is_some()
     }
 
+    /// What every request for a deprecated resource is warned of.
+    ///
+    /// Source: apiserver pkg/endpoints/deprecation/deprecation.go, `WarningMessage`; `APILifecycleDeprecated` and
+    /// `APILifecycleReplacement` in api core/v1.
+    pub(super) fn deprecation(&self) -> Option<&'static str> {
+        match self.gvr.group_resource().as_str() {
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            _ => None,
+        }
+    }
+
     /// The group under which the objects are stored: Events have one place for both their groups.
     pub(super) fn storage_group(&self) -> &str {
         storage_group(&self.gvr.group, &self.gvr.resource)

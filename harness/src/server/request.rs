@@ -1,5 +1,6 @@
 //! One HTTP request: where it goes, and what comes back.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,6 +145,8 @@ struct Outcome {
     identity: Option<Identity>,
     /// Whether the user may do it; none if it did not get as far as that.
     decision: Option<AccessDecision>,
+    /// Whether the resource is one that clients should not use any more.
+    is_deprecated: bool,
     decoded: Option<Value>,
     /// What the server itself warns of before webhooks do.
     early_warnings: Vec<String>,
@@ -163,6 +166,7 @@ impl Outcome {
             },
             identity: None,
             decision: None,
+            is_deprecated: false,
             decoded: None,
             early_warnings: Vec::new(),
             warnings: Vec::new(),
@@ -265,7 +269,7 @@ pub(super) async fn respond(
             received,
             completed: Timestamp::now(),
             decision: outcome.decision.as_ref(),
-            annotations: audit::annotations(&outcome.record),
+            annotations: annotations(&outcome.record, outcome.is_deprecated),
         });
         sink(&event);
         if is_watch {
@@ -281,6 +285,12 @@ pub(super) async fn respond(
         (None, None) => {}
     }
     (response, Happened { record: outcome.record, body: outcome.decoded })
+}
+
+/// Source: apiserver pkg/endpoints/metrics/metrics.go, `MonitorRequest`.
+fn annotations(record: &Record, is_deprecated: bool) -> BTreeMap<String, String> {
+    let deprecated = is_deprecated.then(|| ("k8s.io/deprecated".to_owned(), "true".to_owned()));
+    audit::annotations(record).into_iter().chain(deprecated).collect()
 }
 
 /// A request, and what its path and its query say.
@@ -355,6 +365,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         let message = format!("Request entity too large: limit is {}", body::LIMIT);
         return Outcome::of(Err(Box::new(Status::failure(413, "RequestEntityTooLarge", message))));
     };
+    let deprecation = target.resource.deprecation();
     let mut request = ObjectRequest {
         server,
         target,
@@ -366,7 +377,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         keep,
         decoded: None,
         gives_empty_lists: false,
-        early_warnings: Vec::new(),
+        early_warnings: deprecation.map(str::to_owned).into_iter().collect(),
         warnings: Vec::new(),
         admitting: Admitting {
             admission: &server.admission,
@@ -380,7 +391,14 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &admitting.record);
     }
-    Outcome { decoded, early_warnings, warnings, record: admitting.record, ..Outcome::of(answered) }
+    Outcome {
+        is_deprecated: deprecation.is_some(),
+        decoded,
+        early_warnings,
+        warnings,
+        record: admitting.record,
+        ..Outcome::of(answered)
+    }
 }
 
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
