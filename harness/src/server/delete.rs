@@ -161,8 +161,13 @@ async fn delete_one(
         // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         at_once = gone && resource.gvr.group_resource() != "pods";
-        let outcome = attempt(request, &stored, marked, gone, options, admitted_name, &key).await;
+        let in_two_steps = gone && !at_once && !options.dry_run && !metadata::is_deleting(&stored);
+        let outcome =
+            attempt(request, &stored, marked, gone && !in_two_steps, options, admitted_name, &key).await;
         match outcome {
+            Ok(Some(_)) if in_two_steps => {
+                return remove_marked(request, &stored, options, admitted_name, &key).await;
+            }
             Ok(Some(deleted)) => return Ok(deleted),
             Ok(None) => {}
             Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
@@ -183,16 +188,7 @@ async fn attempt(
     key: &Key,
 ) -> Result<Option<Deleted>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    let old = request.server.state.in_version_of(stored, &resource).map_err(create::conversion_failed)?;
-    let mut attributes = request.attributes(Operation::Delete, &resource.kind);
-    admitted_name.clone_into(&mut attributes.name);
-    attributes.old_object = Some((*old).clone());
-    attributes.options =
-        Some(normalised(&options.document, &marked, &resource.gvr.group_resource(), admitted_name));
-    attributes.dry_run = options.dry_run;
-    let mut run = request.admitting.begin(attributes, Times::Whole);
-    request.admitting.mutate(&mut run).await?;
-    request.admitting.validate(&mut run).await?;
+    admit(request, stored, &marked, options, admitted_name).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
         let shown =
@@ -200,6 +196,64 @@ async fn attempt(
         return Ok(Some(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) }));
     }
     remove(request, key, stored, marked, gone)
+}
+
+/// Asks admission about the deletion of `stored`.
+async fn admit(
+    request: &mut ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    marked: &Value,
+    options: &RequestOptions,
+    admitted_name: &str,
+) -> Result<(), Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let old = request.server.state.in_version_of(stored, &resource).map_err(create::conversion_failed)?;
+    let mut attributes = request.attributes(Operation::Delete, &resource.kind);
+    admitted_name.clone_into(&mut attributes.name);
+    attributes.old_object = Some((*old).clone());
+    attributes.options =
+        Some(normalised(&options.document, marked, &resource.gvr.group_resource(), admitted_name));
+    attributes.dry_run = options.dry_run;
+    let mut run = request.admitting.begin(attributes, Times::Whole);
+    request.admitting.mutate(&mut run).await?;
+    request.admitting.validate(&mut run).await
+}
+
+/// Removes a Pod that the first step of its deletion, from `before`, has marked: admission is asked again, about the marked
+/// Pod. The server begins with the Pod in its cache, which has not seen the first step yet; what comes of that does not
+/// count.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
+async fn remove_marked(
+    request: &mut ObjectRequest<'_>,
+    before: &Arc<Value>,
+    options: &RequestOptions,
+    admitted_name: &str,
+    key: &Key,
+) -> Result<Deleted, Box<Status>> {
+    let storage = Arc::clone(&request.server.state.storage);
+    let Some(mut marked) = storage.at(key) else { return Ok(Deleted::Gone(Arc::clone(before))) };
+    // Webhooks are shown the precondition as the client wrote it.
+    let mut preconditions = options.clone();
+    if let Some(wanted) = preconditions.document.pointer_mut("/preconditions/resourceVersion") {
+        // The cached Pod does not meet it any more, and nobody is asked about it.
+        *wanted = metadata::text(&marked, "resourceVersion").into();
+    } else if let Err(status) = admit(request, before, &marked, options, admitted_name).await
+        && request.admitting.is_out_of_time()
+    {
+        return Err(status);
+    }
+    loop {
+        // Who removes it faster does the same.
+        let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
+        marked = stored;
+        check_preconditions_again(&marked, &preconditions, request, key)?;
+        if let Some(deleted) =
+            attempt(request, &marked, (*marked).clone(), true, options, admitted_name, key).await?
+        {
+            return Ok(deleted);
+        }
+    }
 }
 
 /// Removes an object, or stores it as marked if it has to wait; none if another write was faster.
