@@ -65,6 +65,11 @@ fn without_identity(object: &Value) -> Value {
     // A Job's uid stands in labels, too.
     let uid = object["metadata"]["uid"].as_str().unwrap_or("none").to_owned();
     let mut object: Value = serde_json::from_str(&object.to_string().replace(&uid, "uid")).unwrap();
+    if let Some(spec) = object["spec"].as_object_mut() {
+        for field in ["clusterIP", "clusterIPs"] {
+            spec.remove(field);
+        }
+    }
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "creationTimestamp", "resourceVersion"] {
             metadata.remove(field);

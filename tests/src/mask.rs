@@ -66,6 +66,14 @@ impl<'a> Mask<'a> {
             }
             // What a case writes itself is shorter than any certificate.
             Value::String(text) if key == "caBundle" && text.len() > 300 => Value::from("<caBundle>"),
+            Value::String(text)
+                if ["clusterIP", "clusterIPs"].contains(&key) && text.starts_with("10.0.0.") =>
+            {
+                Value::String(self.number("clusterIP", text))
+            }
+            Value::Number(port) if ["nodePort", "healthCheckNodePort"].contains(&key) => {
+                Value::String(self.number("nodePort", &format!("port {port}")))
+            }
             Value::String(text) => Value::String(self.text(text)),
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
@@ -211,6 +219,29 @@ mod tests {
                 "h": "ResourceVersion in precondition: <resourceVersion-1>, ResourceVersion in object meta: <resourceVersion-2>",
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
+        );
+    }
+
+    #[test]
+    fn addresses_and_ports_of_services_keep_their_identity() {
+        let names = Names::random();
+        let mut mask = Mask::new(&names, Vec::new());
+        let masked = mask.apply(&json!([
+            {"clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9"], "ports": [{"nodePort": 30001, "port": 30001}]},
+            {"clusterIP": "None", "healthCheckNodePort": 30001, "metadata": {"resourceVersion": "30001"}},
+        ]));
+        assert_eq!(
+            masked,
+            json!([
+                {
+                    "clusterIP": "<clusterIP-1>", "clusterIPs": ["<clusterIP-1>"],
+                    "ports": [{"nodePort": "<nodePort-1>", "port": 30001}],
+                },
+                {
+                    "clusterIP": "None", "healthCheckNodePort": "<nodePort-1>",
+                    "metadata": {"resourceVersion": "<resourceVersion-1>"},
+                },
+            ])
         );
     }
 

@@ -84,6 +84,8 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
         }
         fill_in_namespace(&mut object, request)?;
+        // What a Service is given is held until it is stored.
+        let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
         strategy::set_requester(&mut object, &resource, &request.user);
         strategy::prepare_for_create(&mut object, &resource);
         strategy::validate(&object, None, &resource)?;
@@ -105,7 +107,9 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             let message = "resourceVersion should not be set on objects to be created";
             return Err(Box::new(Status::failure(500, "", message)));
         }
-        match store(request, &name, object, owners.clone(), options.dry_run) {
+        let stored = store(request, &name, object, owners.clone(), options.dry_run);
+        drop(allocation);
+        match stored {
             Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
             done => return done,
         }

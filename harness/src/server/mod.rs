@@ -20,6 +20,7 @@ mod delete;
 mod deletion;
 mod discovery;
 mod in_process;
+mod merge_patch;
 mod metadata;
 mod options;
 mod patches;
@@ -31,6 +32,7 @@ mod request;
 mod request_info;
 mod route;
 mod scale;
+mod service_allocation;
 mod state;
 mod storage;
 mod strategy;
@@ -57,6 +59,7 @@ pub use self::authorization::impersonation::impersonated_user;
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 pub(crate) use self::plugins::DefaultTolerationSeconds;
+use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub use self::surroundings::Surroundings;
@@ -114,6 +117,7 @@ struct Server {
     state: Arc<State>,
     admission: Admission,
     impersonation: Impersonation,
+    services: ServiceAllocator,
     options: Options,
 }
 
@@ -143,9 +147,9 @@ impl ApiServer {
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let state = Arc::new(State::new(storage, options.authorization_mode));
         let admission = Admission::new(&state, Arc::new(services));
-        Self {
-            server: Arc::new(Server { state, admission, impersonation: Impersonation::default(), options }),
-        }
+        let (impersonation, services) =
+            (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
+        Self { server: Arc::new(Server { state, admission, impersonation, services, options }) }
     }
 
     /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.

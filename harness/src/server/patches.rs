@@ -6,11 +6,12 @@ use serde_json::{Map, Value};
 
 use super::body::{self, FieldValidation};
 use super::create;
+use super::merge_patch;
 use super::request::ObjectRequest;
+use super::strategy;
 use super::update::check_name;
 use crate::attributes::GroupVersionKind;
 use crate::cluster_state::ClusterState as _;
-use crate::config;
 use crate::json_text::json_type;
 use crate::patch::strategic::{self, StrategicError};
 use crate::patch::{ApplyError, Patch};
@@ -122,7 +123,7 @@ pub(super) fn apply(
         Change::Replace(object) => return Ok(object.clone()),
         Change::Merge(patch) => {
             let mut object = (**old).clone();
-            merge(&mut object, patch);
+            merge_patch::apply(&mut object, patch);
             object
         }
         Change::Operations(patch) => patch.apply(old).map_err(|error| does_not_apply(&error))?,
@@ -226,39 +227,4 @@ fn does_not_merge(error: &StrategicError) -> Box<Status> {
 
 fn unsupported(what: &str, why: &str) -> Box<Status> {
     Box::new(Status::unsupported(&Unsupported { what: format!("{what}: {why}") }))
-}
-
-/// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Some(members) = target.as_object_mut() else { return };
-    for (key, value) in patch {
-        if value.is_null() {
-            members.remove(key);
-        } else if let Some(member) = members.get_mut(key).filter(|member| !member.is_null()) {
-            merge(member, value);
-        } else {
-            members.insert(key.clone(), without_nulls(value));
-        }
-    }
-}
-
-/// What a merge adds has no null members, also not inside lists.
-///
-/// Source: evanphx json-patch merge.go, `pruneNils`.
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let present = members.iter().filter(|(_, member)| !member.is_null());
-            Value::Object(present.map(|(key, member)| (key.clone(), without_nulls(member))).collect())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
 }

@@ -172,6 +172,8 @@ async fn attempt(
     check_resource_version(&new, &old, &resource, is_scale)?;
     metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
     let mut scaled = None;
+    // What a Service is given is held until it is stored.
+    let mut allocation = None;
     if is_scale {
         scale::validate(&new)?;
         let object = scale::apply(&new, &old, &resource);
@@ -179,6 +181,10 @@ async fn attempt(
         scaled = Some(object);
     } else {
         create::fill_in_namespace(&mut new, request)?;
+        if request.target.subresource.is_empty() {
+            let services = &request.server.services;
+            allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
+        }
         new = prepared(new, &old, stored, request)?;
         // The metadata of a custom resource stay free-form until it is stored.
         if resource.custom.is_none() {
@@ -199,7 +205,9 @@ async fn attempt(
         return Err(Box::new(Status::internal_error("admission left no object")));
     };
     let write = Final { stored, old: &old, new: scaled.unwrap_or(new), owners, which };
-    store(request, write, options.dry_run)
+    let stored = store(request, write, options.dry_run);
+    drop(allocation);
+    stored
 }
 
 /// What the resource's strategy makes of `new`. A kind of the server is prepared in the version in which it is stored: what

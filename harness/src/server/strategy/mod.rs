@@ -5,6 +5,7 @@ mod claim;
 mod create;
 mod job;
 mod pod;
+mod service;
 mod update;
 
 use serde_json::{Value, json};

@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::discovery::Resource;
 use super::super::metadata;
-use super::{TEMPLATE_GENERATION, certificate, claim, counts_generation, create, set_annotation, set_label};
+use super::{
+    TEMPLATE_GENERATION, certificate, claim, counts_generation, create, service, set_annotation, set_label,
+};
 use crate::equality::semantically_equal;
 
 /// The resources whose `/status` changes nothing but the status: labels, annotations, finalizers and owners stay.
@@ -101,6 +103,7 @@ fn complete(object: &mut Value, old: &Value, resource: &Resource) {
             }
         }
         "endpointslices.discovery.k8s.io" => create::drop_topology(object, Some(old)),
+        "services" => service::drop_type_dependent_fields(object, old),
         _ => {}
     }
 }
