@@ -29,8 +29,9 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     let is_pod = request.kind == GroupVersionKind::new("", "v1", "Pod");
     let Some(pod) = request.object.as_mut().filter(|_| is_pod) else { return Ok(()) };
     let is_mirror = pod["metadata"]["annotations"].get(MIRROR).is_some();
-    let spec = &mut pod["spec"];
-    if let Some(members) = spec.as_object_mut() {
+    if let Some(spec) = pod.get_mut("spec")
+        && let Some(members) = spec.as_object_mut()
+    {
         members.entry("priority").or_insert_with(|| 0.into());
         members.entry("preemptionPolicy").or_insert_with(|| "PreemptLowerPriority".into());
         if !is_mirror {
@@ -42,7 +43,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
 
 /// Takes away what [`complete`] gave on account of the service account, and the account: the pod as a mirror may be.
 pub(super) fn without_service_account(pod: &mut Value) {
-    let Some(spec) = pod["spec"].as_object_mut() else { return };
+    let Some(Value::Object(spec)) = pod.get_mut("spec") else { return };
     spec.remove("serviceAccountName");
     spec.remove("serviceAccount");
     let is_token = |item: &Value| item["name"].as_str().is_some_and(|name| name.starts_with(TOKEN_VOLUME));

@@ -1,6 +1,6 @@
 //! Where things stand in an object.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// JSON pointer to the `PodSpec` in `object`, if it has one.
 pub fn pod_spec(object: &Value) -> Option<&'static str> {
@@ -20,6 +20,21 @@ pub fn pod_spec(object: &Value) -> Option<&'static str> {
 /// A name as a segment of a JSON pointer. Source: RFC 6901.
 pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Writes `value` at `path`, the names of members, with the objects on the way to it. Says whether it could: an object on
+/// the way that is something else stays as it is, since objects come from users and webhooks in any shape.
+pub fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) -> bool {
+    let mut place = object;
+    for name in path {
+        if place.is_null() {
+            *place = Map::new().into();
+        }
+        let Some(members) = place.as_object_mut() else { return false };
+        place = members.entry(*name).or_insert(Value::Null);
+    }
+    *place = value.into();
+    true
 }
 
 /// Takes away what stands at `pointer`. Says whether there was something.
@@ -67,6 +82,16 @@ mod tests {
         assert_eq!(pod_spec(&job), Some("/spec/template/spec"));
         assert_eq!(pod_spec(&json!({"kind": "Job", "spec": {}})), None);
         assert_eq!(pod_spec(&json!({"kind": "ConfigMap"})), None);
+    }
+
+    #[test]
+    fn a_member_is_written_unless_something_else_is_in_the_way() {
+        let mut object = json!({"a": {"b": 1}, "n": null, "l": [1], "t": "text"});
+        assert!(set(&mut object, &["a", "b"], 2));
+        assert!(set(&mut object, &["n", "new", "deep"], "x"));
+        assert!(!set(&mut object, &["l", "0"], 2));
+        assert!(!set(&mut object, &["t", "x", "y"], 2));
+        assert_eq!(object, json!({"a": {"b": 2}, "n": {"new": {"deep": "x"}}, "l": [1], "t": "text"}));
     }
 
     #[test]

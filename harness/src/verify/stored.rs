@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::server::Surroundings;
+use crate::verify::shape::set;
 
 /// When everything was created.
 const CREATED: &str = "2026-01-01T00:00:00Z";
@@ -34,7 +35,7 @@ pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
     } else {
         identify(&mut stored);
     }
-    stored["metadata"]["resourceVersion"] = "1".into();
+    set(&mut stored, &["metadata", "resourceVersion"], "1");
     stored
 }
 
@@ -46,24 +47,27 @@ pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
 pub(super) fn as_deleting(stored: Value) -> Value {
     let mut deleting = stored;
     let kind = GroupVersionKind::of(&deleting).kind;
-    let metadata = &mut deleting["metadata"];
-    metadata["deletionTimestamp"] = CREATED.into();
+    set(&mut deleting, &["metadata", "deletionTimestamp"], CREATED);
     match kind.as_str() {
-        "Namespace" => deleting["status"]["phase"] = "Terminating".into(),
+        "Namespace" => {
+            set(&mut deleting, &["status", "phase"], "Terminating");
+        }
         "CustomResourceDefinition" => {
-            metadata["finalizers"] = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+            let finalizers = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+            set(&mut deleting, &["metadata", "finalizers"], finalizers);
             let terminating = json!({
                 "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
                 "message": "CustomResource deletion is in progress", "lastTransitionTime": CREATED,
             });
-            if let Some(conditions) = deleting["status"]["conditions"].as_array_mut() {
+            if let Some(Value::Array(conditions)) = deleting.pointer_mut("/status/conditions") {
                 conditions.push(terminating);
             }
         }
         _ => {
-            metadata["deletionGracePeriodSeconds"] = 0.into();
-            if let Some(generation) = metadata["generation"].as_i64() {
-                metadata["generation"] = (generation + 1).into();
+            set(&mut deleting, &["metadata", "deletionGracePeriodSeconds"], 0);
+            let generation = deleting["metadata"]["generation"].as_i64();
+            if let Some(next) = generation.and_then(|generation| generation.checked_add(1)) {
+                set(&mut deleting, &["metadata", "generation"], next);
             }
         }
     }
@@ -77,8 +81,8 @@ pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
     if let ("approval", Some(object)) = (request.subresource.as_str(), &mut request.object) {
         let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
         for condition in conditions.into_iter().flatten() {
-            condition["lastUpdateTime"] = CREATED.into();
-            condition["lastTransitionTime"] = CREATED.into();
+            set(condition, &["lastUpdateTime"], CREATED);
+            set(condition, &["lastTransitionTime"], CREATED);
         }
     }
     if request.operation != Operation::Create || !request.subresource.is_empty() {
@@ -92,15 +96,18 @@ pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
     if let Some(time) = object.pointer_mut("/status/lastPhaseTransitionTime") {
         *time = CREATED.into();
     }
-    if object["kind"] == "Service" {
-        allocate(&mut object["spec"]);
+    if object["kind"] == "Service"
+        && let Some(spec) = object.get_mut("spec")
+    {
+        allocate(spec);
     }
 }
 
 fn identify(object: &mut Value) {
-    object["metadata"]["name"] = name(object).into();
-    object["metadata"]["uid"] = UID.into();
-    object["metadata"]["creationTimestamp"] = CREATED.into();
+    let name = name(object);
+    set(object, &["metadata", "name"], name);
+    set(object, &["metadata", "uid"], UID);
+    set(object, &["metadata", "creationTimestamp"], CREATED);
 }
 
 /// The name, or the one that the server makes of `generateName`.
@@ -130,7 +137,7 @@ pub(super) fn as_updated(update: &Attributes, written: &Value, surroundings: &Su
     surroundings.prepare(&mut request);
     let mut stored = request.object.unwrap_or_default();
     if let Some(generation) = update.old_object.as_ref().and_then(|old| old.pointer("/metadata/generation")) {
-        stored["metadata"]["generation"] = generation.clone();
+        set(&mut stored, &["metadata", "generation"], generation.clone());
     }
     stored
 }

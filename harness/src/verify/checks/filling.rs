@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::verify::shape::pod_spec;
+use crate::verify::shape::{pod_spec, set};
 
 /// The largest body of a request.
 ///
@@ -45,20 +45,21 @@ pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Va
         // Base64 in a Secret takes a third more than it holds.
         let used = filled["data"].to_string().len() + filled["binaryData"].to_string().len();
         let text = "eHh4".repeat(LARGEST_DATA.saturating_sub(used) / 4);
-        filled["data"][KEY] = text.into();
-        return (filled, "a key of its data".to_owned());
+        if set(&mut filled, &["data", KEY], text) {
+            return (filled, "a key of its data".to_owned());
+        }
     }
     if let Some(schema) = schema
         && let Some(path) = free(schema, &filled, true)
         && let Some((last, parents)) = path.split_last()
         && let Some(parent) = parents.iter().try_fold(&mut filled, |value, name| value.get_mut(name))
+        && set(parent, &[last], "x".repeat(left))
     {
-        parent[last] = "x".repeat(left).into();
         return (filled, path.join("."));
     }
     let used = filled["metadata"]["annotations"].to_string().len();
-    filled["metadata"]["annotations"]["admit.dev/filling"] =
-        "x".repeat(LARGEST_ANNOTATIONS.saturating_sub(used + 64)).into();
+    let text = "x".repeat(LARGEST_ANNOTATIONS.saturating_sub(used + 64));
+    set(&mut filled, &["metadata", "annotations", "admit.dev/filling"], text);
     (filled, "an annotation".to_owned())
 }
 

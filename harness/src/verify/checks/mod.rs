@@ -161,6 +161,9 @@ fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 #[cfg(test)]
+mod any_shape;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -10,6 +10,7 @@ use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity,
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::ledger::UNSTEADY;
+use crate::verify::shape::set;
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 
@@ -69,7 +70,7 @@ async fn run(station: &Station<'_>) -> Observed {
 }
 
 /// A request like no other.
-fn distinct(sample: &Attributes, number: usize) -> Attributes {
+pub(super) fn distinct(sample: &Attributes, number: usize) -> Attributes {
     let name = format!("admit-parallel-{number}");
     let is_namespace = sample.resource.group_resource() == "namespaces";
     let distinct = |object: &Option<Value>| {
@@ -79,9 +80,9 @@ fn distinct(sample: &Attributes, number: usize) -> Attributes {
             metadata.remove("generateName");
         }
         if is_namespace {
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.clone().into();
+            set(&mut object, &["metadata", "labels", "kubernetes.io/metadata.name"], name.clone());
         }
-        object["metadata"]["annotations"]["admit.dev/parallel"] = number.to_string().into();
+        set(&mut object, &["metadata", "annotations", "admit.dev/parallel"], number.to_string());
         Some(object)
     };
     let (object, old_object) = (distinct(&sample.object), distinct(&sample.old_object));

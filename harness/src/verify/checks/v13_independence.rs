@@ -36,12 +36,13 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let alone = trial.alone();
     let expected = trial.answered(&alone, trial.request).await?;
     let mut managed = trial.object().clone();
-    managed["metadata"]["managedFields"] = json!([{
+    let entry = json!({
         "manager": "admit-verify", "operation": "Update", "apiVersion": managed["apiVersion"], "time": TIME,
         "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}},
-    }]);
+    });
+    shape::set(&mut managed, &["metadata", "managedFields"], json!([entry]));
     let mut dated = trial.object().clone();
-    dated["metadata"]["creationTimestamp"] = TIME.into();
+    shape::set(&mut dated, &["metadata", "creationTimestamp"], TIME);
     let user = UserInfo {
         username: "system:serviceaccount:admit-verify:somebody-else".to_owned(),
         uid: "6f3d1d2e-0000-4000-8000-00000000000b".to_owned(),

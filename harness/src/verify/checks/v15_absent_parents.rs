@@ -62,7 +62,7 @@ async fn without(trial: &Trial<'_>, object: Value, what: &str) -> Option<Violati
     // What is missing gets its defaults again; the token of the service account only unless the pod does without.
     let mut object = object;
     if object["kind"] == "Pod" {
-        object["spec"]["automountServiceAccountToken"] = false.into();
+        shape::set(&mut object, &["spec", "automountServiceAccountToken"], false);
     }
     let request = trial.laboratory.create(object).ok()?;
     judge(what, &trial.outcome(&trial.alone(), &request).await)

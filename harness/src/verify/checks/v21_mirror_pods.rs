@@ -9,6 +9,7 @@ use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity,
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::Verdict;
 use crate::verify::plugins;
+use crate::verify::shape::set;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -52,7 +53,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
 /// refuses mirror pods that have one.
 ///
 /// Source: kubernetes plugin/pkg/admission/serviceaccount/admission.go, `Validate`.
-fn mirrored(request: &Attributes, object: &Value) -> Attributes {
+pub(super) fn mirrored(request: &Attributes, object: &Value) -> Attributes {
     let mut pod = object.clone();
     plugins::without_service_account(&mut pod);
     let hash = "5d41402abc4b2a76b9719d911017c592";
@@ -61,13 +62,14 @@ fn mirrored(request: &Attributes, object: &Value) -> Attributes {
         ("kubernetes.io/config.hash", hash),
         ("kubernetes.io/config.source", "file"),
     ] {
-        pod["metadata"]["annotations"][annotation] = value.into();
+        set(&mut pod, &["metadata", "annotations", annotation], value);
     }
-    pod["metadata"]["ownerReferences"] = json!([{
+    let owner = json!({
         "apiVersion": "v1", "kind": "Node", "name": NODE, "uid": "6f3d1d2e-0000-4000-8000-00000000000c",
         "controller": true,
-    }]);
-    pod["spec"]["nodeName"] = NODE.into();
+    });
+    set(&mut pod, &["metadata", "ownerReferences"], json!([owner]));
+    set(&mut pod, &["spec", "nodeName"], NODE);
     let user = UserInfo {
         username: format!("system:node:{NODE}"),
         groups: vec!["system:nodes".to_owned(), "system:authenticated".to_owned()],

@@ -14,6 +14,7 @@ use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity,
 use crate::verify::comparison::{self, Difference, Order};
 use crate::verify::corpus;
 use crate::verify::laboratory::Outcome;
+use crate::verify::shape::{self, set};
 use crate::verify::station::Station;
 use crate::verify::stored::as_stored;
 
@@ -173,8 +174,7 @@ fn request(
             let mut old_object = stored(station, resource)?;
             if name == "resize" {
                 // What has requests keeps its quality of service.
-                old_object.pointer_mut("/spec/containers/0")?["resources"] =
-                    json!({"requests": {"cpu": "100m"}});
+                ask_for_cpu(&mut old_object, "100m")?;
                 old_object = as_stored(&old_object, &station.laboratory.surroundings);
             }
             let mut object = old_object.clone();
@@ -185,29 +185,33 @@ fn request(
     Some(side(station, resource, subresource, object, old_object))
 }
 
-/// Writes into `object` what its subresource is for; none if admit does not know.
-fn change(object: &mut Value, subresource: &str) -> Option<()> {
-    match subresource {
-        "status" if object["kind"] == "Pod" => object["status"]["phase"] = "Running".into(),
+/// Writes into `object` what its subresource is for; none if admit does not know, or the object has no place for it.
+pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
+    let is_written = match subresource {
+        "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),
         // What a status holds is told by nothing: it is written as it is.
-        "status" => {}
-        "finalize" => object["spec"]["finalizers"] = json!([]),
+        "status" => true,
+        "finalize" => set(object, &["spec", "finalizers"], json!([])),
         "approval" => {
             let approved =
                 json!({"type": "Approved", "status": "True", "reason": "Checked", "message": "by hand"});
-            object["status"]["conditions"] = json!([approved]);
+            set(object, &["status", "conditions"], json!([approved]))
         }
         "ephemeralcontainers" => {
-            object["spec"]["ephemeralContainers"] =
-                json!([{"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"}]);
+            let debugger =
+                json!({"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"});
+            set(object, &["spec", "ephemeralContainers"], json!([debugger]))
         }
-        "resize" => {
-            let container = object.pointer_mut("/spec/containers/0")?;
-            container["resources"] = json!({"requests": {"cpu": "200m"}});
-        }
-        _ => return None,
-    }
-    Some(())
+        "resize" => return ask_for_cpu(object, "200m"),
+        _ => false,
+    };
+    is_written.then_some(())
+}
+
+/// Writes what the first container of a Pod requests; none if it has no container.
+fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
+    let container = pod.pointer_mut("/spec/containers/0")?;
+    set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
 }
 
 /// An object of the resource, with the labels that the webhook's selector asks for; none if the corpus has none.
@@ -219,12 +223,12 @@ fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
     let mut object = corpus::example(&resource.kind, &station.laboratory.surroundings)?;
     let labels = Selector::common_labels(&[&station.subject.webhook.object_selector]);
     for (label, value) in labels.unwrap_or_default() {
-        object["metadata"]["labels"][label] = value.into();
+        set(&mut object, &["metadata", "labels", &label], value);
     }
     if resource.namespaced {
-        object["metadata"]["namespace"] = requests::namespace(station).into();
-    } else if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.remove("namespace");
+        set(&mut object, &["metadata", "namespace"], requests::namespace(station));
+    } else {
+        shape::remove(&mut object, "/metadata/namespace");
     }
     station.laboratory.surroundings.set_defaults(&mut object);
     Some(as_stored(&object, &station.laboratory.surroundings))

@@ -31,12 +31,12 @@ async fn run(trial: &Trial<'_>) -> Observed {
 }
 
 /// The request as a controller makes it; none if it is like that already.
-fn unnamed(request: &Attributes) -> Option<Attributes> {
+pub(super) fn unnamed(request: &Attributes) -> Option<Attributes> {
     // What is sent to a subresource has the name of what it belongs to.
     let mut object = request.object.clone().filter(|_| request.subresource.is_empty())?;
     let name = object.pointer("/metadata/name").and_then(Value::as_str)?.to_owned();
     shape::remove(&mut object, "/metadata/name");
-    object["metadata"]["generateName"] = format!("{name}-").into();
+    shape::set(&mut object, &["metadata", "generateName"], format!("{name}-"));
     let mut unnamed = Attributes { name: String::new(), object: Some(object), ..request.clone() };
     if unnamed.resource.group_resource() == "namespaces" {
         unnamed.namespace.clear();

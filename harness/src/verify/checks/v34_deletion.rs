@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
+use crate::verify::shape::set;
 use crate::verify::stored::{as_deleting, update};
 use crate::verify::trial::Trial;
 
@@ -29,9 +30,10 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let Some(made) = &created.object else { return Ok(Vec::new()) };
     let written = as_deleting(trial.stored(made)?);
     let mut stored = written.clone();
-    match stored["metadata"]["finalizers"].as_array_mut() {
-        Some(finalizers) => finalizers.push(FINALIZER.into()),
-        None => stored["metadata"]["finalizers"] = json!([FINALIZER]),
+    if let Some(Value::Array(finalizers)) = stored.pointer_mut("/metadata/finalizers") {
+        finalizers.push(FINALIZER.into());
+    } else {
+        set(&mut stored, &["metadata", "finalizers"], json!([FINALIZER]));
     }
     let request = update(trial.request, stored, written.clone());
     let updated = trial.outcome(&trial.alone(), &request).await;
