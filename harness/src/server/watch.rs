@@ -93,8 +93,7 @@ fn watch_options(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
     let lifetime = match text("timeoutSeconds") {
         "" => Some(LIFETIME),
         seconds => match seconds.parse::<i64>() {
-            Ok(0) => Some(LIFETIME),
-            Ok(seconds) => u64::try_from(seconds).ok().map(Duration::from_secs),
+            Ok(seconds) => lifetime(seconds),
             Err(_) => return Err(options::not_an_integer(seconds)),
         },
     };
@@ -111,6 +110,17 @@ fn watch_options(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
         bookmarks: options::truth(query, "allowWatchBookmarks") == Some(true),
         lifetime,
     })
+}
+
+/// How long a watch lives for which a client gives so many seconds: Go counts in nanoseconds, and what is more than 64
+/// bits hold wraps around, below zero too.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
+fn lifetime(seconds: i64) -> Option<Duration> {
+    match seconds.wrapping_mul(1_000_000_000) {
+        0 => Some(LIFETIME),
+        nanoseconds => u64::try_from(nanoseconds).ok().map(Duration::from_nanos),
+    }
 }
 
 fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError> {
@@ -221,7 +231,8 @@ impl Watcher {
         Self {
             news: watch.state.storage.subscribe(),
             told: None,
-            ends: now + watch.options.lifetime.unwrap_or_default(),
+            // A watch that ends beyond all clocks lives as long as one that does not say.
+            ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
             bookmarks,
             is_over: false,
             watch,
@@ -317,4 +328,21 @@ impl Watcher {
 fn write(piece: &mut Vec<u8>, event: &Value) {
     piece.extend_from_slice(event.to_string().as_bytes());
     piece.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_beyond_64_bits_of_nanoseconds_wrap_around() {
+        assert_eq!(lifetime(0), Some(LIFETIME));
+        assert_eq!(lifetime(5), Some(Duration::from_secs(5)));
+        assert_eq!(lifetime(-1), None);
+        assert_eq!(lifetime(9_223_372_036), Some(Duration::from_secs(9_223_372_036)));
+        assert_eq!(lifetime(9_223_372_037), None);
+        assert_eq!(lifetime(18_446_744_074), Some(Duration::from_nanos(290_448_384)));
+        assert_eq!(lifetime(i64::MAX), None);
+        assert_eq!(lifetime(i64::MIN), Some(LIFETIME));
+    }
 }

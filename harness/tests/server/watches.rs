@@ -129,3 +129,21 @@ async fn the_audit_log_tells_of_the_beginning_and_the_end() {
     assert_eq!(noted[0]["auditID"], noted[1]["auditID"]);
     assert_eq!(noted[0]["user"]["username"], "admin");
 }
+
+#[tokio::test]
+async fn a_watch_of_any_length_is_answered() {
+    let server = server();
+    for seconds in [i64::MAX, i64::MAX / 1_000_000_000 + 1] {
+        // In nanoseconds that is less than nothing.
+        let mut events = Events::of(&server, &format!("&timeoutSeconds={seconds}")).await;
+        let told = events.next().await.unwrap();
+        assert_eq!(told[0]["type"], "ERROR");
+        assert_eq!(told[0]["object"]["message"], "context deadline exceeded");
+        assert_eq!(events.next().await, None);
+    }
+    let centuries = i64::MAX / 1_000_000_000;
+    let mut events = Events::of(&server, &format!("&timeoutSeconds={centuries}")).await;
+    let config_map = config_map("a");
+    let (told, (code, _)) = tokio::join!(events.next(), post(&server, CONFIG_MAPS, &config_map));
+    assert_eq!((code, &told.unwrap()[0]["type"]), (201, &json!("ADDED")));
+}
