@@ -84,16 +84,18 @@ impl Review {
             }
         }
         if let Some(mut before) = before {
-            if served.as_ref().is_some_and(|served| served.namespaced) {
-                before["metadata"]["namespace"] = request.namespace.clone().into();
+            if served.as_ref().is_some_and(|served| served.namespaced)
+                && let Some(Value::Object(metadata)) = before.get_mut("metadata")
+            {
+                metadata.insert("namespace".to_owned(), request.namespace.clone().into());
             }
             let stored = chain.put(before).map_err(|status| refused(&place, &status))?;
             // It came from another server, which counted otherwise.
             if request.operation == Operation::Update
                 && let Some(body) = &mut request.body
-                && body.pointer("/metadata/resourceVersion").is_some()
+                && let Some(version) = body.pointer_mut("/metadata/resourceVersion")
             {
-                body["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+                *version = stored["metadata"]["resourceVersion"].clone();
             }
         }
         let old = served.as_ref().and_then(|served| {

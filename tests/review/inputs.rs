@@ -275,3 +275,46 @@ fn a_bad_input_is_named_with_its_file_and_line() {
         }
     }
 }
+
+#[test]
+fn objects_of_any_shape_are_answered() {
+    let long = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {}}}}}", "x".repeat(70_000));
+    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let files = files([
+        ("fakes.yaml", &fakes),
+        ("list.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: [a]}"),
+        ("text.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: a}"),
+        ("long.yaml", &long),
+    ]);
+    for (line, expected) in [
+        ("-f list.yaml --operation delete", "json: cannot unmarshal array into Go "),
+        ("-f text.yaml --operation delete", "json: cannot unmarshal string into Go "),
+        ("-f list.yaml --operation update --old list.yaml", "json: cannot unmarshal array into Go "),
+        ("-f long.yaml --operation delete", "must be no more than 253 "),
+    ] {
+        let said = files.review(&format!("{line} --fakes fakes.yaml"));
+        assert_eq!(said.status, 2, "{line}: {}{}", said.stdout, said.stderr);
+        let file = line.split_whitespace().nth(1).unwrap();
+        assert!(said.stderr.starts_with(&format!("error: {file}:1: ")), "{line}: {}", said.stderr);
+        assert!(said.stderr.contains(expected), "{line}: {}", said.stderr.get(..300).unwrap_or(&said.stderr));
+    }
+}
+
+#[test]
+fn an_unknown_resource_of_a_review_is_named_as_the_api_names_it() {
+    let review = r#"{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "1",
+        "kind": {"group": "example.com", "version": "v1", "kind": "Widget"},
+        "resource": {"group": "example.com", "version": "v1", "resource": "widgets"},
+        "name": "w", "namespace": "default", "operation": "CREATE", "userInfo": {}}}"#;
+    let fakes = fakes(&["name: watch, type: validating, behaviour: allow"]);
+    let files = files([("fakes.yaml", &fakes), ("review.json", review)]);
+    let said = files.review("-f review.json --fakes fakes.yaml");
+    assert_eq!(
+        (said.status, said.stderr.as_str()),
+        (
+            2,
+            "error: review.json:1: the server has no resource widgets.example.com in version \"v1\": give its definition \
+             with --with FILE\n"
+        )
+    );
+}

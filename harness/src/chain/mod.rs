@@ -73,6 +73,14 @@ pub enum RequestError {
     /// The request is about one object, and nobody says which.
     #[error("the object needs a `metadata.name`")]
     NoName,
+    /// Its path and query make no URI, since they are too long for one.
+    #[error("the path and the query of the request have {bytes} bytes: {error}")]
+    NoUri {
+        /// How many bytes path and query have.
+        bytes: usize,
+        /// What is wrong with them.
+        error: String,
+    },
 }
 
 impl Request {

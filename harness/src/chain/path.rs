@@ -12,7 +12,7 @@ use crate::server::{ApiServer, ResourceName, ServedResource};
 /// Where `request` goes, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
 ///
 /// # Errors
-/// There is no such resource, or a name is missing.
+/// There is no such resource, a name is missing, or the whole is longer than a URI may be.
 pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestError> {
     let resource = server.resource(&request.resource).ok_or_else(|| match &request.resource {
         ResourceName::OfKind(kind) => RequestError::UnknownKind(kind.clone()),
@@ -36,25 +36,28 @@ pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestE
         path.push('?');
         path.push_str(&query);
     }
-    match path.parse() {
-        Ok(uri) => Ok(uri),
-        Err(error) => unreachable!("every part of {path} is encoded: {error}"),
-    }
+    // Every part is encoded: nothing but its length can be wrong.
+    path.parse().map_err(|error: http::uri::InvalidUri| RequestError::NoUri {
+        bytes: path.len(),
+        error: error.to_string(),
+    })
 }
 
 fn collection(resource: &ServedResource, namespace: &str) -> String {
     let name = &resource.name;
-    let mut path = if name.group.is_empty() {
-        format!("/api/{}", name.version)
-    } else {
-        format!("/apis/{}/{}", name.group, name.version)
-    };
+    let mut path = "/api".to_owned();
+    if !name.group.is_empty() {
+        path.push_str("s/");
+        push_encoded(&mut path, &name.group);
+    }
+    path.push('/');
+    push_encoded(&mut path, &name.version);
     if resource.namespaced {
         path.push_str("/namespaces/");
         push_encoded(&mut path, if namespace.is_empty() { "default" } else { namespace });
     }
     path.push('/');
-    path.push_str(&name.resource);
+    push_encoded(&mut path, &name.resource);
     path
 }
 

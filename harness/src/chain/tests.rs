@@ -169,3 +169,28 @@ fn a_configuration_that_is_not_valid_is_refused_with_the_field() {
     let status = chain().put(configuration("Maybe")).unwrap_err();
     assert!(status.message.contains("webhooks[0].failurePolicy"), "{}", status.message);
 }
+
+#[tokio::test]
+async fn a_path_longer_than_a_uri_may_be_is_an_error() {
+    let name = "x".repeat(70_000);
+    let error = chain().send(&Request::delete(&pod(&name))).await.unwrap_err();
+    assert!(matches!(&error, RequestError::NoUri { bytes, .. } if *bytes > 70_000), "{error}");
+}
+
+#[tokio::test]
+async fn names_of_definitions_are_encoded_in_paths() {
+    let chain = chain();
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget", "singular": "widget", "listKind": "WidgetList"},
+            "versions": [{"name": "v 1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+    });
+    // kube-apiserver takes no such definition; what is put there is not looked at as closely.
+    chain.put(definition).unwrap();
+    let widget = json!({"apiVersion": "example.com/v 1", "kind": "Widget", "metadata": {"name": "w"}});
+    let sent = chain.send(&Request::create(widget)).await.unwrap();
+    assert_eq!(sent.code, 201, "{}", sent.body);
+}

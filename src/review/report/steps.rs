@@ -59,8 +59,11 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
     let Some(read) = sent.read.clone().filter(|read| read.get("metadata").is_some()) else { return steps };
     steps.add(By::Defaults, None, Round::First, body, &read);
     let mut now = read;
-    if namespaced && now.pointer("/metadata/namespace").is_none() {
-        now["metadata"]["namespace"] = request.namespace.clone().into();
+    if namespaced
+        && now.pointer("/metadata/namespace").is_none()
+        && let Some(Value::Object(metadata)) = now.get_mut("metadata")
+    {
+        metadata.insert("namespace".to_owned(), request.namespace.clone().into());
     }
     for field in ["uid", "creationTimestamp"] {
         if let Some(metadata) = now.get_mut("metadata").and_then(Value::as_object_mut) {

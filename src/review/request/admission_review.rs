@@ -1,7 +1,7 @@
 //! An `AdmissionReview` under review: the request that a webhook once saw, sent again.
 
 use harness::attributes::{GroupVersionResource, Operation, UserInfo};
-use harness::chain::Request;
+use harness::chain::{Request, RequestError};
 use harness::server::{ApiServer, ResourceName};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -65,9 +65,11 @@ pub(super) fn plan(
     };
     let request = AdmissionRequest::deserialize(request)
         .map_err(|error| place.failure(format!("the AdmissionReview's `request`: {error}")))?;
-    let resource = ResourceName::Named(request.request_resource.unwrap_or(request.resource));
+    let name = request.request_resource.unwrap_or(request.resource);
+    let resource = ResourceName::Named(name.clone());
     let known = server.resource(&resource).ok_or_else(|| {
-        place.failure(format!("the server has no {resource:?}: give its definition with --with FILE"))
+        let unknown = RequestError::UnknownResource(name);
+        place.failure(format!("{unknown}: give its definition with --with FILE"))
     })?;
     let is_own_kind = |object: &Value| object.get("kind").is_some_and(|kind| *kind == known.kind.kind);
     let mut existing = request.old_object.clone().filter(is_own_kind);
