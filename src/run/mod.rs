@@ -229,7 +229,16 @@ fn nothing_runs(plan: &Plan) -> Failure {
     }
 }
 
+/// How many operators and parentheses a tag expression may have: the parser calls itself for each of them.
+const MOST_OPERATORS: usize = 100;
+
 fn tag_expression(text: &str) -> Result<TagOperation, String> {
+    // Spaces around operators may be left out, so that parts of tags count as well.
+    let operators: usize =
+        ["(", "not", "and", "or"].iter().map(|operator| text.matches(operator).count()).sum();
+    if operators > MOST_OPERATORS {
+        return Err(format!("a tag expression has at most {MOST_OPERATORS} operators and parentheses"));
+    }
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
 }
 
@@ -239,5 +248,23 @@ async fn tick(live: Live) {
     loop {
         interval.tick().await;
         live.tick();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_expression_is_bounded_however_it_nests() {
+        assert!(tag_expression("@a and not (@b or @c)").is_ok());
+        assert!(tag_expression(&format!("{}@a{}", "(".repeat(100), ")".repeat(100))).is_ok());
+        let chain = format!("@a{}", " or @a".repeat(20_000));
+        for text in [format!("{}@a{}", "(".repeat(20_000), ")".repeat(20_000)), "not".repeat(20_000), chain] {
+            assert_eq!(
+                tag_expression(&text).unwrap_err(),
+                "a tag expression has at most 100 operators and parentheses"
+            );
+        }
     }
 }
