@@ -120,13 +120,19 @@ impl<R: BufRead> Lines<R> {
 
     /// The text up to the next line of three dashes, with the number of its first line. What holds nothing but comments
     /// and directives belongs to the document behind it.
-    fn until_dashes(&mut self) -> io::Result<Option<(u64, String)>> {
+    fn until_dashes(&mut self) -> Result<Option<(u64, String)>, Unreadable> {
         let first = self.line;
         let mut text = String::new();
         let mut holds_something = false;
         loop {
             let start = text.len();
-            if self.reader.read_line(&mut text)? == 0 {
+            let read = self.reader.read_line(&mut text).map_err(|error| {
+                if error.kind() != io::ErrorKind::InvalidData {
+                    return error.into();
+                }
+                Unreadable { place: Some(self.line.to_string()), what: "this is not UTF-8 text".to_owned() }
+            })?;
+            if read == 0 {
                 return Ok(holds_something.then_some((first, text)));
             }
             self.line += 1;
@@ -183,6 +189,10 @@ fn json(text: &str, first: u64) -> Option<Vec<Located>> {
     Some(documents)
 }
 
+/// The bounds of the YAML parser, which keep small files from growing large in memory.
+const TOO_LARGE: &str = "this YAML document is too large: it may have 250,000 values, 64 MiB of text, 64 levels, and few \
+                         aliases for each anchor; larger objects can be given as JSON";
+
 fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
     let line = |line: u64| first + line.saturating_sub(1);
     let documents: Vec<Spanned<Value>> = serde_saphyr::from_multiple(text).map_err(|error| {
@@ -190,7 +200,12 @@ fn yaml(text: &str, first: u64) -> Result<Vec<Located>, Unreadable> {
             Some(at) => format!("{}:{}", line(at.line()), at.column()),
             None => first.to_string(),
         };
-        let what = format!("this is not YAML: {}", without_place(&error.without_snippet().to_string()));
+        let error = error.without_snippet();
+        let what = if matches!(error, serde_saphyr::Error::Budget { .. }) {
+            TOO_LARGE.to_owned()
+        } else {
+            format!("this is not YAML: {}", without_place(&error.to_string()))
+        };
         Unreadable { place: Some(place), what }
     })?;
     Ok(documents.into_iter().map(|document| (line(document.referenced.line()), document.value)).collect())
@@ -253,6 +268,20 @@ mod tests {
     fn both_may_stand_in_one_file() {
         check("{kind: A}\n---\n{\"kind\": \"B\"}\n", &[(1, "A"), (3, "B")]);
         check("{\"kind\": \"A\"}\n---\nkind: B\n", &[(1, "A"), (3, "B")]);
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_named_with_its_line() {
+        let mut source = Source::new(Cursor::new(b"kind: A\n---\nkind: \xff\n".to_vec()), true).unwrap();
+        assert!(source.next().unwrap().is_some());
+        assert_eq!(source.next().unwrap_err().to_string(), ":3: this is not UTF-8 text");
+    }
+
+    #[test]
+    fn what_is_too_large_is_said_in_words() {
+        let error = found(&format!("kind: A\n---\na: [{}]\n", "1,".repeat(260_000)), true).pop().unwrap().1;
+        assert!(error.starts_with(":3"), "{error}");
+        assert!(error.ends_with(TOO_LARGE), "{error}");
     }
 
     #[test]

@@ -202,6 +202,8 @@ fn known_check(id: &str) -> Result<&'static Check, String> {
 #[derive(Clone, Debug, Default)]
 struct Configurations {
     webhooks: Vec<Value>,
+    /// Where each of them begins, `FILE:LINE: `; empty for those of a cluster.
+    places: Vec<String>,
     /// Where the webhooks are declared.
     locations: BTreeMap<String, Location>,
     /// Namespaces, definitions of custom resources, and whatever else is in the cluster.
@@ -215,21 +217,24 @@ impl Configurations {
         location.map_or_else(String::new, |Location { file, line }| format!("{file}:{line}: "))
     }
 
-    /// The same of the webhook with the field that `error` is about.
-    fn place_of(&self, configuration: &Value, error: &ConfigError) -> String {
-        let ConfigError::Field { field, .. } = error else { return String::new() };
+    /// The same of the webhook with the field that `error` is about, or else of the configuration.
+    fn place_of(&self, configuration: &Value, place: &str, error: &ConfigError) -> String {
+        let ConfigError::Field { field, .. } = error else { return place.to_owned() };
         let rest = field.strip_prefix("webhooks[");
         let index = rest.and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
         let webhook = index.and_then(|index| configuration["webhooks"][index]["name"].as_str());
         let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
-        webhook.map_or_else(String::new, |webhook| self.place(&format!("{name}/{webhook}")))
+        let own = webhook.map(|webhook| self.place(&format!("{name}/{webhook}"))).unwrap_or_default();
+        if own.is_empty() { place.to_owned() } else { own }
     }
 
     /// The webhooks, in dispatch order.
     fn subjects(&self) -> Result<Vec<Subject>, Failure> {
-        for configuration in &self.webhooks {
+        for (configuration, place) in self.webhooks.iter().zip(&self.places) {
             let read = Subject::of(std::slice::from_ref(configuration));
-            read.map_err(|error| Failure::usage(format!("{}{error}", self.place_of(configuration, &error))))?;
+            read.map_err(|error| {
+                Failure::usage(format!("{}{error}", self.place_of(configuration, place, &error)))
+            })?;
         }
         Subject::of(&self.webhooks).map_err(Failure::usage)
     }
@@ -323,15 +328,19 @@ impl Verify {
     async fn configurations(&self) -> Result<Configurations, Failure> {
         let documents = documents::read(&self.configuration)?;
         let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
-        let mut objects: Vec<Value> = documents.into_iter().map(|document| document.object).collect();
+        let mut objects: Vec<(String, Value)> = documents
+            .into_iter()
+            .map(|document| (format!("{}: ", document.place), document.object))
+            .collect();
         if let Some(context) = &self.context {
-            objects.extend(cluster::read(context).await?);
+            objects.extend(cluster::read(context).await?.into_iter().map(|object| (String::new(), object)));
         }
         let mut found = Configurations { locations, ..Configurations::default() };
-        for mut object in objects {
+        for (place, mut object) in objects {
             if is_configuration(&object) {
                 target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
                 found.webhooks.push(object);
+                found.places.push(place);
             } else {
                 found.around.push(object);
             }

@@ -410,6 +410,11 @@ async fn a_field_that_cannot_be_read_is_named_with_file_and_line() {
     std::fs::write(stage.path("wrong.yaml"), text).expect("the file is written");
     let text = ends_with(&stage.verify(&["-c", "wrong.yaml"]).await, 2);
     assert!(text.contains("wrong.yaml:5: c: webhooks[0].sideEffects: must be one of"), "{text}");
+    let text =
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nwebhooks: []\n";
+    std::fs::write(stage.path("unnamed.yaml"), text).expect("the file is written");
+    let text = ends_with(&stage.verify(&["-c", "unnamed.yaml"]).await, 2);
+    assert!(text.contains("error: unnamed.yaml:1: metadata.name: is required\n"), "{text}");
 }
 
 #[test]

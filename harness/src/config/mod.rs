@@ -198,9 +198,9 @@ pub enum Scope {
 #[non_exhaustive]
 pub enum ConfigError {
     /// A field is missing or wrong. Names the field's path in the configuration.
-    #[error("{configuration}: {field}: {what}")]
+    #[error("{}{field}: {what}", prefix(configuration))]
     Field {
-        /// `metadata.name` of the configuration.
+        /// `metadata.name` of the configuration; empty if it has none.
         configuration: String,
         /// The field's path, such as `webhooks[0].rules[1].operations`.
         field: String,
@@ -210,6 +210,11 @@ pub enum ConfigError {
     /// admit does not imitate something that the configuration asks for.
     #[error(transparent)]
     Unsupported(#[from] crate::status::Unsupported),
+}
+
+/// What stands before a field: the configuration that has it, if it has a name.
+fn prefix(configuration: &str) -> String {
+    if configuration.is_empty() { String::new() } else { format!("{configuration}: ") }
 }
 
 fn text<'a>(object: &'a Value, field: &str) -> Option<&'a str> {
