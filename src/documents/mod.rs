@@ -75,6 +75,18 @@ pub(crate) fn stream(
     Ok(all_files(paths)?.into_iter().flat_map(|path| Documents::open(&path)))
 }
 
+/// The text of a file that messages call `shown`.
+///
+/// # Errors
+/// A usage failure that names the first line that is not UTF-8.
+pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        let line = valid.filter(|byte| **byte == b'\n').count() + 1;
+        Failure::usage(format!("{shown}:{line}: this is not UTF-8 text"))
+    })
+}
+
 /// How messages call a file: standard input as kubectl does.
 fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
@@ -281,6 +293,15 @@ mod tests {
         symlink("..2026_11_21", path("..data")).unwrap();
         symlink("..data/a.yaml", path("a.yaml")).unwrap();
         assert_eq!(files(folder.path()).unwrap(), [path("a.yaml")]);
+    }
+
+    #[test]
+    fn text_that_is_not_utf_8_is_named_with_its_line() {
+        assert_eq!(text(b"a\nb".to_vec(), "f").unwrap(), "a\nb");
+        assert_eq!(
+            text(b"a\nb\n\xff\n".to_vec(), "f").unwrap_err().to_string(),
+            "f:3: this is not UTF-8 text"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use certs::Name;
 use fake_webhooks::{FakesFile, Plan, RemoteAccess};
 
-use crate::Failure;
+use crate::{Failure, documents};
 
 /// Files of fakes.
 #[derive(Debug, clap::Args)]
@@ -73,12 +73,13 @@ impl SourceFile {
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
         let read = || {
             if !is_stdin {
-                return std::fs::read_to_string(path);
+                return std::fs::read(path);
             }
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).map(|_| text)
+            let mut bytes = Vec::new();
+            std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
         };
-        let text = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let bytes = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let text = documents::text(bytes, &shown)?;
         let file = Self::parse(text, &shown)?;
         if file.parsed.webhooks.is_empty() {
             return Err(Failure::usage(format!("{shown}: `webhooks` is empty: expected at least one")));

@@ -179,7 +179,8 @@ fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
 
 async fn start(file: &Path) -> Result<Fleet, Failure> {
     let shown = file.display().to_string();
-    let text = fs::read_to_string(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let bytes = fs::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let text = documents::text(bytes, &shown)?;
     let file = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
     let quiet: fake_webhooks::Log = Arc::new(|_| {});
     Fleet::start(&[file], &quiet).await.map_err(Failure::environment)

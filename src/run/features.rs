@@ -9,7 +9,7 @@ use cucumber::feature::Ext as _;
 use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 
 use super::shipped;
-use crate::Failure;
+use crate::{Failure, documents};
 
 /// Reads the features at `paths`: files, and folders with all that they hold; without a path the shipped ones.
 ///
@@ -81,7 +81,11 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
     let shown = path.display().to_string();
     match Feature::parse_path(path, GherkinEnv::default()) {
         Ok(feature) => expanded(&shown, feature),
-        Err(ParseFileError::Reading { source, .. }) => Err(format!("{shown}: {}", reason(&source))),
+        Err(ParseFileError::Reading { source, .. }) => {
+            let not_text = fs::read(path).ok().and_then(|bytes| documents::text(bytes, &shown).err());
+            Err(not_text
+                .map_or_else(|| format!("{shown}: {}", reason(&source)), |failure| failure.to_string()))
+        }
         Err(ParseFileError::Parsing { error: Some(error), source, .. }) => {
             Err(environment_error(path, &error, &source.to_string()))
         }
