@@ -172,9 +172,9 @@ impl Arguments {
     fn read(&self, path: &Path) -> Result<FakesFile, CommandError> {
         let unreadable = |source| CommandError::Read { file: path.to_owned(), source };
         let (text, shown) = if path == Path::new("-") {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).map_err(unreadable)?;
-            (text, "standard input".to_owned())
+            let mut bytes = Vec::new();
+            io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
+            (text(bytes).map_err(unreadable)?, "standard input".to_owned())
         } else {
             (read(path)?, path.display().to_string())
         };
@@ -223,7 +223,17 @@ impl Output {
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {
-    fs::read_to_string(file).map_err(|source| CommandError::Read { file: file.to_owned(), source })
+    fs::read(file).and_then(text).map_err(|source| CommandError::Read { file: file.to_owned(), source })
+}
+
+/// # Errors
+/// Names the first line that is not UTF-8.
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
+        let line = valid.filter(|byte| **byte == b'\n').count() + 1;
+        io::Error::new(io::ErrorKind::InvalidData, format!("line {line} is not UTF-8 text"))
+    })
 }
 
 /// The authority that a directory holds.
@@ -268,5 +278,16 @@ impl Signals {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_not_utf_8_is_named_with_its_line() {
+        assert_eq!(text(b"a\nb".to_vec()).unwrap(), "a\nb");
+        assert_eq!(text(b"a\nb\n\xff".to_vec()).unwrap_err().to_string(), "line 3 is not UTF-8 text");
     }
 }
