@@ -89,8 +89,7 @@ async fn webhooks(container: &ContainerAsync<GenericImage>) -> Vec<Value> {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let list =
-        tokio::time::timeout(Duration::from_secs(60), printed).await.expect("the configurations are printed");
+    let list = tokio::time::timeout(Duration::from_secs(60), printed).await.unwrap();
     let webhooks =
         list["items"].as_array().unwrap().iter().flat_map(|object| object["webhooks"].as_array().unwrap());
     webhooks.cloned().collect()

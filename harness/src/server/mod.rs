@@ -58,7 +58,9 @@ use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
-pub(crate) use self::plugins::DefaultTolerationSeconds;
+pub(crate) use self::plugins::{
+    DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition,
+};
 use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};

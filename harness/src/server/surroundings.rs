@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::authorization::AuthorizationMode;
 use super::discovery::Subresource;
-use super::state::State;
+use super::state::{State, settle_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
 use super::{
     FIRST_NAMESPACES, ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy,
@@ -108,7 +108,10 @@ impl Surroundings {
         let Some(resource) = resources.get(&request.resource) else { return };
         let Some(object) = &mut request.object else { return };
         match (request.operation, request.subresource.as_str(), &request.old_object) {
-            (Operation::Create, "", _) => strategy::prepare_for_create(object, resource),
+            (Operation::Create, "", _) => {
+                strategy::prepare_for_create(object, resource);
+                strategy::set_requester(object, resource, &request.user);
+            }
             (Operation::Update, _, Some(old)) if request.kind == resource.kind => {
                 strategy::prepare_for_update(object, old, resource, &request.subresource);
                 schema::settle_metadata(object);
@@ -120,8 +123,11 @@ impl Surroundings {
     /// Makes of an object that was [prepared](Self::prepare) for its creation what is read of it later: with the defaults of
     /// its version, and, if it is a definition of custom resources, established.
     pub fn settle(&self, object: &mut Value) {
-        schema::settle_metadata(object);
-        if GroupVersionKind::of(object).group == custom_resources::GROUP {
+        let kind = GroupVersionKind::of(object);
+        if let Some(resource) = self.state.resources().of_kind(&kind) {
+            settle_stored(object, resource);
+        }
+        if kind.group == custom_resources::GROUP {
             custom_resources::establish(object);
         }
         self.state.set_defaults(object);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, GroupVersionKind};
 use crate::plugin::Plugin as _;
-use crate::server::DefaultTolerationSeconds;
+use crate::server::{DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition};
 use crate::status::Status;
 
 /// Where containers find the token of their service account.
@@ -16,9 +16,9 @@ const CONTAINERS: [&str; 2] = ["containers", "initContainers"];
 /// The annotation of mirror pods.
 pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Writes into the Pod of a creation what it has whenever a webhook sees it: a service account with its token, a priority
-/// and the default tolerations. Mirror pods have no service account. What is there already stays, and so does what is no
-/// Pod.
+/// Writes into the object of a creation what it has whenever a webhook sees it: a Pod a service account with its token, a
+/// priority and the default tolerations, a volume or a claim its finalizer, a Node its taint. Mirror pods have no service
+/// account. What is there already stays.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`; plugin/pkg/admission/serviceaccount and
 /// priority.
@@ -26,6 +26,8 @@ pub(super) const MIRROR: &str = "kubernetes.io/config.mirror";
 /// # Errors
 /// The Status of a request that one of the plugins refuses.
 pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
+    StorageObjectInUseProtection.admit(request)?;
+    TaintNodesByCondition.admit(request)?;
     let is_pod = request.kind == GroupVersionKind::new("", "v1", "Pod");
     let Some(pod) = request.object.as_mut().filter(|_| is_pod) else { return Ok(()) };
     let is_mirror = pod["metadata"]["annotations"].get(MIRROR).is_some();

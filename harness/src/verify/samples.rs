@@ -78,7 +78,8 @@ impl OfKind {
 }
 
 fn request(creation: &Attributes, operation: Operation, surroundings: &Surroundings) -> Attributes {
-    let stored = || as_stored(creation.object.as_ref().unwrap_or(&serde_json::Value::Null), surroundings);
+    let object = creation.object.as_ref().unwrap_or(&serde_json::Value::Null);
+    let stored = || as_stored(object, &creation.user, surroundings);
     match operation {
         Operation::Update => update(creation, stored(), stored()),
         Operation::Delete => delete(creation, stored()),

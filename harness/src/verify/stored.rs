@@ -11,8 +11,8 @@ use crate::verify::shape::set;
 const CREATED: &str = "2026-01-01T00:00:00Z";
 const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
 
-/// The object as the server stores it: with a name, a uid, a generation, a status.
-pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
+/// The object as the server stores it that `user` creates: with a name, a uid, a generation, a status.
+pub(super) fn as_stored(object: &Value, user: &UserInfo, surroundings: &Surroundings) -> Value {
     let kind = GroupVersionKind::of(object);
     let mut stored = object.clone();
     if let Some(resource) = surroundings.resource_of(&kind) {
@@ -27,7 +27,7 @@ pub(super) fn as_stored(object: &Value, surroundings: &Surroundings) -> Value {
             old_object: None,
             options: None,
             dry_run: false,
-            user: UserInfo::default(),
+            user: user.clone(),
         };
         prepare(&mut creation, surroundings);
         stored = creation.object.take().unwrap_or_default();
@@ -106,8 +106,24 @@ pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
 fn identify(object: &mut Value) {
     let name = name(object);
     set(object, &["metadata", "name"], name);
+    // A Job's selector and its Pods' labels name it.
+    if let Some(Value::String(uid)) = object.pointer("/metadata/uid").cloned()
+        && let Some(spec) = object.get_mut("spec").filter(|_| !uid.is_empty())
+    {
+        rename(spec, &uid);
+    }
     set(object, &["metadata", "uid"], UID);
     set(object, &["metadata", "creationTimestamp"], CREATED);
+}
+
+/// Writes the uid in the place of another one.
+fn rename(value: &mut Value, uid: &str) {
+    match value {
+        Value::String(text) if text == uid => UID.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, uid)),
+        Value::Object(members) => members.values_mut().for_each(|member| rename(member, uid)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// The name, or the one that the server makes of `generateName`.

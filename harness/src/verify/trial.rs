@@ -144,7 +144,7 @@ impl Trial<'_> {
     /// [`Obstacle`] if it stores none: what is sent to a subresource, such as an `Eviction`.
     pub fn stored(&self, object: &Value) -> Result<Value, Obstacle> {
         if self.request.subresource.is_empty() {
-            return Ok(as_stored(object, &self.laboratory.surroundings));
+            return Ok(as_stored(object, &self.request.user, &self.laboratory.surroundings));
         }
         Err(Obstacle::not_applicable("what is sent to a subresource is not stored"))
     }

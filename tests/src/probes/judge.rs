@@ -29,7 +29,7 @@ pub(super) struct Judge<'a> {
 /// How often a request is made that somebody else was faster than.
 const ATTEMPTS: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(30);
-const CONFLICT: &str = "Operation cannot be fulfilled";
+const CONFLICTS: [&str; 2] = ["Operation cannot be fulfilled", "not found"];
 
 impl<'a> Judge<'a> {
     pub(super) async fn start(server: &'a Server) -> Result<Self, ServerError> {
@@ -57,8 +57,8 @@ impl<'a> Judge<'a> {
     pub(super) async fn replay(&self, sent: &Sent) -> Result<Value, String> {
         let mut tried = self.try_to_replay(sent).await;
         for _ in 1..ATTEMPTS {
-            // The server's own controllers write definitions, and are faster now and then.
-            if tried.as_ref().is_err_and(|reason| reason.contains(CONFLICT)) {
+            // The server's own controllers write definitions and end deletions, and are faster now and then.
+            if tried.as_ref().is_err_and(|reason| CONFLICTS.iter().any(|it| reason.contains(it))) {
                 tried = self.try_to_replay(sent).await;
             }
         }
@@ -170,9 +170,15 @@ impl<'a> Judge<'a> {
         }
     }
 
+    async fn exists(&self, path: &str) -> bool {
+        self.server.ask(Message::new(Method::GET, path, None)).await.is_ok_and(|answer| answer.is_success())
+    }
+
     /// What lives in no namespace would be in the way of the next review, and so would the address of a Service.
     async fn tidy(&self, review: &Value) {
-        let name = text(review, "/name");
+        // The deletion of a collection names none.
+        let old = text(review, "/oldObject/metadata/name");
+        let name = if text(review, "/name").is_empty() { old } else { text(review, "/name") };
         let is_in_the_way = text(review, "/namespace").is_empty()
             || ["namespaces", "services"].contains(&text(review, "/resource/resource"));
         if name.is_empty() || !is_in_the_way {
@@ -182,8 +188,16 @@ impl<'a> Judge<'a> {
         let unbound = json!({"metadata": {"finalizers": null}});
         let mut message = Message::new(Method::PATCH, &path, Some(unbound));
         message.content_type = "application/merge-patch+json";
-        drop(self.server.ask(message).await);
+        drop(self.server.ask(message.clone()).await);
         drop(self.server.ask(Message::new(Method::DELETE, &path, None)).await);
+        let started = Instant::now();
+        while self.exists(&path).await && started.elapsed() < PATIENCE {
+            drop(self.server.ask(message.clone()).await);
+            if text(review, "/resource/resource") == "namespaces" {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         if text(review, "/resource/resource") == "namespaces" {
             let object =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "spec": {}});

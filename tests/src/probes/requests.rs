@@ -69,7 +69,14 @@ pub(super) fn request(review: &Value, stored: Option<&Value>) -> Message {
         path = format!("{path}/{subresource}");
     }
     let mut body = review["object"].clone();
+    if operation == "CREATE" {
+        take_generated(&mut body);
+    }
     if let (Some(stored), "UPDATE") = (stored, operation) {
+        let uid = text(stored, "/metadata/uid");
+        if let Some(spec) = body.get_mut("spec") {
+            rename(spec, text(review, "/oldObject/metadata/uid"), uid);
+        }
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
             // What a probe changes is the object's, not what the server chose for it.
             if body["metadata"][field] == review["oldObject"]["metadata"][field]
@@ -128,6 +135,15 @@ fn parameters(options: &Value) -> Vec<String> {
     parameters.collect()
 }
 
+pub(super) fn rename(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) if text == from => to.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
+        Value::Object(members) => members.values_mut().for_each(|member| rename(member, from, to)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// Whoever is known is an administrator of this server.
 pub(super) fn impersonation(user: &Value) -> Vec<(String, String)> {
     let header = |name: &str, value: &Value| (name.to_owned(), value.as_str().unwrap_or_default().to_owned());
@@ -169,7 +185,24 @@ pub(super) fn before(review: &Value) -> Option<Value> {
         _ => parent(review),
     };
     object["metadata"].as_object_mut()?.retain(|field, _| !CHOSEN.contains(&field.as_str()));
+    take_generated(&mut object);
     Some(object)
+}
+
+/// Takes from a Job what the server generates: a client must not give it.
+///
+/// Source: kubernetes pkg/registry/batch/job/strategy.go, `generateSelector`.
+fn take_generated(object: &mut Value) {
+    if object["kind"] != "Job" {
+        return;
+    }
+    if let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("selector");
+    }
+    let labels = object.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut);
+    if let Some(labels) = labels {
+        labels.retain(|label, _| !label.ends_with("controller-uid") && !label.ends_with("job-name"));
+    }
 }
 
 /// The object whose scale a review is about.

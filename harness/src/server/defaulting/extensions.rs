@@ -57,6 +57,18 @@ pub(super) fn api_service(object: &mut Value) {
     with(object, "spec", |spec| with(spec, "service", |service| fill(service, "port", 443)));
 }
 
+/// A `TokenRequest`.
+///
+/// Source: kubernetes pkg/apis/authentication/v1/defaults.go, `SetDefaults_TokenRequestSpec`.
+pub(super) fn token_request(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(Value::Object(spec)) = object.get_mut("spec")
+        && spec.get("expirationSeconds").is_none_or(Value::is_null)
+    {
+        spec.insert("expirationSeconds".to_owned(), 3600.into());
+    }
+}
+
 /// A Lease.
 pub(super) fn lease(object: &mut Value) {
     ensure(object, "metadata");

@@ -52,6 +52,7 @@ const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
     ("apps/v1", "Deployment", workloads::deployment),
     ("apps/v1", "ReplicaSet", workloads::replica_set),
     ("apps/v1", "StatefulSet", workloads::stateful_set),
+    ("authentication.k8s.io/v1", "TokenRequest", extensions::token_request),
     ("autoscaling/v1", "HorizontalPodAutoscaler", autoscaling::version_1),
     ("autoscaling/v2", "HorizontalPodAutoscaler", autoscaling::version_2),
     ("batch/v1", "CronJob", workloads::cron_job),

@@ -79,7 +79,7 @@ fn make_everything(object: &Value, surroundings: &Surroundings) {
     let _ = plugins::complete(&mut request);
     stored::prepare(&mut request, surroundings);
     let request = creation(object, surroundings);
-    let as_stored = stored::as_stored(object, surroundings);
+    let as_stored = stored::as_stored(object, &UserInfo::default(), surroundings);
     let update = stored::update(&request, as_stored.clone(), object.clone());
     let _ = stored::as_updated(&update, object, surroundings);
     let mut status = Attributes { subresource: "approval".to_owned(), ..update };

@@ -100,7 +100,8 @@ pub(super) fn upset(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
 /// The object as a client creates it from what it read: with its name and what the server and its controllers wrote
 /// into the spec, without what the server gives anew.
 ///
-/// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`.
+/// Source: kubernetes pkg/registry/core/service/storage; velero pkg/restore/restore.go, `resetMetadataAndStatus`, and
+/// `pkg/restore/actions/job_action.go`.
 pub(super) fn restored(stored: Value) -> Value {
     let mut restored = stored;
     if let Some(Value::Object(metadata)) = restored.get_mut("metadata") {
@@ -120,6 +121,16 @@ pub(super) fn restored(stored: Value) -> Value {
                 spec.entry("nodeName").or_insert_with(|| "node-1".into());
             }
         }
+        Some("Job") => {
+            if let Some(spec) = restored.get_mut("spec").and_then(Value::as_object_mut) {
+                spec.remove("selector");
+            }
+            let labels =
+                restored.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut);
+            if let Some(labels) = labels {
+                labels.retain(|label, _| !label.ends_with("controller-uid") && !label.ends_with("job-name"));
+            }
+        }
         Some("Deployment") => {
             set(&mut restored, &["metadata", "annotations", "deployment.kubernetes.io/revision"], "1");
         }
@@ -131,6 +142,7 @@ pub(super) fn restored(stored: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attributes::UserInfo;
     use crate::server::Surroundings;
     use crate::verify::stored::as_stored;
 
@@ -138,7 +150,7 @@ mod tests {
     fn a_restored_pod_has_run_and_has_no_identity() {
         let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"},
             "spec": {"containers": [{"name": "app"}]}, "status": {"phase": "Running"}});
-        let restored = restored(as_stored(&pod, &Surroundings::new([])));
+        let restored = restored(as_stored(&pod, &UserInfo::default(), &Surroundings::new([])));
         assert_eq!(restored["metadata"], json!({"generateName": "p-", "name": "p-x7k2p"}));
         assert_eq!(restored.get("status"), None);
         assert_eq!(restored["spec"]["nodeName"], "node-1");
@@ -149,7 +161,7 @@ mod tests {
         let service = |spec: Value| {
             let service =
                 json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": spec});
-            restored(as_stored(&service, &Surroundings::new([])))["spec"].clone()
+            restored(as_stored(&service, &UserInfo::default(), &Surroundings::new([])))["spec"].clone()
         };
         assert_eq!(service(json!({}))["clusterIPs"], json!(["10.0.0.10"]));
         assert_eq!(service(json!({"clusterIP": "None"}))["clusterIPs"], json!(["None"]));

@@ -151,6 +151,7 @@ fn request(
         as_stored(
             &body(json!({"metadata": metadata, "spec": {"replicas": replicas},
             "status": {"replicas": 1, "selector": "app=app"}})),
+            &station.laboratory.user,
             &station.laboratory.surroundings,
         )
     };
@@ -175,7 +176,8 @@ fn request(
             if name == "resize" {
                 // What has requests keeps its quality of service.
                 ask_for_cpu(&mut old_object, "100m")?;
-                old_object = as_stored(&old_object, &station.laboratory.surroundings);
+                old_object =
+                    as_stored(&old_object, &station.laboratory.user, &station.laboratory.surroundings);
             }
             let mut object = old_object.clone();
             change(&mut object, name)?;
@@ -218,7 +220,7 @@ fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
 fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
     let mut of_kind = station.samples.iter().filter(|sample| sample.resource == resource.name);
     if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
-        return Some(as_stored(object, &station.laboratory.surroundings));
+        return Some(as_stored(object, &station.laboratory.user, &station.laboratory.surroundings));
     }
     let mut object = corpus::example(&resource.kind, &station.laboratory.surroundings)?;
     let labels = Selector::common_labels(&[&station.subject.webhook.object_selector]);
@@ -231,7 +233,7 @@ fn stored(station: &Station<'_>, resource: &ServedResource) -> Option<Value> {
         shape::remove(&mut object, "/metadata/namespace");
     }
     station.laboratory.surroundings.set_defaults(&mut object);
-    Some(as_stored(&object, &station.laboratory.surroundings))
+    Some(as_stored(&object, &station.laboratory.user, &station.laboratory.surroundings))
 }
 
 fn side(
