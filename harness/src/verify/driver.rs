@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::checks;
 use super::denials::{self, Denials, Said};
-use super::laboratory::{Laboratory, Outcome};
+use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
 use super::progress::{Progress, Stage};
 use super::recorder::Recorder;
@@ -18,6 +18,7 @@ use super::report::{Report, Tried};
 use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::station::{Notes, Scene, Settings, Station};
+use super::steadiness;
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
@@ -27,9 +28,6 @@ use crate::event::Phase;
 const FIRST: usize = 5_000;
 /// What looks at one webhook alone.
 type LooksAtStation = for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>;
-
-/// How often a webhook is asked the same before it counts as steady.
-const TIMES: usize = 4;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
@@ -413,7 +411,7 @@ impl Run<'_> {
             let object = found.object.clone()?;
             Some(async move {
                 let is_comparing = checks::COMPARING.contains(&plan.checks[place.0].0.id);
-                if is_comparing && !is_steady(plan, place, &object).await {
+                if is_comparing && !steadiness::is_steady(plan, place, &object).await {
                     found.is_unsteady = true;
                     return;
                 }
@@ -471,24 +469,6 @@ impl Run<'_> {
             findings: self.ledger.findings(),
         });
     }
-}
-
-/// Whether the webhook answers the creation of `object` in the same way each time.
-async fn is_steady(plan: &Plan, (_, subject): Place, object: &Value) -> bool {
-    let Some(subject) = subject.map(|subject| &plan.subjects[subject]) else { return true };
-    let Ok(request) = plan.laboratory.create(object.clone()) else { return true };
-    let mut first: Option<Outcome> = None;
-    for _ in 0..TIMES {
-        let outcome = plan.laboratory.admit(&subject.alone(), &request).await;
-        let Some(first) = &first else {
-            first = Some(outcome);
-            continue;
-        };
-        if first.refusal.is_some() != outcome.refusal.is_some() || first.object != outcome.object {
-            return false;
-        }
-    }
-    true
 }
 
 /// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.

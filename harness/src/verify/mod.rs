@@ -43,6 +43,7 @@ mod samples;
 pub mod shape;
 mod shrink;
 pub mod station;
+mod steadiness;
 mod stored;
 pub mod subject;
 pub mod trial;

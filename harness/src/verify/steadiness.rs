@@ -1,0 +1,28 @@
+//! Whether a webhook answers the same request in the same way.
+
+use serde_json::Value;
+
+use super::driver::Plan;
+use super::laboratory::Outcome;
+use super::ledger::Place;
+
+/// How often a webhook is asked the same before it counts as steady.
+const TIMES: usize = 4;
+
+/// Whether the webhook answers the creation of `object` in the same way each time.
+pub(super) async fn is_steady(plan: &Plan, (_, subject): Place, object: &Value) -> bool {
+    let Some(subject) = subject.map(|subject| &plan.subjects[subject]) else { return true };
+    let Ok(request) = plan.laboratory.create(object.clone()) else { return true };
+    let mut first: Option<Outcome> = None;
+    for _ in 0..TIMES {
+        let outcome = plan.laboratory.admit(&subject.alone(), &request).await;
+        let Some(first) = &first else {
+            first = Some(outcome);
+            continue;
+        };
+        if first.refusal.is_some() != outcome.refusal.is_some() || first.object != outcome.object {
+            return false;
+        }
+    }
+    true
+}
