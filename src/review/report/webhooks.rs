@@ -68,7 +68,7 @@ pub(super) struct ConditionReport {
 }
 
 /// A round in which a webhook was not called.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Skipped {
     /// 1, or 2 for the reinvocation.
@@ -224,6 +224,8 @@ fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&F
             skipped.push(cannot_tell(*round, status));
         }
     }
+    // Attempts after the first, of a write or of a deletion in several steps, mostly say the same.
+    skipped.dedup();
     WebhookReport {
         phase: name(phase),
         configuration: webhook.id.configuration.clone(),
