@@ -149,7 +149,13 @@ impl<'a> Judge<'a> {
             let options =
                 json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
             self.ask(message(Method::DELETE, &path, &options)).await?;
-            answer = self.ask(Message::new(Method::GET, &path, None)).await?;
+            answer = if object["kind"] == "CustomResourceDefinition" {
+                // Once the server has deleted the custom resources, it writes no more.
+                let cleaned_up = json!({"type": "Terminating", "status": "False"});
+                self.wait_for_condition(&path, &cleaned_up).await?
+            } else {
+                self.ask(Message::new(Method::GET, &path, None)).await?
+            };
         }
         Ok(Some(answer.body))
     }
