@@ -62,10 +62,8 @@ pub(super) fn api_service(object: &mut Value) {
 /// Source: kubernetes pkg/apis/authentication/v1/defaults.go, `SetDefaults_TokenRequestSpec`.
 pub(super) fn token_request(object: &mut Value) {
     ensure(object, "metadata");
-    if let Some(Value::Object(spec)) = object.get_mut("spec")
-        && spec.get("expirationSeconds").is_none_or(Value::is_null)
-    {
-        spec.insert("expirationSeconds".to_owned(), 3600.into());
+    if let Some(spec) = ensure(object, "spec") {
+        fill(spec, "expirationSeconds", 3600);
     }
 }
 
