@@ -11,7 +11,7 @@ use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
 use harness::server::{ServiceName, Surroundings};
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
-use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks, corpus};
+use harness::verify::{Check, Laboratory, Plan, Subject, checks, corpus};
 use serde_json::{Value, json};
 
 use super::failure::{Outcome, StepFailure};
@@ -76,15 +76,7 @@ impl World {
         let objects: Vec<Value> = corpus::built_in(&subjects, &self.definitions, &laboratory)
             .filter(|object| kind.is_none_or(|kind| object["kind"] == kind))
             .collect();
-        let plan = Plan {
-            laboratory,
-            subjects,
-            checks: vec![(check, None)],
-            settings: Settings::default(),
-            objects: None,
-            jobs: JOBS,
-            progress: Box::new(|_| {}),
-        };
+        let plan = Plan { jobs: JOBS, ..Plan::new(laboratory, subjects, [check]) };
         // All scenarios share one task.
         let run = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>));
         let report = tokio::spawn(run).await?.unwrap_or_else(|never| match never {});

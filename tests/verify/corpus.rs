@@ -6,22 +6,13 @@ use std::sync::Arc;
 use admit::target::{Launched, TargetArguments, TargetKind};
 use axum::http::Request;
 use harness::attributes::{GroupVersionKind, UserInfo};
-use harness::client::ServiceResolver;
-use harness::config::ServiceReference;
+use harness::client::NoServices;
 use harness::server::Surroundings;
 use harness::verify::{Laboratory, Subject, corpus};
 use serde_json::{Value, json};
 
 use crate::laboratory::{configuration, entry};
 use crate::machine;
-
-struct Nowhere;
-
-impl ServiceResolver for Nowhere {
-    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
-        Err(format!("service \"{}\" not found", service.name))
-    }
-}
 
 /// What stands around the objects: a server without controllers has no service accounts.
 fn around() -> Vec<(&'static str, Value)> {
@@ -62,7 +53,7 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
         json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
     let configuration = configuration("ValidatingWebhookConfiguration", "c", &[everything]);
     let subjects = Subject::of(&[configuration]).expect("it can be read");
-    let laboratory = Laboratory::new(Arc::new(Nowhere), Surroundings::new(&[]), UserInfo::default());
+    let laboratory = Laboratory::new(Arc::new(NoServices), Surroundings::new(&[]), UserInfo::default());
     let mut refused = Vec::new();
     let mut tried = 0;
     for object in corpus::built_in(&subjects, &[], &laboratory) {

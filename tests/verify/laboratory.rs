@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook, Transport};
 use harness::attributes::UserInfo;
-use harness::client::ServiceResolver;
-use harness::config::ServiceReference;
+use harness::client::NoServices;
 use harness::server::Surroundings;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use harness::verify::{Check, Laboratory, Plan, Settings, Subject, checks};
@@ -58,15 +57,6 @@ impl Suspect {
     pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
         self.fields[field] = value;
         self
-    }
-}
-
-/// Knows no service.
-struct Nowhere;
-
-impl ServiceResolver for Nowhere {
-    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
-        Err(format!("service \"{}\" not found", service.name))
     }
 }
 
@@ -208,15 +198,9 @@ pub(crate) async fn run_checks(
     settings: Settings,
     around: &[Value],
 ) -> Report {
-    let plan = Plan {
-        laboratory: Laboratory::new(Arc::new(Nowhere), Surroundings::new(around), UserInfo::default()),
-        subjects: Subject::of(configurations).expect("the configurations can be read"),
-        checks: checks.iter().map(|check| (*check, None)).collect(),
-        settings,
-        objects: None,
-        jobs: 4,
-        progress: Box::new(|_| {}),
-    };
+    let laboratory = Laboratory::new(Arc::new(NoServices), Surroundings::new(around), UserInfo::default());
+    let subjects = Subject::of(configurations).expect("the configurations can be read");
+    let plan = Plan { settings, ..Plan::new(laboratory, subjects, checks.iter().copied()) };
     harness::verify::run(plan, objects.into_iter().map(Ok::<_, std::convert::Infallible>))
         .await
         .unwrap_or_else(|never| match never {})

@@ -42,6 +42,17 @@ pub trait ServiceResolver: Send + Sync {
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
 }
 
+/// Knows no service.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing to know")]
+pub struct NoServices;
+
+impl ServiceResolver for NoServices {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        Err(format!("service \"{}\" not found", service.name))
+    }
+}
+
 /// What a webhook asked for instead of giving its last reply at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -58,7 +58,7 @@ pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
 fn set_deletion(object: &mut Value, grace: i64) {
     if !metadata::is_deleting(object) {
         if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
-            metadata::set(object, "generation", (generation + 1).into());
+            metadata::set(object, "generation", generation.wrapping_add(1).into());
         }
         metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
         metadata::set(object, "deletionGracePeriodSeconds", grace.into());

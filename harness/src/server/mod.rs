@@ -64,6 +64,7 @@ pub(crate) use self::plugins::{
 use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
+pub(crate) use self::strategy::forget_selector;
 pub use self::surroundings::Surroundings;
 use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::event::Record;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::authorization::AuthorizationMode;
+use super::deletion::{self, Marked};
 use super::discovery::Subresource;
 use super::state::{State, settle_stored};
 use super::storage::{Key, ObjectReader as _, Storage};
@@ -117,6 +118,16 @@ impl Surroundings {
                 schema::settle_metadata(object);
             }
             _ => {}
+        }
+    }
+
+    /// A stored object once it waits for its finalizers: its deletion has begun, and its grace period, if it has any, is over.
+    pub fn marked(&self, stored: &Value) -> Option<Value> {
+        let resource = self.resource_of(&GroupVersionKind::of(stored))?.name.group_resource();
+        let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+        match deletion::mark(stored, &options, &resource) {
+            Marked::Changed { object, .. } => Some(object),
+            Marked::Pending => None,
         }
     }
 

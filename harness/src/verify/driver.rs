@@ -1,6 +1,7 @@
 //! Runs the checks: configurations first, then what webhooks write, then the corpus, then each webhook alone; makes the
 //! proofs small; and at last does to the webhooks what they do not all survive.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -48,6 +49,25 @@ pub struct Plan {
     pub jobs: usize,
     /// Is told how far the run has come.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+impl Plan {
+    /// A plan of `checks` with the default settings, which tells nobody how far the run has come.
+    pub fn new(
+        laboratory: Laboratory,
+        subjects: Vec<Subject>,
+        checks: impl IntoIterator<Item = &'static Check>,
+    ) -> Self {
+        Self {
+            laboratory,
+            subjects,
+            checks: checks.into_iter().map(|check| (check, None)).collect(),
+            settings: Settings::default(),
+            objects: None,
+            jobs: 4,
+            progress: Box::new(|_| {}),
+        }
+    }
 }
 
 impl std::fmt::Debug for Plan {
@@ -126,6 +146,24 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
     }
 
+    /// A webhook on trial with one request.
+    fn trial<'a>(&'a self, subject: &'a Subject, request: &'a Attributes, memory: &'a Memory) -> Trial<'a> {
+        Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory }
+    }
+
+    /// What a webhook sees of a request, by its phase.
+    async fn shown<'a>(
+        &self,
+        subject: &Subject,
+        request: &'a Attributes,
+        memory: &Memory,
+    ) -> Cow<'a, Attributes> {
+        match subject.phase {
+            Phase::Mutating => Cow::Borrowed(request),
+            Phase::Validating => Cow::Owned(self.mutated(request, memory).await),
+        }
+    }
+
     /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
     /// refuse it.
     async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
@@ -133,8 +171,7 @@ impl Plan {
             self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
         let is_validated = mutating.len() < self.subjects.len();
         let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
-        let trial =
-            Trial { laboratory: &self.laboratory, subject: first, subjects: &self.subjects, request, memory };
+        let trial = self.trial(first, request, memory);
         let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
         let outcome = trial.outcome(&lineup, request).await;
         match (&outcome.refusal, &outcome.object) {
@@ -184,15 +221,8 @@ impl Plan {
                 all.push(None);
                 continue;
             }
-            let mutated;
-            let request = if subject.phase == Phase::Validating {
-                mutated = self.mutated(request, memory).await;
-                &mutated
-            } else {
-                request
-            };
-            let (laboratory, subjects) = (&self.laboratory, self.subjects.as_slice());
-            all.push(denials::said(&Trial { laboratory, subject, subjects, request, memory }));
+            let request = &*self.shown(subject, request, memory).await;
+            all.push(denials::said(&self.trial(subject, request, memory)));
         }
         all
     }
@@ -208,15 +238,8 @@ impl Plan {
             Some(subject) => &self.subjects[subject],
             None => self.audience(self.checks[check].0).next()?.1,
         };
-        let mutated;
-        let request = if subject.phase == Phase::Validating {
-            mutated = self.mutated(request, memory).await;
-            &mutated
-        } else {
-            request
-        };
-        let trial =
-            Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory };
+        let request = &*self.shown(subject, request, memory).await;
+        let trial = self.trial(subject, request, memory);
         match self.checks[check].0.probe {
             Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe) => {
                 Some(probe(&trial).await)

@@ -39,37 +39,31 @@ pub(super) fn as_stored(object: &Value, user: &UserInfo, surroundings: &Surround
     stored
 }
 
-/// The same once its deletion has begun, for which it waits.
+/// A stored object with finalizers once its deletion has begun, for which it waits.
 ///
-/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`, and pkg/registry/generic/registry/store.go,
-/// `markAsDeleting`; kubernetes pkg/registry/core/namespace/storage/storage.go and apiextensions-apiserver
-/// pkg/registry/customresourcedefinition/etcd.go, `Delete`, and pkg/controller/finalizer.
-pub(super) fn as_deleting(stored: Value) -> Value {
-    let mut deleting = stored;
-    let kind = GroupVersionKind::of(&deleting).kind;
+/// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
+/// `Delete`, and pkg/controller/finalizer.
+pub(super) fn as_deleting(stored: Value, surroundings: &Surroundings) -> Value {
+    if GroupVersionKind::of(&stored).kind == "CustomResourceDefinition" {
+        return as_deleting_definition(stored);
+    }
+    let mut deleting = surroundings.marked(&stored).unwrap_or(stored);
     set(&mut deleting, &["metadata", "deletionTimestamp"], CREATED);
-    match kind.as_str() {
-        "Namespace" => {
-            set(&mut deleting, &["status", "phase"], "Terminating");
-        }
-        "CustomResourceDefinition" => {
-            let finalizers = json!(["customresourcecleanup.apiextensions.k8s.io"]);
-            set(&mut deleting, &["metadata", "finalizers"], finalizers);
-            let terminating = json!({
-                "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
-                "message": "CustomResource deletion is in progress", "lastTransitionTime": CREATED,
-            });
-            if let Some(Value::Array(conditions)) = deleting.pointer_mut("/status/conditions") {
-                conditions.push(terminating);
-            }
-        }
-        _ => {
-            set(&mut deleting, &["metadata", "deletionGracePeriodSeconds"], 0);
-            let generation = deleting["metadata"]["generation"].as_i64();
-            if let Some(next) = generation.and_then(|generation| generation.checked_add(1)) {
-                set(&mut deleting, &["metadata", "generation"], next);
-            }
-        }
+    deleting
+}
+
+fn as_deleting_definition(stored: Value) -> Value {
+    let mut deleting = stored;
+    set(&mut deleting, &["metadata", "deletionTimestamp"], CREATED);
+    if let Some(Value::Array(finalizers)) = deleting.pointer_mut("/metadata/finalizers") {
+        finalizers.insert(0, "customresourcecleanup.apiextensions.k8s.io".into());
+    }
+    let terminating = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress", "lastTransitionTime": CREATED,
+    });
+    if let Some(Value::Array(conditions)) = deleting.pointer_mut("/status/conditions") {
+        conditions.push(terminating);
     }
     deleting
 }

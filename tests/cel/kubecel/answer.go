@@ -48,6 +48,11 @@ type Estimate struct {
 
 // Evaluate answers for one expression. It neither panics nor takes more than half a minute.
 func (e *Environment) Evaluate(expression string, bound *Context) Answer {
+	return guarded(expression, func() Answer { return e.evaluate(expression, bound) })
+}
+
+// guarded answers for one expression even if evaluate panics or takes too long.
+func guarded(expression string, evaluate func() Answer) Answer {
 	answers := make(chan Answer, 1)
 	go func() {
 		defer func() {
@@ -55,7 +60,7 @@ func (e *Environment) Evaluate(expression string, bound *Context) Answer {
 				answers <- Answer{Expr: expression, Failure: fmt.Sprintf("panic: %v", failure)}
 			}
 		}()
-		answers <- e.evaluate(expression, bound)
+		answers <- evaluate()
 	}()
 	select {
 	case answer := <-answers:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/checker"
@@ -152,21 +151,7 @@ func (s *sizes) EstimateCallCost(_, _ string, _ *checker.AstNode, _ []checker.As
 // EvaluateRule answers for one expression on self and oldSelf of a document. It neither panics nor takes more than half
 // a minute.
 func (s *Schema) EvaluateRule(expression, document string) Answer {
-	answers := make(chan Answer, 1)
-	go func() {
-		defer func() {
-			if failure := recover(); failure != nil {
-				answers <- Answer{Expr: expression, Failure: fmt.Sprintf("panic: %v", failure)}
-			}
-		}()
-		answers <- s.evaluate(expression, document)
-	}()
-	select {
-	case answer := <-answers:
-		return answer
-	case <-time.After(patience + 10*time.Second):
-		return Answer{Expr: expression, Failure: "takes too long"}
-	}
+	return guarded(expression, func() Answer { return s.evaluate(expression, document) })
 }
 
 func (s *Schema) evaluate(expression, document string) Answer {

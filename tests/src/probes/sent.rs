@@ -9,10 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Behaviour, Fake, FakeWebhook, Observer};
 use harness::attributes::{GroupVersionKind, UserInfo};
-use harness::client::ServiceResolver;
-use harness::config::ServiceReference;
+use harness::client::NoServices;
 use harness::server::Surroundings;
-use harness::verify::{Check, Laboratory, Plan, Settings, Subject, corpus};
+use harness::verify::{Check, Laboratory, Plan, Subject, corpus};
 use serde_json::{Value, json};
 
 use super::differences::comparable;
@@ -37,15 +36,6 @@ pub(super) struct Sent {
 
 type Seen = Arc<Mutex<Vec<Sent>>>;
 
-/// Knows no service.
-struct Nowhere;
-
-impl ServiceResolver for Nowhere {
-    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
-        Err(format!("service \"{}\" not found", service.name))
-    }
-}
-
 /// The reviews that `check` sends to webhooks for everything, a few of each sort.
 pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> {
     let seen = Seen::default();
@@ -56,18 +46,10 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
     let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
     let user = UserInfo { username: "admit-verify".to_owned(), groups, ..UserInfo::default() };
     let namespace = corpus::namespace(&subjects);
-    let mut laboratory = Laboratory::new(Arc::new(Nowhere), Surroundings::new([&namespace]), user);
+    let mut laboratory = Laboratory::new(Arc::new(NoServices), Surroundings::new([&namespace]), user);
     corpus::NAMESPACE.clone_into(&mut laboratory.namespace);
     let objects = objects(&subjects, &laboratory);
-    let plan = Plan {
-        laboratory,
-        subjects,
-        checks: vec![(check, None)],
-        settings: Settings::default(),
-        objects: None,
-        jobs: 4,
-        progress: Box::new(|_| {}),
-    };
+    let plan = Plan::new(laboratory, subjects, [check]);
     let report = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>)).await;
     report.unwrap_or_else(|never| match never {});
     drop((mutating.0, validating.0));

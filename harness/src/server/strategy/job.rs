@@ -32,6 +32,22 @@ pub(super) fn generate_selector(job: &mut Value) {
     }
 }
 
+/// Takes from a Job what [`generate_selector`] gives it, as a client must that creates it again.
+pub(crate) fn forget_selector(job: &mut Value) {
+    if job.pointer("/spec/manualSelector") == Some(&Value::Bool(true)) {
+        return;
+    }
+    if let Some(labels) = job.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut) {
+        let generated = JOB_NAME.into_iter().chain([LEGACY_CONTROLLER_UID, CONTROLLER_UID]);
+        generated.for_each(|label| {
+            labels.remove(label);
+        });
+    }
+    if let Some(spec) = job.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("selector");
+    }
+}
+
 /// The object at `path`, which is made if there is none. None where something else stands there.
 fn object_at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut value = value;

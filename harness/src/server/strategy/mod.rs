@@ -11,6 +11,7 @@ mod update;
 use serde_json::{Value, json};
 
 pub(super) use self::create::{prepare_for_create, set_requester};
+pub(crate) use self::job::forget_selector;
 pub(super) use self::update::{generation, prepare_for_update};
 
 use super::admission;

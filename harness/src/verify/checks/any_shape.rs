@@ -84,7 +84,7 @@ fn make_everything(object: &Value, surroundings: &Surroundings) {
     let _ = stored::as_updated(&update, object, surroundings);
     let mut status = Attributes { subresource: "approval".to_owned(), ..update };
     stored::prepare(&mut status, surroundings);
-    let _ = stored::delete(&request, stored::as_deleting(as_stored.clone()));
+    let _ = stored::delete(&request, stored::as_deleting(as_stored.clone(), surroundings));
     let _ = requests::restored(as_stored.clone());
     for subresource in SUBRESOURCES {
         let _ = v31_subresources::change(&mut as_stored.clone(), subresource);

@@ -8,6 +8,7 @@ use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::selector::Labels;
+use crate::server::forget_selector;
 use crate::verify::check::Violation;
 use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -121,16 +122,7 @@ pub(super) fn restored(stored: Value) -> Value {
                 spec.entry("nodeName").or_insert_with(|| "node-1".into());
             }
         }
-        Some("Job") => {
-            if let Some(spec) = restored.get_mut("spec").and_then(Value::as_object_mut) {
-                spec.remove("selector");
-            }
-            let labels =
-                restored.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut);
-            if let Some(labels) = labels {
-                labels.retain(|label, _| !label.ends_with("controller-uid") && !label.ends_with("job-name"));
-            }
-        }
+        Some("Job") => forget_selector(&mut restored),
         Some("Deployment") => {
             set(&mut restored, &["metadata", "annotations", "deployment.kubernetes.io/revision"], "1");
         }

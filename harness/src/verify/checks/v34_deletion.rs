@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
-use crate::verify::shape::set;
+use crate::verify::shape::{self, set};
 use crate::verify::stored::{as_deleting, update};
 use crate::verify::trial::Trial;
 
@@ -28,12 +28,19 @@ const FINALIZER: &str = "admit.dev/cleanup";
 async fn run(trial: &Trial<'_>) -> Observed {
     let created = trial.admitted(&trial.alone(), trial.request).await?;
     let Some(made) = &created.object else { return Ok(Vec::new()) };
-    let written = as_deleting(trial.stored(made)?);
-    let mut stored = written.clone();
+    let mut stored = trial.stored(made)?;
     if let Some(Value::Array(finalizers)) = stored.pointer_mut("/metadata/finalizers") {
         finalizers.push(FINALIZER.into());
     } else {
         set(&mut stored, &["metadata", "finalizers"], json!([FINALIZER]));
+    }
+    let stored = as_deleting(stored, &trial.laboratory.surroundings);
+    let mut written = stored.clone();
+    if let Some(Value::Array(finalizers)) = written.pointer_mut("/metadata/finalizers") {
+        finalizers.pop();
+        if finalizers.is_empty() {
+            shape::remove(&mut written, "/metadata/finalizers");
+        }
     }
     let request = update(trial.request, stored, written.clone());
     let updated = trial.outcome(&trial.alone(), &request).await;

@@ -149,16 +149,7 @@ mod tests {
 
     use super::*;
     use crate::attributes::UserInfo;
-    use crate::client::ServiceResolver;
-    use crate::config::ServiceReference;
-
-    struct Nowhere;
-
-    impl ServiceResolver for Nowhere {
-        fn resolve(&self, _: &ServiceReference) -> Result<(String, u16), String> {
-            Err("nowhere".to_owned())
-        }
-    }
+    use crate::client::NoServices;
 
     fn objects(groups: &[&str], resources: &[&str], selector: &Value) -> Vec<Value> {
         let configuration = json!({
@@ -171,7 +162,7 @@ mod tests {
         });
         let subjects = Subject::of(&[configuration]).unwrap();
         let surroundings = Surroundings::new([&namespace(&subjects)]);
-        let laboratory = Laboratory::new(Arc::new(Nowhere), surroundings, UserInfo::default());
+        let laboratory = Laboratory::new(Arc::new(NoServices), surroundings, UserInfo::default());
         built_in(&subjects, &[], &laboratory).collect()
     }
 
