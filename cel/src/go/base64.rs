@@ -38,7 +38,7 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Whether what begins with a `=` that ends before `at`, behind so many digits, ends the text as it must.
+/// Checks the padding: its first `=` ends before `at` and follows `digits` digits of the last group.
 fn padding(source: &[u8], mut at: usize, digits: usize) -> Result<(), String> {
     let skip = |at: usize| {
         let rest = source.get(at..).unwrap_or_default();

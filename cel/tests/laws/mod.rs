@@ -1,4 +1,4 @@
-//! What holds for every text as an expression: no panic, and the same outcome and cost whoever looks.
+//! Laws that hold for any text as an expression: no panic, and the same outcome and cost each time it is evaluated.
 //!
 //! The tests and the fuzz target share it.
 

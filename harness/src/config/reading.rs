@@ -92,7 +92,7 @@ fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigErr
 /// Where a configuration comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Somebody wrote it, and the API is to take it.
+    /// A client sends it to the API, which validates it.
     Author,
     /// The API took it.
     Storage,

@@ -112,8 +112,8 @@ fn watch_options(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
     })
 }
 
-/// How long a watch lives for which a client gives so many seconds: Go counts in nanoseconds, and what is more than 64
-/// bits hold wraps around, below zero too.
+/// How long a watch with this `timeoutSeconds` lives: Go counts in nanoseconds, and what overflows 64 bits wraps around,
+/// also to a negative duration.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
 fn lifetime(seconds: i64) -> Option<Duration> {
@@ -239,7 +239,7 @@ impl Watcher {
         }
     }
 
-    /// The next events, each a line of JSON; none once the watch is over. Whoever stops waiting misses nothing.
+    /// The next events, each a line of JSON; none once the watch is over. A caller that stops waiting loses no event.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         while !self.is_over {
             if *self.news.borrow_and_update() == News::Closed {

@@ -62,7 +62,7 @@ pub(super) fn complete(spec: &mut Spec, old: Option<&Spec>, name: &str) -> Resul
     }
     refuse(&errors, name)?;
     if is_free {
-        // The endpoints are somebody else's, who may have addresses of both families.
+        // Without a selector the endpoints are not managed by Kubernetes, and may have addresses of both families.
         if spec.ip_families.is_empty() {
             spec.ip_families.push(OWN_FAMILY.to_owned());
         }

@@ -236,7 +236,7 @@ pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }
 
-/// Whether a body gives such an object an empty list or map, of which nothing is stored.
+/// Whether a request body sets an empty list or map, which is not stored.
 pub(super) fn has_empty_lists(object: &Value) -> bool {
     fn has(value: &Value) -> bool {
         match value {

@@ -12,9 +12,9 @@ pub(super) const CHECK: Check = Check {
     id: "V45",
     title: "certificate: it verifies against the caBundle for the service's name, and so it will for a while",
     severity: Severity::Error,
-    why: "An expired certificate of a webhook blocks every write that it matches, one year to the day after it was \
-          installed; a certificate for another name, by another authority, or with a Common Name alone does so at \
-          once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
+    why: "When a webhook's certificate expires, often exactly one year after it was installed, every write that the \
+          webhook matches is blocked; a certificate for another name, from another authority, or with only a Common \
+          Name blocks them at once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
           by whoever made it: it must have a third of its time left.",
     source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
              rancher/rancher#35068; knative/serving#6537",
