@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::checks;
 use super::denials::{self, Denials, Said};
-use super::laboratory::Laboratory;
 use super::ledger::{Ledger, Place};
+use super::plan::Plan;
 use super::progress::{Progress, Stage};
 use super::recorder::Recorder;
 use super::report::{Report, Tried};
 use super::samples::Samples;
 use super::shrink::Shrinking;
-use super::station::{Notes, Scene, Settings, Station};
+use super::station::{Notes, Scene, Station};
 use super::steadiness;
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
@@ -32,49 +32,6 @@ type LooksAtStation = for<'a> fn(&'a Station<'a>) -> BoxFuture<'a, Observed>;
 
 /// How many smaller objects are tried for one finding.
 const OFFERS: usize = 200;
-
-/// What is verified, and how.
-pub struct Plan {
-    /// Where requests are tried.
-    pub laboratory: Laboratory,
-    /// The webhooks, in dispatch order.
-    pub subjects: Vec<Subject>,
-    /// The checks by id; one with a reason is skipped.
-    pub checks: Vec<(&'static Check, Option<String>)>,
-    /// What the user decides.
-    pub settings: Settings,
-    /// How many objects the corpus has, if that is known: for the progress alone.
-    pub objects: Option<u64>,
-    /// How many objects are tried at a time.
-    pub jobs: usize,
-    /// Is told how far the run has come.
-    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
-}
-
-impl Plan {
-    /// A plan of `checks` with the default settings, which tells nobody how far the run has come.
-    pub fn new(
-        laboratory: Laboratory,
-        subjects: Vec<Subject>,
-        checks: impl IntoIterator<Item = &'static Check>,
-    ) -> Self {
-        Self {
-            laboratory,
-            subjects,
-            checks: checks.into_iter().map(|check| (check, None)).collect(),
-            settings: Settings::default(),
-            objects: None,
-            jobs: 4,
-            progress: Box::new(|_| {}),
-        }
-    }
-}
-
-impl std::fmt::Debug for Plan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Plan").field("checks", &self.checks).field("jobs", &self.jobs).finish_non_exhaustive()
-    }
-}
 
 /// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
 ///

@@ -35,6 +35,7 @@ pub mod laboratory;
 mod ledger;
 pub mod line;
 pub mod merge;
+mod plan;
 mod plugins;
 mod progress;
 pub mod recorder;
@@ -51,8 +52,9 @@ pub mod trial;
 // The public interface is:
 pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};
 pub use self::comparison::{Difference, Order};
-pub use self::driver::{Plan, run};
+pub use self::driver::run;
 pub use self::laboratory::{Connection, Laboratory, Lineup, Outcome, Verdict};
+pub use self::plan::Plan;
 pub use self::progress::{Progress, Stage};
 pub use self::recorder::Recorder;
 pub use self::report::Report;

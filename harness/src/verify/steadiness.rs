@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::driver::Plan;
 use super::laboratory::Outcome;
 use super::ledger::Place;
+use super::plan::Plan;
 
 /// How often a webhook is asked the same before it counts as steady.
 const TIMES: usize = 4;
