@@ -23,6 +23,24 @@ fn expressions_evaluate_as_in_kubernetes() {
     compare("expressions.jsonl", 7_000, &KNOWN);
 }
 
+/// What kube-apiserver answers with names and texts of Go that are not known here.
+const UNSUPPORTED: [&str; 5] = [
+    "google.protobuf.StringValue{value: dyn(request.userInfo)}",
+    "google.protobuf.BytesValue{value: dyn(request.userInfo.groups)}",
+    "google.protobuf.Timestamp{seconds: 9223372036854775807}",
+    "google.protobuf.Any{type_url: 'a'}",
+    "google.protobuf.Value{list_value: dyn({'values': 1})}",
+];
+
+#[test]
+fn what_is_not_known_is_not_guessed() {
+    for expr in UNSUPPORTED {
+        let question = Answer { expr: expr.to_owned(), ..Answer::default() };
+        let error = candidate::answer(&Question::of(&question)).run_error.unwrap_or_default();
+        assert!(error.starts_with("not supported: "), "{expr}: {error:?}");
+    }
+}
+
 #[test]
 fn rules_of_custom_resources_evaluate_as_in_kubernetes() {
     compare("rules.jsonl", 400, &[]);

@@ -86,6 +86,14 @@ impl Opaque for Cidr {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "CIDR"
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
     fn is_key_by_text(&self) -> bool {
         true
     }

@@ -64,6 +64,14 @@ impl Opaque for Ip {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "IP"
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
     fn is_key_by_text(&self) -> bool {
         true
     }

@@ -147,6 +147,10 @@ impl Opaque for Format {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "Format"
+    }
+
     fn unhashable(&self) -> Option<&'static str> {
         Some("cel.Format")
     }

@@ -69,6 +69,14 @@ impl Opaque for QuantityValue {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "Quantity"
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
     fn go_type(&self) -> &'static str {
         if self.calculated { "*cel.Quantity" } else { "cel.Quantity" }
     }

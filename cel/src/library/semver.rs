@@ -50,6 +50,14 @@ impl Opaque for VersionValue {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "Semver"
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
     fn unhashable(&self) -> Option<&'static str> {
         Some("cel.Semver")
     }

@@ -46,6 +46,14 @@ impl Opaque for UrlValue {
         TYPE
     }
 
+    fn native_name(&self) -> &'static str {
+        "URL"
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
     fn go_type(&self) -> &'static str {
         "cel.URL"
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::function::Error;
 use crate::types::Type;
-use crate::value::{Map, Opaque, Timestamp, Value, convert};
+use crate::value::{List, Map, Opaque, Origin, Timestamp, Value, convert};
 
 /// A message whose fields have these values.
 ///
@@ -21,70 +21,103 @@ pub(super) fn message<'a>(name: &str, fields: &[(&str, Value<'a>)]) -> Result<Va
     // The last of several values of a field counts.
     let field =
         |wanted: &str| fields.iter().rev().find(|(field, _)| *field == wanted).map(|(_, value)| value);
-    let scalar = |wanted: &str, scalar: Scalar| match field(wanted) {
-        Some(value) => scalar.of(value).map_err(|error| conversion(name, wanted, &error)),
-        None => Ok(scalar.zero()),
+    let scalar = |wanted: &str, to: Native| match field(wanted) {
+        Some(value) => native(value, to).map_err(|error| conversion(name, wanted, error)),
+        None => Ok(to.zero()),
     };
-    let integer = |wanted: &str, kind: Scalar| scalar(wanted, kind).map(|value| int(&value));
+    let integer = |wanted: &str, to: Native| scalar(wanted, to).map(|value| int(&value));
     match kind {
-        "BoolValue" => scalar("value", Scalar::Bool),
-        "BytesValue" => scalar("value", Scalar::Bytes),
-        "DoubleValue" => scalar("value", Scalar::Double),
-        "FloatValue" => scalar("value", Scalar::Float),
-        "Int32Value" => scalar("value", Scalar::Int32),
-        "Int64Value" => scalar("value", Scalar::Int64),
-        "StringValue" => scalar("value", Scalar::String),
-        "UInt32Value" => scalar("value", Scalar::Uint32),
-        "UInt64Value" => scalar("value", Scalar::Uint64),
+        "BoolValue" => scalar("value", Native::Bool),
+        "BytesValue" => scalar("value", Native::Bytes),
+        "DoubleValue" => scalar("value", Native::Double),
+        "FloatValue" => scalar("value", Native::Float),
+        "Int32Value" => scalar("value", Native::Int32),
+        "Int64Value" => scalar("value", Native::Int64),
+        "StringValue" => scalar("value", Native::String),
+        "UInt32Value" => scalar("value", Native::Uint32),
+        "UInt64Value" => scalar("value", Native::Uint64),
         "Duration" => {
-            let seconds = integer("seconds", Scalar::Int64)?;
-            let nanoseconds = integer("nanos", Scalar::Int32)?;
+            let seconds = integer("seconds", Native::Int64)?;
+            let nanoseconds = integer("nanos", Native::Int32)?;
             Ok(Value::Duration(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)))
         }
         "Timestamp" => {
-            let seconds = integer("seconds", Scalar::Int64)?;
-            let nanoseconds = integer("nanos", Scalar::Int32)?;
+            let seconds = integer("seconds", Native::Int64)?;
+            let nanoseconds = integer("nanos", Native::Int32)?;
             let seconds = seconds.saturating_add(nanoseconds.div_euclid(1_000_000_000));
             let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
-            Timestamp::new(seconds, nanoseconds).map(Value::Timestamp)
+            // kube-apiserver keeps and shows it all the same.
+            Timestamp::new(seconds, nanoseconds)
+                .map(Value::Timestamp)
+                .map_err(|error| Error::Unsupported(format!("a google.protobuf.Timestamp: {error}")))
         }
         "Struct" => match field("fields") {
-            Some(value) => structure(value).map_err(|error| conversion(name, "fields", &error)),
+            Some(Value::Map(map)) => entries(map).map_err(|error| conversion(name, "fields", error)),
+            Some(value) => Err(unsupported_field(name, "fields", value)),
             None => Ok(Value::Map(Map::default())),
         },
         "ListValue" => match field("values") {
-            Some(value) => sequence(value).map_err(|error| conversion(name, "values", &error)),
+            Some(Value::List(list)) => elements(list).map_err(|error| conversion(name, "values", error)),
+            Some(value) => Err(unsupported_field(name, "values", value)),
             None => Ok(Value::list(Vec::new())),
         },
-        "Value" => match fields.last() {
-            None | Some(("null_value", _)) => Ok(Value::Null),
-            Some((field, value)) => {
+        "Value" => {
+            // All are converted, and the last of them is kept, as fields of a `oneof` are.
+            let mut kept = Value::Null;
+            for (field, value) in fields {
                 let to = match *field {
-                    "struct_value" => "Struct",
-                    "list_value" => "ListValue",
-                    _ => "Value",
+                    "null_value" => Native::Null,
+                    "number_value" => Native::Double,
+                    "string_value" => Native::String,
+                    "bool_value" => Native::Bool,
+                    "struct_value" => Native::Struct,
+                    _ => Native::List,
                 };
-                json(value, to).map_err(|error| conversion(name, field, &error))
+                kept = native(value, to).map_err(|error| conversion(name, field, error))?;
             }
-        },
+            Ok(kept)
+        }
         "Empty" => Ok(Value::Opaque(Arc::new(Empty))),
-        "Any" => Err(Error::new("unsupported conversion to ref.Val: (*dynamicpb.Message)".to_owned())),
+        "Any" => {
+            let set = |wanted: &str, to: Native| scalar(wanted, to).map(|value| value.size() != Some(0));
+            // The message goes on with the fields in Go's text format, which is another in each build.
+            if set("type_url", Native::String)? || set("value", Native::Bytes)? {
+                return Err(Error::Unsupported("a google.protobuf.Any with fields".to_owned()));
+            }
+            Err(Error::new("unsupported conversion to ref.Val: (*dynamicpb.Message)".to_owned()))
+        }
         _ => Err(Error::new(format!("unknown type '{name}'"))),
     }
 }
 
-fn conversion(message: &str, field: &str, error: &Error) -> Error {
+/// What the error of a field says first. What kube-apiserver is not known to answer stays so.
+fn conversion(message: &str, field: &str, error: Error) -> Error {
+    if let Error::Unsupported(_) = error {
+        return error;
+    }
     Error::new(format!("field type conversion error for {message}.{field} value type: {error}"))
+}
+
+fn unsupported_field(message: &str, field: &str, value: &Value<'_>) -> Error {
+    let of = match value {
+        Value::List(_) => "list(dyn)",
+        Value::Map(_) => "map(dyn, dyn)",
+        Value::Optional(_) => "optional_type(dyn)",
+        other => other.type_name(),
+    };
+    Error::new(format!("unsupported field type for {message}.{field}: {of}"))
 }
 
 fn int(value: &Value<'_>) -> i64 {
     if let Value::Int(value) = value { *value } else { 0 }
 }
 
-/// The type of a field.
-#[derive(Clone, Copy)]
-enum Scalar {
+/// A type of Go that a field, an element or a key of a message has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Native {
     Bool,
+    /// An element of `Bytes`.
+    Byte,
     Bytes,
     Double,
     Float,
@@ -93,44 +126,22 @@ enum Scalar {
     String,
     Uint32,
     Uint64,
+    /// `google.protobuf.NullValue`
+    Null,
+    /// `google.protobuf.Value`
+    Json,
+    /// `google.protobuf.ListValue`
+    List,
+    /// `google.protobuf.Struct`
+    Struct,
 }
 
-impl Scalar {
-    fn zero<'a>(self) -> Value<'a> {
+impl Native {
+    /// As Go writes it.
+    fn name(self) -> &'static str {
         match self {
-            Self::Bool => Value::Bool(false),
-            Self::Bytes => Value::Bytes(Arc::from([])),
-            Self::Double | Self::Float => Value::Double(0.0),
-            Self::Int32 | Self::Int64 => Value::Int(0),
-            Self::String => Value::from(""),
-            Self::Uint32 | Self::Uint64 => Value::Uint(0),
-        }
-    }
-
-    fn of<'a>(self, value: &Value<'a>) -> Result<Value<'a>, Error> {
-        let overflow = |text: &str| Error::new(text.to_owned());
-        Ok(match (self, value) {
-            (Self::Int32, Value::Int(value)) if i32::try_from(*value).is_err() => {
-                return Err(overflow("integer overflow"));
-            }
-            (Self::Uint32, Value::Uint(value)) if u32::try_from(*value).is_err() => {
-                return Err(overflow("unsigned integer overflow"));
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "that is what a float keeps")]
-            (Self::Float, Value::Double(value)) => Value::Double(f64::from(*value as f32)),
-            (Self::Bool, Value::Bool(_))
-            | (Self::Bytes, Value::Bytes(_))
-            | (Self::Double, Value::Double(_))
-            | (Self::Int32 | Self::Int64, Value::Int(_))
-            | (Self::String, Value::String(_))
-            | (Self::Uint32 | Self::Uint64, Value::Uint(_)) => value.clone(),
-            _ => return Err(self.unsupported(value)),
-        })
-    }
-
-    fn unsupported(self, value: &Value<'_>) -> Error {
-        let to = match self {
             Self::Bool => "bool",
+            Self::Byte => "uint8",
             Self::Bytes => "[]uint8",
             Self::Double => "float64",
             Self::Float => "float32",
@@ -139,68 +150,173 @@ impl Scalar {
             Self::String => "string",
             Self::Uint32 => "uint32",
             Self::Uint64 => "uint64",
-        };
-        Error::new(match value {
-            Value::Int(_) | Value::Uint(_) => {
-                format!("unsupported type conversion from '{}' to {to}", value.type_name())
-            }
-            Value::Double(_) => format!("type conversion error from Double to '{to}'"),
-            Value::String(_) => format!("unsupported native conversion from string to '{to}'"),
-            Value::Bytes(_) => format!("type conversion error from Bytes to '{to}'"),
-            Value::Duration(_) => format!("type conversion error from 'Duration' to '{to}'"),
-            Value::Timestamp(_) => format!("type conversion error from 'Timestamp' to '{to}'"),
-            Value::Null => format!("type conversion error from 'null_type' to '{to}'"),
-            other => format!("type conversion error from {} to '{to}'", other.type_name()),
-        })
+            Self::Null => "protoreflect.EnumNumber",
+            Self::Json => "*structpb.Value",
+            Self::List => "*structpb.ListValue",
+            Self::Struct => "*structpb.Struct",
+        }
+    }
+
+    fn zero<'a>(self) -> Value<'a> {
+        match self {
+            Self::Bool => Value::Bool(false),
+            Self::Bytes => Value::Bytes(Arc::from([])),
+            Self::Double | Self::Float => Value::Double(0.0),
+            Self::Byte | Self::Int32 | Self::Int64 => Value::Int(0),
+            Self::String => Value::from(""),
+            Self::Uint32 | Self::Uint64 => Value::Uint(0),
+            Self::Null | Self::Json => Value::Null,
+            Self::List => Value::list(Vec::new()),
+            Self::Struct => Value::Map(Map::default()),
+        }
     }
 }
 
-/// A value as `google.protobuf.Value` keeps it: numbers are doubles, and what JSON does not have is text. `to` is the
-/// message that it becomes a part of.
-fn json<'a>(value: &Value<'a>, to: &str) -> Result<Value<'a>, Error> {
+/// A value as a type of Go keeps it. As `google.protobuf.Value` numbers are doubles, and what JSON does not have is text.
+///
+/// # Errors
+///
+/// It cannot be one.
+fn native<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
     const LARGEST: i64 = (1 << 53) - 1;
-    Ok(match value {
-        Value::Null | Value::Bool(_) | Value::Double(_) | Value::String(_) => value.clone(),
-        Value::Int(number) if (-LARGEST..=LARGEST).contains(number) => convert(value, &Type::Double)?,
-        Value::Uint(number) if *number <= LARGEST.unsigned_abs() => convert(value, &Type::Double)?,
-        Value::Int(_) | Value::Uint(_) | Value::Duration(_) | Value::Timestamp(_) => {
-            convert(value, &Type::String)?
+    let error = |text: &str| Err(Error::new(text.to_owned()));
+    let from = |from: &str| Err(Error::new(format!("type conversion error from {from} to '{}'", to.name())));
+    match value {
+        Value::Bool(_) if matches!(to, Native::Bool | Native::Json) => Ok(value.clone()),
+        Value::Bool(_) => from("bool"),
+        Value::Int(number) => match to {
+            Native::Int32 | Native::Null if i32::try_from(*number).is_err() => error("integer overflow"),
+            Native::Int32 | Native::Int64 => Ok(value.clone()),
+            Native::Null => Ok(Value::Null),
+            Native::Json if (-LARGEST..=LARGEST).contains(number) => convert(value, &Type::Double),
+            Native::Json => convert(value, &Type::String),
+            _ => unsupported_number(value, to),
+        },
+        Value::Uint(number) => match to {
+            Native::Uint32 if u32::try_from(*number).is_err() => error("unsigned integer overflow"),
+            Native::Uint32 | Native::Uint64 => Ok(value.clone()),
+            Native::Json if *number <= LARGEST.unsigned_abs() => convert(value, &Type::Double),
+            Native::Json => convert(value, &Type::String),
+            _ => unsupported_number(value, to),
+        },
+        Value::Double(number) => match to {
+            Native::Double | Native::Json => Ok(value.clone()),
+            #[expect(clippy::cast_possible_truncation, reason = "that is what a float keeps")]
+            Native::Float => Ok(Value::Double(f64::from(*number as f32))),
+            _ => from("Double"),
+        },
+        Value::String(_) if matches!(to, Native::String | Native::Json) => Ok(value.clone()),
+        Value::String(_) => {
+            Err(Error::new(format!("unsupported native conversion from string to '{}'", to.name())))
         }
-        Value::Bytes(bytes) => Value::text(base64(bytes)),
-        Value::List(list) if list.is_structured() => return Err(unconvertible("list(dyn)", to)),
-        Value::Map(map) if map.is_structured() => return Err(unconvertible("map(dyn, dyn)", to)),
-        Value::List(_) => sequence(value)?,
-        Value::Map(_) => structure(value)?,
-        Value::Optional(Some(value)) => json(value, to)?,
-        Value::Optional(None) => return Err(Error::new("optional.none() dereference".to_owned())),
-        Value::Type(_) => return Err(Error::new("type conversion not supported for 'type'".to_owned())),
-        Value::Opaque(opaque) => return Err(unconvertible(opaque.type_name(), to)),
-        Value::Preserved(_) => {
+        Value::Bytes(bytes) => match to {
+            Native::Bytes => Ok(value.clone()),
+            Native::Json => Ok(Value::text(base64(bytes))),
+            _ => from("Bytes"),
+        },
+        Value::Duration(_) | Value::Timestamp(_) if to == Native::Json => convert(value, &Type::String),
+        Value::Duration(_) => from("'Duration'"),
+        Value::Timestamp(_) => from("'Timestamp'"),
+        Value::Null if to == Native::Json => Ok(Value::Null),
+        Value::Null => from("'null_type'"),
+        Value::List(list) if list.origin().is_typed() || list.is_structured() => match to {
+            // kube-apiserver panics, with the type that its elements have in Go.
+            Native::Bytes => Err(Error::Unsupported(
+                "a list of built-in types, or of a custom resource, becomes bytes".to_owned(),
+            )),
+            _ => from("'list(dyn)'"),
+        },
+        Value::List(list) => match to {
+            Native::Json | Native::List => elements(list),
+            Native::Bytes => {
+                for element in list {
+                    native(&element, Native::Byte)?;
+                }
+                Ok(to.zero())
+            }
+            _ => from("list"),
+        },
+        Value::Map(map) if matches!(map.origin(), Origin::Typed | Origin::Request) => {
+            // The message has the type that holds it in Go, such as v1.UserInfo.
+            Err(Error::Unsupported(format!("an object of a built-in type becomes a {}", to.name())))
+        }
+        Value::Map(map) if map.origin().is_typed() || map.is_structured() => from("'map(dyn, dyn)'"),
+        Value::Map(map) => match to {
+            Native::Json | Native::Struct => entries(map),
+            Native::List => fields_of_list(map),
+            _ => from("map"),
+        },
+        Value::Optional(Some(value)) => native(value, to),
+        Value::Optional(None) => error("optional.none() dereference"),
+        Value::Type(_) => error("type conversion not supported for 'type'"),
+        Value::Opaque(opaque) if opaque.type_name() == EMPTY => match to {
+            Native::Json => Ok(Value::Map(Map::default())),
+            Native::List | Native::Struct => Err(Error::new(format!(
+                "type conversion error: pb.Merge() arguments must be the same type. got: google.protobuf.{}, {EMPTY}",
+                if to == Native::List { "ListValue" } else { "Struct" },
+            ))),
+            _ => from("'*dynamicpb.Message'"),
+        },
+        Value::Opaque(opaque) if opaque.is_text() && to == Native::String => {
+            Ok(Value::text(opaque.to_string()))
+        }
+        Value::Opaque(opaque) => from(&format!("'{}'", opaque.native_name())),
+        Value::Preserved(_) => Err(Error::new(format!(
+            "type conversion to '{}' not supported for values preserved by x-kubernetes-preserve-unknown-fields",
+            to.name()
+        ))),
+        Value::Invalid(why) => Err(Error::new(&**why)),
+    }
+}
+
+fn unsupported_number<'a>(value: &Value<'a>, to: Native) -> Result<Value<'a>, Error> {
+    Err(Error::new(format!("unsupported type conversion from '{}' to {}", value.type_name(), to.name())))
+}
+
+fn elements<'a>(list: &List<'a>) -> Result<Value<'a>, Error> {
+    Ok(Value::list(list.iter().map(|element| native(&element, Native::Json)).collect::<Result<_, _>>()?))
+}
+
+fn entries<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
+    let entries =
+        map.iter().map(|(key, value)| Ok((native(&key, Native::String)?, native(&value, Native::Json)?)));
+    Ok(Value::Map(entries.collect::<Result<Vec<_>, Error>>()?.into_iter().collect()))
+}
+
+/// A map as the struct of Go that `google.protobuf.ListValue` is: its keys are names of fields.
+///
+/// Source: cel-go common/types/map.go, `ConvertToNative`, `upperCamelCase`.
+fn fields_of_list<'a>(map: &Map<'a>) -> Result<Value<'a>, Error> {
+    let mut values = Value::list(Vec::new());
+    for (key, value) in map {
+        let name = convert(&key, &Type::String)?;
+        let name = upper_camel_case(name.as_str().unwrap_or_default());
+        if name != "Values" {
             return Err(Error::new(format!(
-                "type conversion to '*structpb.{to}' not supported for values preserved by \
-                 x-kubernetes-preserve-unknown-fields"
+                "type conversion error, no such field '{name}' in type 'structpb.ListValue'"
             )));
         }
-        Value::Invalid(why) => return Err(Error::new(&**why)),
-    })
+        let Value::List(list) = value else {
+            return Err(Error::Unsupported("a map becomes a google.protobuf.ListValue".to_owned()));
+        };
+        values = elements(&list)?;
+    }
+    Ok(values)
 }
 
-fn unconvertible(from: &str, to: &str) -> Error {
-    Error::new(format!("type conversion error from '{from}' to '*structpb.{to}'"))
-}
-
-fn sequence<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
-    let Value::List(list) = value else { return Err(Error::no_such_overload()) };
-    Ok(Value::list(list.iter().map(|element| json(&element, "Value")).collect::<Result<_, _>>()?))
-}
-
-fn structure<'a>(value: &Value<'a>) -> Result<Value<'a>, Error> {
-    let Value::Map(map) = value else { return Err(Error::no_such_overload()) };
-    let entries = map.iter().map(|(key, value)| match key {
-        Value::String(_) => Ok((key, json(&value, "Value")?)),
-        other => Err(Scalar::String.unsupported(&other)),
-    });
-    Ok(Value::Map(entries.collect::<Result<Vec<_>, _>>()?.into_iter().collect()))
+fn upper_camel_case(text: &str) -> String {
+    let is_delimiter = |letter| matches!(letter, '_' | '-');
+    let (mut name, mut before) = (String::new(), None);
+    for letter in text.trim().chars() {
+        match before {
+            _ if is_delimiter(letter) => {}
+            Some(before) if !is_delimiter(before) && before.is_ascii_lowercase() => name.push(letter),
+            Some(before) if !is_delimiter(before) => name.extend(letter.to_lowercase()),
+            _ => name.extend(letter.to_uppercase()),
+        }
+        before = Some(letter);
+    }
+    name
 }
 
 /// Bytes in base64 with padding.
@@ -218,6 +334,8 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+const EMPTY: &str = "google.protobuf.Empty";
+
 /// `google.protobuf.Empty{}`.
 #[derive(Debug)]
 struct Empty;
@@ -230,7 +348,7 @@ impl fmt::Display for Empty {
 
 impl Opaque for Empty {
     fn type_name(&self) -> &'static str {
-        "google.protobuf.Empty"
+        EMPTY
     }
 
     fn equals(&self, other: &dyn Opaque) -> Option<bool> {

@@ -168,6 +168,16 @@ pub trait Opaque: Any + fmt::Debug + fmt::Display + Send + Sync {
         self.type_name()
     }
 
+    /// The name that errors of conversions to types of Go give it, such as `Quantity`.
+    fn native_name(&self) -> &'static str {
+        self.type_name()
+    }
+
+    /// Whether its text can be taken for it, where a message wants one.
+    fn is_text(&self) -> bool {
+        false
+    }
+
     /// Whether both are equal; `other` may be of another type. None where comparing them is the error
     /// `no such overload`, as it is with any value that is not [`Value::Opaque`] on the right.
     fn equals(&self, other: &dyn Opaque) -> Option<bool>;
