@@ -21,7 +21,7 @@ pub struct Recorded {
     pub outcome: Result<Recording, RunError>,
 }
 
-/// Runs the cases on `server`, `jobs` at a time and the serial ones alone, and says what they came to.
+/// Runs the cases on `server`, the serial ones alone and then `jobs` at a time, and says what they came to.
 ///
 /// # Errors
 /// The server does not tell its version or its metrics.
@@ -40,14 +40,15 @@ pub async fn record(
     });
     let (serial, parallel): (Vec<_>, Vec<_>) = texts.partition(|(_, _, serial, _)| *serial);
     let mut seen = Vec::new();
+    // First, since they look at all that the server has counted, which grows with each case.
+    for (case, text, _, race) in serial {
+        seen.push((case, alternatives(&text, &race, server).await));
+    }
     let mut running = futures::stream::iter(parallel)
         .map(|(case, text, _, race)| async move { (case, alternatives(&text, &race, server).await) })
         .buffer_unordered(jobs);
     while let Some(one) = running.next().await {
         seen.push(one);
-    }
-    for (case, text, _, race) in serial {
-        seen.push((case, alternatives(&text, &race, server).await));
     }
     // Every run has names of its own, so that one look at the metrics serves all.
     let exposition = server.metrics().await?;

@@ -14,6 +14,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::case::Kind;
+use crate::metrics;
 use crate::names::Names;
 use crate::transport::{Answer, Message, SendError, send};
 
@@ -294,7 +295,7 @@ impl Server {
     /// It does not answer.
     pub(crate) async fn metrics(&self) -> Result<String, ServerError> {
         let answer = send(self.client(), Message::new(Method::GET, "/metrics", None)).await?;
-        Ok(answer.body.as_str().unwrap_or_default().to_owned())
+        Ok(metrics::counters(answer.body.as_str().unwrap_or_default()))
     }
 
     /// Removes what a case made; what is gone already is gone.
