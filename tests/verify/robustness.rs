@@ -136,8 +136,20 @@ async fn v37_passes_a_4xx_and_a_review_that_denies() {
 
 #[tokio::test]
 async fn v42_finds_who_works_for_callers_that_have_gone() {
-    let check = verify("V42", vec![Suspect::mutating("queue: {hold: 200ms}")]).await;
+    let check = verify("V42", vec![Suspect::mutating("queue: {hold: 120ms}")]).await;
     finds(&check, &["works for nobody"]);
+}
+
+#[tokio::test]
+async fn v42_blames_nobody_for_one_slow_answer() {
+    // One call shows the review, three say how quick it is, sixteen are answered and sixteen abandoned: what comes then is
+    // slow once.
+    let slow_once =
+        "{first: {calls: 1, of: {delay: {for: {fixed: 900ms}}}, then: {delay: {for: {fixed: 150ms}}}}}";
+    let behaviour =
+        format!("first: {{calls: 36, of: {{delay: {{for: {{fixed: 150ms}}}}}}, then: {slow_once}}}");
+    let check = verify("V42", vec![Suspect::mutating(&behaviour)]).await;
+    assert_eq!(check.findings, [], "{check:#?}");
 }
 
 #[tokio::test]
