@@ -26,24 +26,32 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Object(|trial| Box::pin(run(trial))),
 };
 
-/// Lists whose items have a key, by the name of their field: what the key is made of, and how bad it is to have it twice.
-/// An item without the key counts not. Containers of all kinds share their names.
-const LISTS: [(&str, &[&str], Severity); 17] = [
-    ("volumes", &["name"], Severity::Error),
-    ("volumeMounts", &["mountPath"], Severity::Error),
-    ("volumeDevices", &["devicePath"], Severity::Error),
+/// Lists whose items have a key, by the path of their field: what the key is made of, and how bad it is to have it twice.
+/// A path that begins with a dot is the end of one. An item without the key counts not. Containers of all kinds share their
+/// names. kube-apiserver refuses what is an error here, and takes the rest: of a `NetworkPolicy`'s or of `Endpoints`' ports two
+/// that are alike say the same twice, and are missing here.
+const LISTS: [(&str, &[&str], Severity); 21] = [
+    (".volumes", &["name"], Severity::Error),
+    (".volumeMounts", &["mountPath"], Severity::Error),
+    (".volumeDevices", &["devicePath"], Severity::Error),
+    (".containers.ports", &["name"], Severity::Error),
+    (".initContainers.ports", &["name"], Severity::Error),
+    (".ephemeralContainers.ports", &["name"], Severity::Error),
+    (".ports", &["containerPort", "protocol"], Severity::Warning),
+    // Of a Service.
+    ("spec.ports", &["name"], Severity::Error),
+    ("spec.ports", &["port", "protocol"], Severity::Error),
+    // Of an EndpointSlice.
     ("ports", &["name"], Severity::Error),
-    ("ports", &["port", "protocol"], Severity::Error),
-    ("ports", &["containerPort", "protocol"], Severity::Warning),
-    ("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"], Severity::Error),
-    ("resourceClaims", &["name"], Severity::Error),
-    ("schedulingGates", &["name"], Severity::Error),
-    ("volumeClaimTemplates", &["metadata"], Severity::Error),
+    (".topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"], Severity::Error),
+    (".resourceClaims", &["name"], Severity::Error),
+    (".schedulingGates", &["name"], Severity::Error),
+    (".volumeClaimTemplates", &["metadata"], Severity::Warning),
     ("subjects", &["kind", "name", "namespace"], Severity::Note),
-    ("env", &["name"], Severity::Warning),
-    ("imagePullSecrets", &["name"], Severity::Warning),
-    ("hostAliases", &["ip"], Severity::Warning),
-    ("ownerReferences", &["uid"], Severity::Warning),
+    (".env", &["name"], Severity::Warning),
+    (".imagePullSecrets", &["name"], Severity::Warning),
+    (".hostAliases", &["ip"], Severity::Warning),
+    (".ownerReferences", &["uid"], Severity::Warning),
     ("secrets", &["name"], Severity::Note),
     ("webhooks", &["name"], Severity::Error),
 ];
@@ -145,7 +153,8 @@ fn count(value: &Value, path: &str, counts: &mut BTreeMap<Place, (usize, Severit
             for (name, member) in members {
                 let place = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                 if let Some(items) = member.as_array() {
-                    for (_, fields, severity) in LISTS.iter().filter(|(list, _, _)| list == name) {
+                    let here = |list: &str| list == place || list.starts_with('.') && place.ends_with(list);
+                    for (_, fields, severity) in LISTS.iter().filter(|(list, _, _)| here(list)) {
                         let keys: Vec<String> = items.iter().filter_map(|item| key(item, fields)).collect();
                         add(
                             &place,
@@ -245,6 +254,26 @@ mod tests {
             &ports(json!([{"port": 53}, {"port": 53, "protocol": "TCP"}])),
             &["spec.ports: port and protocol twice"],
         );
+    }
+
+    #[test]
+    fn ports_that_kube_apiserver_takes_twice_are_harmless() {
+        let none = json!({});
+        let twice = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "UDP"}]);
+        check(&none, &json!({"spec": {"ingress": [{"ports": twice}]}}), &[]);
+        check(
+            &none,
+            &json!({"subsets": [{"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 1}]}]}),
+            &[],
+        );
+        check(&none, &json!({"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 1}]}), &[]);
+        check(
+            &none,
+            &json!({"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 2}]}),
+            &["ports: name twice"],
+        );
+        let containers = json!([{"name": "x", "ports": [{"name": "a", "containerPort": 1}, {"name": "a", "containerPort": 2}]}]);
+        check(&none, &json!({"spec": {"containers": containers}}), &["spec.containers.ports: name twice"]);
     }
 
     #[test]
