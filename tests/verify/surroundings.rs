@@ -200,6 +200,17 @@ async fn v41_finds_a_webhook_that_is_slow_at_first() {
 }
 
 #[tokio::test]
+async fn v41_blames_nobody_for_one_slow_minute() {
+    // The first call of the run and a hundred that are measured, of which the second half is slow; then no more.
+    let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
+    let behaviour = format!("first: {{calls: 51, of: allow, then: {slow}}}");
+    let suspect = Suspect::mutating(&behaviour).with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![suspect]).await;
+    passes(&check);
+    assert!(check.results[0].notes[0].contains("p99"), "{check:#?}");
+}
+
+#[tokio::test]
 async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
     let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
     passes(&check);

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt as _};
 use tokio::time::Instant;
 
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
-use crate::verify::laboratory::Verdict;
+use crate::verify::laboratory::{Lineup, Outcome, Verdict};
 use crate::verify::station::Station;
 
 pub(super) const CHECK: Check = Check {
@@ -27,6 +27,8 @@ pub(super) const CHECK: Check = Check {
 const REQUESTS: usize = 100;
 /// No more is asked after so many timeouts of the webhook.
 const PATIENCE: u32 = 2;
+/// How many measurements must say that it is slow: the machine may be busy with something else during one.
+const MEASUREMENTS: usize = 3;
 
 async fn run(station: &Station<'_>) -> Observed {
     let Some(sample) = station.samples.first() else {
@@ -38,49 +40,23 @@ async fn run(station: &Station<'_>) -> Observed {
     if station.laboratory.first_call(&station.subject.webhook).is_none() {
         station.laboratory.admit(&alone, sample).await;
     }
-    let until = Instant::now() + timeout * PATIENCE;
-    let concurrency = station.settings.concurrency.max(1);
-    let calls = station.samples.iter().cloned().cycle().take(REQUESTS).map(|sample| {
-        let alone = &alone;
-        async move {
-            if Instant::now() >= until {
-                return None;
-            }
-            Some(Arc::new(station.laboratory.admit(alone, &sample).await))
+    let mut measured = Measured::of(station, &alone).await?;
+    for _ in 1..MEASUREMENTS {
+        if measured.p99 < timeout / 2 {
+            break;
         }
-    });
-    let outcomes: Vec<_> =
-        stream::iter(calls).buffer_unordered(concurrency).filter_map(std::future::ready).collect().await;
-    let mut times: Vec<Duration> =
-        outcomes.iter().flat_map(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took)).collect();
-    times.sort_unstable();
-    let late = outcomes.iter().find(|outcome| {
-        matches!(outcome.verdict(), Verdict::Failed(reason) if reason.contains("deadline exceeded"))
-    });
-    if late.is_none()
-        && let Some(Verdict::Failed(reason)) = outcomes
-            .iter()
-            .map(|outcome| outcome.verdict())
-            .find(|verdict| matches!(verdict, Verdict::Failed(_)))
-    {
-        return Err(Obstacle::not_checked(reason));
+        let again = Measured::of(station, &alone).await?;
+        // Who does not answer is not asked for ever, and what is not asked is over at once.
+        if again.all_came && again.p99 < measured.p99 {
+            measured = again;
+        }
     }
-    let Some(p99) = percentile(&times, 99) else { return Err(Obstacle::not_checked("it was not called")) };
-    let figures = format!(
-        "p50 {}, p90 {}, p99 {} of {} answers, {concurrency} at a time",
-        written(percentile(&times, 50).unwrap_or_default()),
-        written(percentile(&times, 90).unwrap_or_default()),
-        written(p99),
-        times.len(),
-    );
+    let Measured { p99, figures, slowest, .. } = measured;
     station.note(figures.clone());
     let mut violations = Vec::new();
     if p99 >= timeout / 2 {
-        let slowest = outcomes
-            .iter()
-            .max_by_key(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took).max());
         let message = format!("with a timeout of {} s: {figures}", timeout.as_secs());
-        violations.push(Violation::new("slow", message).with_steps(slowest.cloned()));
+        violations.push(Violation::new("slow", message).with_steps(slowest));
     }
     if let Some(first) = station.laboratory.first_call(&station.subject.webhook) {
         let figure =
@@ -93,6 +69,67 @@ async fn run(station: &Station<'_>) -> Observed {
         }
     }
     Ok(violations)
+}
+
+/// How long [`REQUESTS`] calls took.
+struct Measured {
+    /// 99 of 100 took no longer.
+    p99: Duration,
+    /// Whether all were answered in time.
+    all_came: bool,
+    /// For people.
+    figures: String,
+    /// The one that took longest.
+    slowest: Option<Arc<Outcome>>,
+}
+
+impl Measured {
+    /// Makes the calls, as many at a time as `--concurrency` says.
+    ///
+    /// # Errors
+    /// The webhook was not called, or fails otherwise than by taking too long.
+    async fn of(station: &Station<'_>, alone: &Lineup) -> Result<Self, Obstacle> {
+        let until = Instant::now() + station.subject.webhook.timeout * PATIENCE;
+        let concurrency = station.settings.concurrency.max(1);
+        let calls = station.samples.iter().cloned().cycle().take(REQUESTS).map(|sample| async move {
+            if Instant::now() >= until {
+                return None;
+            }
+            Some(Arc::new(station.laboratory.admit(alone, &sample).await))
+        });
+        let outcomes: Vec<_> =
+            stream::iter(calls).buffer_unordered(concurrency).filter_map(std::future::ready).collect().await;
+        let took = |outcome: &Arc<Outcome>| outcome.exchanges.iter().map(|exchange| exchange.took).max();
+        let mut times: Vec<Duration> = outcomes
+            .iter()
+            .flat_map(|outcome| outcome.exchanges.iter().map(|exchange| exchange.took))
+            .collect();
+        times.sort_unstable();
+        let failure = |verdict| if let Verdict::Failed(reason) = verdict { Some(reason) } else { None };
+        let failures: Vec<_> = outcomes.iter().filter_map(|outcome| failure(outcome.verdict())).collect();
+        if let Some(reason) = failures.first()
+            && !failures.iter().any(|reason| reason.contains("deadline exceeded"))
+        {
+            return Err(Obstacle::not_checked(reason.to_string()));
+        }
+        let Some(p99) = percentile(&times, 99) else {
+            return Err(Obstacle::not_checked("it was not called"));
+        };
+        let figures = format!(
+            "p50 {}, p90 {}, p99 {} of {} answers, {concurrency} at a time",
+            written(percentile(&times, 50).unwrap_or_default()),
+            written(percentile(&times, 90).unwrap_or_default()),
+            written(p99),
+            times.len(),
+        );
+        let all_came = failures.is_empty();
+        Ok(Self {
+            p99,
+            all_came,
+            figures,
+            slowest: outcomes.iter().max_by_key(|outcome| took(outcome)).cloned(),
+        })
+    }
 }
 
 /// The time within which so many of a hundred answers came: the nearest rank of sorted `times`.
