@@ -73,6 +73,11 @@ cel-conformance:
 fuzz *ARGS:
     cd cel && cargo +nightly fuzz run evaluate -- -dict=fuzz/cel.dict -max_len=400 -timeout=30 -rss_limit_mb=2048 {{ARGS}}
 
+# An attack on `admit serve`, for so many seconds: watchers that do not read, idle peers, large objects, hostile webhooks.
+soak SECONDS='60' *ARGS:
+    cargo build --release -p admit
+    cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
+
 # `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
 verified:
     ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture

@@ -21,6 +21,7 @@ pub mod recording;
 pub mod replay;
 pub mod run;
 pub mod server;
+pub mod soak;
 pub mod transport;
 pub mod webhooks;
 pub mod websocket;

@@ -14,6 +14,7 @@ use tests::known_differences::KnownDifferences;
 use tests::probes;
 use tests::record::record;
 use tests::server::Server;
+use tests::soak;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Parser)]
@@ -35,6 +36,8 @@ enum Tool {
     Faults(Faults),
     /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
     Probes(Probes),
+    /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
+    Soak(Soak),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
 }
@@ -89,6 +92,28 @@ struct Probes {
 }
 
 #[derive(Debug, clap::Args)]
+struct Soak {
+    /// How long
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// The command; by default the one that was built beside this
+    #[arg(long)]
+    command: Option<PathBuf>,
+    /// What it may have in memory, in MiB
+    #[arg(long, default_value_t = 512)]
+    memory: u64,
+    /// Watchers that do not read
+    #[arg(long, default_value_t = 500)]
+    watchers: usize,
+    /// Connections on which nothing is said
+    #[arg(long, default_value_t = 1024)]
+    idle: usize,
+    /// Writers of objects of a megabyte
+    #[arg(long, default_value_t = 16)]
+    writers: usize,
+}
+
+#[derive(Debug, clap::Args)]
 struct Cel {
     /// From which all expressions follow; a fresh one, which is printed, if there is none
     #[arg(long)]
@@ -124,6 +149,7 @@ async fn main() -> ExitCode {
             Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Probes(arguments) => probed(&arguments).await,
+            Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
         }
     };
@@ -291,6 +317,34 @@ async fn probed(arguments: &Probes) -> Result<ExitCode, Box<dyn std::error::Erro
     }
     anstream::println!("{comparison}");
     Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let beside = || std::env::current_exe().map(|tools| tools.with_file_name("admit"));
+    let soak = soak::Soak {
+        command: arguments.command.map_or_else(beside, Ok)?,
+        lasts: std::time::Duration::from_secs(arguments.seconds),
+        memory: arguments.memory,
+        watchers: arguments.watchers,
+        idle: arguments.idle,
+        writers: arguments.writers,
+    };
+    anstream::println!("{}", soak::HEAD);
+    let survival = soak
+        .run(&|stretch| {
+            anstream::println!("{stretch}");
+            for failure in stretch.tally.failures.iter().take(3) {
+                anstream::println!("  the well-behaved client: {failure}");
+            }
+        })
+        .await?;
+    let confined =
+        if survival.is_confined { "confined to" } else { "asked, without a control group, to keep to" };
+    anstream::println!("at most {} MiB in memory, {confined} {} MiB", survival.peak, arguments.memory);
+    for complaint in &survival.complaints {
+        anstream::println!("{complaint}");
+    }
+    Ok(if survival.complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -1,0 +1,300 @@
+//! What the server has to bear, and the client that behaves.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Fake, FakeWebhook};
+use http::{Method, Request};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::server::Attacked;
+use super::{Soak, SoakError};
+use crate::transport::{Message, send};
+
+/// What a load came to in a stretch.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Watchers that are connected at its end.
+    pub watching: usize,
+    /// Watches that the server ended.
+    pub cut_off: usize,
+    /// Peers that say nothing and are connected at its end.
+    pub idle: usize,
+    /// Such peers that the server closed.
+    pub closed: usize,
+    /// Large objects that were written.
+    pub written: usize,
+    /// Large objects that the server did not take.
+    pub refused: usize,
+    /// Reviews that hostile webhooks got.
+    pub reviews: usize,
+    /// How long the answers to the well-behaved client took, in order.
+    pub calm: Vec<Duration>,
+    /// What it got instead of an answer.
+    pub failures: Vec<String>,
+}
+
+impl Tally {
+    /// The time within which so many of a hundred answers came.
+    pub fn percentile(&self, percent: usize) -> Duration {
+        let rank = (self.calm.len() * percent).div_ceil(100);
+        self.calm.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+    }
+
+    /// What must not be, if anything.
+    pub(super) fn complaint(&self, longest: Duration) -> Option<String> {
+        let p99 = self.percentile(99);
+        (p99 > longest).then(|| format!("99 of 100 answers took up to {} ms", p99.as_millis()))
+    }
+}
+
+/// Everything that is under way; it ends when this is dropped.
+pub(super) struct Load {
+    counts: Arc<Counts>,
+    tasks: JoinSet<()>,
+    hostile: Vec<FakeWebhook>,
+}
+
+#[derive(Default)]
+struct Counts {
+    watching: AtomicUsize,
+    cut_off: AtomicUsize,
+    idle: AtomicUsize,
+    closed: AtomicUsize,
+    written: AtomicUsize,
+    refused: AtomicUsize,
+    reviewed: AtomicUsize,
+    calm: Mutex<(Vec<Duration>, Vec<String>)>,
+}
+
+impl Counts {
+    /// What the well-behaved client has got after so long.
+    fn tell(&self, took: Duration, failure: Option<String>) {
+        let mut calm = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            None => calm.0.push(took),
+            Some(failure) => calm.1.push(failure),
+        }
+    }
+}
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// As much as etcd takes, and a little less.
+const LARGE: usize = 1_400_000;
+/// Between two requests of the well-behaved client.
+const PAUSE: Duration = Duration::from_millis(100);
+/// How long a watcher does not read, and then looks whether the server has ended its watch.
+const STALL: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_secs(1);
+/// Before one that was cut off comes back.
+const RETURN: Duration = Duration::from_secs(1);
+/// How long the well-behaved client waits for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What webhooks do to the server: nothing for long, byte by byte, too much, much, and nonsense.
+const HOSTILE: [&str; 6] = ["H01", "H02", "H20-padding", "H20-patch", "E15-many", "M22"];
+
+impl Load {
+    pub(super) async fn begin(soak: &Soak, server: &Attacked) -> Result<Self, SoakError> {
+        let kubeconfig = server.kubeconfig();
+        let client = client(&kubeconfig).await?;
+        let mut load = Self { counts: Arc::default(), tasks: JoinSet::new(), hostile: Vec::new() };
+        let mut webhooks = Vec::new();
+        for fault in HOSTILE {
+            let behaviour = serde_json::from_value(json!({"fault": fault})).unwrap_or_default();
+            let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await?;
+            webhooks.push(webhook(&fault.to_lowercase(), &fake));
+            load.hostile.push(fake);
+        }
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "hostile"}, "webhooks": webhooks,
+        });
+        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+        let made = send(&client, Message::new(Method::POST, path, Some(configuration))).await;
+        let made = made.map_err(crate::server::ServerError::from)?;
+        if !made.is_success() {
+            return Err(SoakError::Command(format!("the hostile webhooks: {}", made.body)));
+        }
+        let config = config(&kubeconfig).await?;
+        let address = format!(
+            "{}:{}",
+            config.cluster_url.host().unwrap_or_default(),
+            config.cluster_url.port_u16().unwrap_or(443)
+        );
+        for number in 0..soak.writers {
+            load.tasks.spawn(writes(client.clone(), number, Arc::clone(&load.counts)));
+        }
+        for _ in 0..soak.watchers {
+            load.tasks.spawn(watches(config.clone(), Arc::clone(&load.counts)));
+        }
+        for _ in 0..soak.idle {
+            load.tasks.spawn(idles(address.clone(), Arc::clone(&load.counts)));
+        }
+        for fault in HOSTILE {
+            load.tasks.spawn(provokes(client.clone(), fault, Arc::clone(&load.counts)));
+        }
+        // A client of its own, whose connections nobody else uses.
+        load.tasks.spawn(behaves(self::client(&kubeconfig).await?, Arc::clone(&load.counts)));
+        Ok(load)
+    }
+
+    /// What it came to since the last time.
+    pub(super) fn take(&self) -> Tally {
+        let counts = &self.counts;
+        let since = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
+        let (mut calm, failures) =
+            std::mem::take(&mut *counts.calm.lock().unwrap_or_else(PoisonError::into_inner));
+        calm.sort_unstable();
+        Tally {
+            watching: counts.watching.load(Ordering::Relaxed),
+            cut_off: since(&counts.cut_off),
+            idle: counts.idle.load(Ordering::Relaxed),
+            closed: since(&counts.closed),
+            written: since(&counts.written),
+            refused: since(&counts.refused),
+            reviews: since(&counts.reviewed),
+            calm,
+            failures,
+        }
+    }
+
+    pub(super) async fn end(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+async fn config(kubeconfig: &PathBuf) -> Result<Config, SoakError> {
+    let options = KubeConfigOptions::default();
+    Ok(Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?)
+}
+
+async fn client(kubeconfig: &PathBuf) -> Result<Client, SoakError> {
+    Ok(Client::try_from(config(kubeconfig).await?)?)
+}
+
+fn webhook(name: &str, fake: &FakeWebhook) -> Value {
+    json!({
+        "name": format!("{name}.example.com"),
+        "clientConfig": {"url": fake.url(), "caBundle": STANDARD.encode(fake.ca_bundle())},
+        "rules": [{
+            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+        }],
+        "objectSelector": {"matchLabels": {"hostile": name}},
+        "failurePolicy": "Ignore", "timeoutSeconds": 2, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    })
+}
+
+fn config_map(name: &str, labels: &Value, bytes: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels},
+        "data": {"text": "x".repeat(bytes)},
+    })
+}
+
+/// Writes a large object again and again.
+async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
+    let name = format!("large-{number}");
+    let object = |round: usize| config_map(&name, &json!({"round": round.to_string()}), LARGE);
+    let (path, mut exists) = (format!("{CONFIG_MAPS}/{name}"), false);
+    for round in 0.. {
+        let message = if exists {
+            Message::new(Method::PUT, path.as_str(), Some(object(round)))
+        } else {
+            Message::new(Method::POST, CONFIG_MAPS, Some(object(round)))
+        };
+        let is_written = matches!(send(&client, message).await, Ok(answer) if answer.is_success());
+        exists |= is_written;
+        let count = if is_written { &counts.written } else { &counts.refused };
+        count.fetch_add(1, Ordering::Relaxed);
+        if !is_written {
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Watches all objects, and does not read.
+async fn watches(config: Config, counts: Arc<Counts>) {
+    loop {
+        let request = Request::get(format!("{CONFIG_MAPS}?watch=true")).body(Body::empty());
+        let answer = match (Client::try_from(config.clone()), request) {
+            (Ok(client), Ok(request)) => client.send(request).await,
+            _ => return,
+        };
+        if let Ok(answer) = answer
+            && answer.status().is_success()
+        {
+            counts.watching.fetch_add(1, Ordering::Relaxed);
+            // What the buffers of the kernel and of the client hold is all that it takes.
+            sleep(STALL).await;
+            let mut body = answer.into_body();
+            let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+            if timeout(LOOK, rest).await.is_ok() {
+                counts.cut_off.fetch_add(1, Ordering::Relaxed);
+            }
+            counts.watching.fetch_sub(1, Ordering::Relaxed);
+        }
+        sleep(RETURN).await;
+    }
+}
+
+/// Connects and says nothing.
+async fn idles(address: String, counts: Arc<Counts>) {
+    loop {
+        if let Ok(mut peer) = TcpStream::connect(&address).await {
+            counts.idle.fetch_add(1, Ordering::Relaxed);
+            // Until the server closes it.
+            while matches!(peer.read(&mut [0; 64]).await, Ok(read) if read > 0) {}
+            counts.idle.fetch_sub(1, Ordering::Relaxed);
+            counts.closed.fetch_add(1, Ordering::Relaxed);
+        }
+        sleep(RETURN).await;
+    }
+}
+
+/// Makes the server call a hostile webhook again and again.
+async fn provokes(client: Client, fault: &str, counts: Arc<Counts>) {
+    let labels = json!({"hostile": fault.to_lowercase()});
+    let object = config_map("provoking", &labels, 1000);
+    let path = format!("{CONFIG_MAPS}?dryRun=All");
+    loop {
+        let answer = send(&client, Message::new(Method::POST, path.as_str(), Some(object.clone()))).await;
+        if answer.is_ok_and(|answer| answer.is_success()) {
+            counts.reviewed.fetch_add(1, Ordering::Relaxed);
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// Reads and creates small objects, as anybody would.
+async fn behaves(client: Client, counts: Arc<Counts>) {
+    for round in 0.. {
+        let began = Instant::now();
+        let message = if round % 2 == 0 {
+            Message::new(Method::GET, "/api/v1/namespaces/default", None)
+        } else {
+            let object = config_map("calm", &json!({}), 100);
+            Message::new(Method::POST, format!("{CONFIG_MAPS}?dryRun=All"), Some(object))
+        };
+        let failure = match timeout(PATIENCE, send(&client, message)).await {
+            Ok(Ok(answer)) if answer.is_success() => None,
+            Ok(Ok(answer)) => Some(answer.body.to_string()),
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some(format!("none after {} s", PATIENCE.as_secs())),
+        };
+        counts.tell(began.elapsed(), failure);
+        sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,148 @@
+//! A long attack on `admit serve`, by those that it must bear: watchers that do not read, peers that say nothing, writers
+//! of large objects, webhooks that hang or send too much. One client that does as it should tells what they cost it.
+
+mod load;
+mod server;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::server::ServerError;
+
+use self::load::Load;
+pub use self::load::Tally;
+use self::server::Attacked;
+
+/// How hard, and for how long.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "these are the options of the command")]
+pub struct Soak {
+    /// The `admit` command.
+    pub command: PathBuf,
+    /// How long.
+    pub lasts: Duration,
+    /// What it may have in memory, in MiB.
+    pub memory: u64,
+    /// Watchers that do not read.
+    pub watchers: usize,
+    /// Connections on which nothing is said.
+    pub idle: usize,
+    /// Writers, each of an object of a megabyte.
+    pub writers: usize,
+}
+
+/// Why there was no attack.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SoakError {
+    /// The command does not start, or ends early.
+    #[error("{0}")]
+    Command(String),
+    /// It was not prepared.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The kubeconfig cannot be used.
+    #[error("the kubeconfig: {0}")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// The client cannot be made, or has no answer.
+    #[error(transparent)]
+    Client(#[from] kube::Error),
+    /// A fake does not start.
+    #[error(transparent)]
+    Fake(#[from] fake_webhooks::StartError),
+}
+
+/// What was seen in one stretch of time.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Stretch {
+    /// When it ended, after the beginning.
+    pub until: Duration,
+    /// What the server had in memory at its end, in MiB.
+    pub resident: u64,
+    /// What the load came to in it.
+    pub tally: Tally,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Survival {
+    /// The most that the server ever had in memory, in MiB.
+    pub peak: u64,
+    /// Whether a control group held it to its limit.
+    pub is_confined: bool,
+    /// What must not be.
+    pub complaints: Vec<String>,
+}
+
+/// How many lines the table has.
+const STRETCHES: u32 = 6;
+/// The longest that 99 of 100 answers to the well-behaved client may take: it has two cores together with all the others.
+const LONGEST: Duration = Duration::from_secs(5);
+
+impl Soak {
+    /// Attacks, and tells each stretch as it ends.
+    ///
+    /// # Errors
+    /// The attack could not begin.
+    pub async fn run(&self, tell: &dyn Fn(&Stretch)) -> Result<Survival, SoakError> {
+        let mut server = Attacked::start(&self.command, self.memory).await?;
+        let load = Load::begin(self, &server).await?;
+        let began = Instant::now();
+        let mut survival = Survival { is_confined: server.is_confined(), ..Survival::default() };
+        let (mut calm, mut failed) = (0, 0);
+        for stretch in 1..=STRETCHES {
+            tokio::time::sleep_until(began + self.lasts * stretch / STRETCHES).await;
+            if let Some(ended) = server.ended() {
+                survival.complaints.push(format!("it ended after {} s: {ended}", began.elapsed().as_secs()));
+                return Ok(survival);
+            }
+            let tally = load.take();
+            calm += tally.calm.len();
+            failed += tally.failures.len();
+            survival.complaints.extend(tally.complaint(LONGEST));
+            tell(&Stretch { until: began.elapsed(), resident: server.resident(), tally });
+        }
+        load.end().await;
+        survival.peak = server.peak();
+        if survival.peak > self.memory {
+            let complaint = format!("it had {} MiB in memory, more than {}", survival.peak, self.memory);
+            survival.complaints.push(complaint);
+        }
+        if calm == 0 || failed * 100 > calm {
+            let complaint = format!("the well-behaved client has {calm} answers, and {failed} times none");
+            survival.complaints.push(complaint);
+        }
+        Ok(survival)
+    }
+}
+
+/// The head of the table of stretches.
+pub const HEAD: &str = "  time  memory  watchers (cut off)  idle (closed)  written (refused)  reviews  p50      p99      longest";
+
+impl fmt::Display for Stretch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tally = &self.tally;
+        let time = |percent| format!("{} ms", tally.percentile(percent).as_millis());
+        write!(
+            f,
+            "{:>4} s {:>4} MiB {:>8} {:>10} {:>6} {:>9} {:>7} {:>10} {:>8}  {:<8} {:<8} {}",
+            self.until.as_secs(),
+            self.resident,
+            tally.watching,
+            format!("({})", tally.cut_off),
+            tally.idle,
+            format!("({})", tally.closed),
+            tally.written,
+            format!("({})", tally.refused),
+            tally.reviews,
+            time(50),
+            time(99),
+            time(100),
+        )
+    }
+}

@@ -1,0 +1,125 @@
+//! The process that is attacked.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+
+use super::SoakError;
+
+/// `admit serve`, confined to so much memory where there are control groups; it ends when this is dropped.
+pub(super) struct Attacked {
+    child: Child,
+    folder: PathBuf,
+    group: Option<PathBuf>,
+}
+
+/// How long it may take until it is ready.
+const PATIENCE: Duration = Duration::from_secs(30);
+const MEBIBYTE: u64 = 1 << 20;
+
+impl Attacked {
+    /// Starts it.
+    pub(super) async fn start(command: &Path, memory: u64) -> Result<Self, SoakError> {
+        let failed = |what: &str, error: std::io::Error| SoakError::Command(format!("{what}: {error}"));
+        let folder = std::env::temp_dir().join(format!("admit-soak-{}", uuid::Uuid::new_v4().simple()));
+        fs::create_dir(&folder).map_err(|error| failed("a folder", error))?;
+        let log = fs::File::create(folder.join("log")).map_err(|error| failed("a log", error))?;
+        let child = Command::new(command)
+            .args(["serve", "--kubeconfig-out"])
+            .arg(folder.join("kubeconfig"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| failed(&command.display().to_string(), error))?;
+        let group = child.id().and_then(|id| confine(id, memory));
+        let mut attacked = Self { child, folder, group };
+        let ready = async {
+            while !attacked.kubeconfig().exists() {
+                if let Some(ended) = attacked.ended() {
+                    return Err(SoakError::Command(ended));
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            Ok(())
+        };
+        tokio::time::timeout(PATIENCE, ready).await.map_err(|_elapsed| {
+            SoakError::Command(format!("it is not ready after {} s", PATIENCE.as_secs()))
+        })??;
+        Ok(attacked)
+    }
+
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("kubeconfig")
+    }
+
+    pub(super) fn is_confined(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// How it ended, if it did, with the last that it said.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok()??;
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        Some(format!("{status}, {}", log.lines().last().unwrap_or("without a word")))
+    }
+
+    /// What it has in memory, in MiB.
+    pub(super) fn resident(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The most that it ever had, in MiB.
+    pub(super) fn peak(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// A line of `/proc/PID/status`, which counts kB.
+    fn status(&self, name: &str) -> u64 {
+        let text = self.child.id().and_then(|id| fs::read_to_string(format!("/proc/{id}/status")).ok());
+        let text = text.unwrap_or_default();
+        let value =
+            text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse().ok());
+        value.map_or(0, |kilobytes: u64| kilobytes * 1024 / MEBIBYTE)
+    }
+}
+
+impl Drop for Attacked {
+    fn drop(&mut self) {
+        drop(self.child.start_kill());
+        drop(fs::remove_dir_all(&self.folder));
+        if let Some(group) = &self.group {
+            // It is empty once the process is gone, which takes a moment.
+            for _ in 0..100 {
+                if fs::remove_dir(group).is_ok() {
+                    break;
+                }
+                drop(self.child.try_wait());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    }
+}
+
+/// Puts a process into a control group of its own that may have so many MiB; none where this may not be done.
+fn confine(id: u32, memory: u64) -> Option<PathBuf> {
+    let bytes = (memory * MEBIBYTE).to_string();
+    // Of version 2, and of version 1.
+    [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")]
+        .into_iter()
+        .find_map(|(root, limit)| {
+            let group = Path::new(root).join(format!("admit-soak-{id}"));
+            fs::create_dir(&group).ok()?;
+            let confined = fs::write(group.join(limit), &bytes)
+                .and_then(|()| fs::write(group.join("cgroup.procs"), id.to_string()));
+            if confined.is_err() {
+                drop(fs::remove_dir(&group));
+                return None;
+            }
+            Some(group)
+        })
+}
