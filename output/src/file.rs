@@ -1,0 +1,229 @@
+//! Files that a command writes for its user.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::append;
+
+/// Who may read a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "its owner, or whom the umask allows")]
+pub enum Readers {
+    /// Its owner alone: mode 0600.
+    Owner,
+    /// Whom the umask allows.
+    Umask,
+}
+
+/// A file that takes its name when it is whole. It is made when this is, so that a path that cannot be written is known
+/// at once.
+///
+/// A regular file, or a symbolic link to one, is replaced. A device, a FIFO, and an open descriptor such as `/dev/stdout`
+/// are written to in place.
+#[derive(Debug)]
+pub struct OutputFile(Place);
+
+#[derive(Debug)]
+enum Place {
+    /// To be renamed to the path.
+    Beside(NamedTempFile, PathBuf),
+    /// The path itself.
+    There(File),
+}
+
+impl OutputFile {
+    /// Makes the file beside `path`, or opens what is there.
+    ///
+    /// # Errors
+    /// `path` is a folder, or nothing can be written there; a FIFO has no reader.
+    pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
+        if is_in_place(path)? {
+            return Ok(Self(Place::There(append::open(OpenOptions::new().write(true).append(true), path)?)));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mode = match readers {
+            Readers::Owner => 0o600,
+            Readers::Umask => 0o666,
+        };
+        let file = tempfile::Builder::new()
+            .prefix(".admit-")
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(folder)?;
+        Ok(Self(Place::Beside(file, path.to_owned())))
+    }
+
+    /// Writes `text` and gives the file its name.
+    ///
+    /// # Errors
+    /// Not all of it could be written: what was at the path before is still there.
+    pub fn write(mut self, text: &[u8]) -> io::Result<()> {
+        self.fill(text)?;
+        self.publish()
+    }
+
+    /// Writes `text`; the file has its name only when it is [published](Self::publish), so that several files can take
+    /// theirs when all are whole.
+    ///
+    /// # Errors
+    /// Not all of it could be written.
+    pub fn fill(&mut self, text: &[u8]) -> io::Result<()> {
+        match &mut self.0 {
+            Place::Beside(file, _) => {
+                file.write_all(text)?;
+                file.as_file().sync_all()
+            }
+            Place::There(file) => file.write_all(text),
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn publish(self) -> io::Result<()> {
+        match self.0 {
+            Place::Beside(file, path) => Ok(file.persist(path).map(drop)?),
+            Place::There(_) => Ok(()),
+        }
+    }
+}
+
+/// Writes `text` to `path` as [`OutputFile`] does.
+///
+/// # Errors
+/// Not all of it could be written.
+pub fn write(path: &Path, text: &[u8], readers: Readers) -> io::Result<()> {
+    OutputFile::create(path, readers)?.write(text)
+}
+
+/// Whether what is at `path` must not be replaced by a file.
+fn is_in_place(path: &Path) -> io::Result<bool> {
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        // A link that leads nowhere is replaced.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if found.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    Ok(!found.is_file() || is_descriptor(path))
+}
+
+/// Whether `path` is a name of an open descriptor. Behind `/dev/stdout` may be a regular file; the name has to stay.
+///
+/// Source: proc(5), `/proc/self/fd`; `/dev/stdout` and `/dev/fd` are links there.
+fn is_descriptor(path: &Path) -> bool {
+    let is_in_proc = |path: &Path| path.starts_with("/proc");
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    fs::read_link(path).is_ok_and(|there| is_in_proc(&there))
+        || folder.is_some_and(|folder| is_in_proc(&folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_file_takes_its_name_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report");
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let file = OutputFile::create(&path, Readers::Owner).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before");
+        file.write(b"after").unwrap();
+        assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), ("after", 0o600));
+        drop(OutputFile::create(&path, Readers::Owner).unwrap());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing stays beside it");
+        let shared = folder.path().join("shared");
+        write(&shared, b"", Readers::Umask).unwrap();
+        let usual = folder.path().join("usual");
+        fs::write(&usual, "").unwrap();
+        assert_eq!(mode(&shared), mode(&usual));
+    }
+
+    #[test]
+    fn a_link_is_replaced_and_what_it_leads_to_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (there, link) = (folder.path().join("there"), folder.path().join("link"));
+        fs::write(&there, "before").unwrap();
+        symlink(&there, &link).unwrap();
+        write(&link, b"after", Readers::Owner).unwrap();
+        assert_eq!(fs::read_to_string(&there).unwrap(), "before");
+        assert_eq!(fs::read_to_string(&link).unwrap(), "after");
+    }
+
+    #[test]
+    fn devices_stay_devices() {
+        // By a link, so that nothing of the machine is at stake.
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("null");
+        symlink("/dev/null", &link).unwrap();
+        write(&link, b"text", Readers::Owner).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+        symlink("/dev/full", folder.path().join("full")).unwrap();
+        let error = write(&folder.path().join("full"), b"text", Readers::Owner).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn an_open_descriptor_is_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let open = File::create(&path).unwrap();
+        let descriptor = {
+            use std::os::fd::AsRawFd as _;
+            open.as_raw_fd()
+        };
+        write(Path::new(&format!("/dev/fd/{descriptor}")), b"one", Readers::Owner).unwrap();
+        write(Path::new(&format!("/proc/self/fd/{descriptor}")), b"two", Readers::Owner).unwrap();
+        let link = folder.path().join("stdout");
+        symlink(format!("/proc/self/fd/{descriptor}"), &link).unwrap();
+        write(&link, b"three", Readers::Owner).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "onetwothree");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn a_fifo_is_written_to_if_somebody_reads_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let error = write(&path, b"text", Readers::Owner).unwrap_err();
+        assert_eq!(error.to_string(), "no process reads this FIFO");
+        // More than a pipe holds, so that the writer has to wait.
+        let text = vec![b'x'; 1 << 18];
+        let reader = {
+            let path = path.clone();
+            std::thread::spawn(move || fs::read(path).unwrap())
+        };
+        let file = loop {
+            match OutputFile::create(&path, Readers::Owner) {
+                Ok(file) => break file,
+                Err(_) => std::thread::yield_now(),
+            }
+        };
+        file.write(&text).unwrap();
+        assert_eq!(reader.join().unwrap(), text);
+        assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    }
+
+    #[test]
+    fn a_folder_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = OutputFile::create(folder.path(), Readers::Owner).unwrap_err();
+        assert_eq!(error.to_string(), "it is a folder");
+    }
+}
