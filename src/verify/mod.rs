@@ -86,7 +86,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     ca_file: Option<PathBuf>,
 
-    /// Call webhooks that are not on this machine without asking
+    /// Call webhooks that are not on this machine without asking, and follow their redirects to other hosts
     #[arg(long, help_heading = "Target")]
     yes: bool,
 
@@ -268,12 +268,13 @@ impl Verify {
         }
         let files = self.outputs.create()?;
         let services = self.services()?;
-        target::consent(&subjects, &services, self.yes)?;
+        let redirects = target::consent(&subjects, &services, self.yes)?;
 
         let own_namespace = corpus::namespace(&subjects);
         let around = || configurations.around.iter().chain([&own_namespace]);
         let api_server = self.api_server(around())?;
-        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user());
+        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user())
+            .with_redirects(redirects);
         laboratory.namespace.clone_from(&self.namespace);
         let patience = Duration::from_secs(self.wait.into());
         let unreached = readiness::wait(&subjects, &laboratory, &services, patience).await;

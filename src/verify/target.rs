@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use base64::Engine as _;
-use harness::client::ServiceResolver;
+use harness::client::{Redirects, ServiceResolver};
 use harness::config::{ServiceReference, WebhookTarget};
 use harness::server::ServiceName;
 use harness::verify::Subject;
@@ -70,11 +70,15 @@ pub(crate) fn redirect(
     Ok(())
 }
 
-/// Asks before anything is called that is not on this machine.
+/// Asks before anything is called that is not on this machine. Whoever agrees to that agrees to follow redirects as
+/// kube-apiserver does; nobody else is sent to another host, since a webhook on this machine may name any.
 ///
 /// # Errors
 /// Nobody can be asked, or the answer is no.
-pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> Result<(), Failure> {
+pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> Result<Redirects, Failure> {
+    if yes {
+        return Ok(Redirects::All);
+    }
     let remote: BTreeSet<String> = subjects
         .iter()
         .filter_map(|subject| {
@@ -82,8 +86,8 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
             (!is_loopback(&host)).then(|| format!("  {} at {host}:{port}", subject.name()))
         })
         .collect();
-    if remote.is_empty() || yes {
-        return Ok(());
+    if remote.is_empty() {
+        return Ok(Redirects::SameOrigin);
     }
     let list = remote.into_iter().collect::<Vec<_>>().join("\n");
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
@@ -100,7 +104,7 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
     if read.is_ok() && ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {
-        return Ok(());
+        return Ok(Redirects::All);
     }
     Err(Failure::usage("nothing was called"))
 }
@@ -157,8 +161,9 @@ mod tests {
             (json!({"service": {"namespace": "a", "name": "c"}}), true),
         ] {
             let subjects = Subject::of(&[configuration(&client_config)]).unwrap();
-            assert_eq!(consent(&subjects, &services(), false).is_ok(), allowed, "{client_config}");
-            assert!(consent(&subjects, &services(), true).is_ok());
+            let unasked = consent(&subjects, &services(), false).ok();
+            assert_eq!(unasked, allowed.then_some(Redirects::SameOrigin), "{client_config}");
+            assert_eq!(consent(&subjects, &services(), true).ok(), Some(Redirects::All));
         }
     }
 

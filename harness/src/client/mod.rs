@@ -73,15 +73,43 @@ pub enum Detour {
     },
 }
 
+/// Which redirects are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a redirect leads to the same origin or to another one")]
+pub enum Redirects {
+    /// All, as kube-apiserver does: also to another host, and to plain HTTP.
+    #[default]
+    All,
+    /// Those to the same scheme, host and port. Any other is a failed call.
+    SameOrigin,
+}
+
+impl Redirects {
+    fn allow(self, from: &str, to: &str) -> bool {
+        let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+        match self {
+            Self::All => true,
+            Self::SameOrigin => origin(from).is_some_and(|from| Some(from) == origin(to)),
+        }
+    }
+}
+
 /// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses no proxy.
 pub struct HttpsCaller {
     connections: Connections,
+    redirects: Redirects,
 }
 
 impl HttpsCaller {
-    /// A caller that finds services by `services`.
+    /// A caller that finds services by `services`, and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { connections: Connections::new(services) }
+        Self { connections: Connections::new(services), redirects: Redirects::All }
+    }
+
+    /// The same caller with other redirects.
+    #[must_use]
+    pub fn with_redirects(self, redirects: Redirects) -> Self {
+        Self { redirects, ..self }
     }
 
     /// One POST, and the requests that its redirects ask for.
@@ -128,10 +156,15 @@ impl HttpsCaller {
                     post_failed(&url, &text)
                 })?
                 .into();
+            detours.push(Detour::Redirected { status, to: next.clone() });
+            if !self.redirects.allow(&url, &next) {
+                let text =
+                    format!("the redirect to {next} is not followed: it leaves the webhook's host and port");
+                return Err(post_failed(&url, &text));
+            }
             referer = (!next.starts_with("http:")).then(|| url.clone());
             url = next;
             last_location = location;
-            detours.push(Detour::Redirected { status, to: url.clone() });
         }
         Err(post_failed(&last_location, "stopped after 10 redirects"))
     }

@@ -297,6 +297,41 @@ async fn retry_after_is_obeyed_ten_times_with_the_same_body() {
 }
 
 #[tokio::test]
+async fn redirects_to_another_origin_are_followed_only_if_all_are() {
+    let authority = authority("ca");
+    let elsewhere = Server::start(&authority, leaf(&["127.0.0.1"]), &[OK]).await;
+    let with =
+        |location: &str| format!("HTTP/1.1 307 x\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+    let plain = with("http://ADDRESS/");
+    for (first, redirects, expected) in [
+        (with("/next"), Redirects::SameOrigin, Ok(200)),
+        (with(&format!("https://{}/", elsewhere.address)), Redirects::All, Ok(200)),
+        (with(&format!("https://{}/", elsewhere.address)), Redirects::SameOrigin, Err(())),
+        (with(&format!("https://localhost:{}/", elsewhere.address.port())), Redirects::SameOrigin, Err(())),
+        (plain, Redirects::SameOrigin, Err(())),
+    ] {
+        let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[&first, OK]).await;
+        let caller = HttpsCaller::new(Arc::new(At(server.address))).with_redirects(redirects);
+        let client_config =
+            ClientConfig { target: url(&server, "/"), ca_bundle: authority.pem.clone().into_bytes() };
+        let call =
+            Call { client_config: &client_config, body: "{}".into(), timeout: Duration::from_secs(10) };
+        let before = elsewhere.requests().len();
+        let mut detours = Vec::new();
+        let reply = caller.call_noting(call, &mut detours).await;
+        assert_eq!(detours.len(), 1, "{first}");
+        match (reply, expected) {
+            (Ok(reply), Ok(status)) => assert_eq!(reply.status, status),
+            (Err(CallError::Transport(text)), Err(())) => {
+                assert!(text.ends_with("is not followed: it leaves the webhook's host and port"), "{text}");
+                assert_eq!(elsewhere.requests().len(), before, "{first}");
+            }
+            (reply, expected) => panic!("{first}: {reply:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn redirects_are_followed_as_by_go() {
     let authority = authority("ca");
     let temporary = "HTTP/1.1 307 x\r\nLocation: /next\r\nContent-Length: 0\r\n\r\n";

@@ -12,7 +12,7 @@ use super::line::{Direct, Exchange, Exchangery, Exchanges, Line};
 use super::{plugins, stored};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
-use crate::client::{DirectRequest, HttpsCaller, Inspection, ServiceResolver};
+use crate::client::{DirectRequest, HttpsCaller, Inspection, Redirects, ServiceResolver};
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -23,6 +23,7 @@ use crate::status::Status;
 /// Where requests are tried.
 pub struct Laboratory {
     services: Arc<dyn ServiceResolver>,
+    redirects: Redirects,
     exchangery: Arc<Exchangery>,
     asked: Mutex<HashMap<WebhookId, Asked>>,
     /// Namespaces and served resources.
@@ -106,11 +107,18 @@ pub enum Verdict<'a> {
 }
 
 impl Laboratory {
-    /// A laboratory that finds services by `services`.
+    /// A laboratory that finds services by `services`, and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>, surroundings: Surroundings, user: UserInfo) -> Self {
         let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(Arc::clone(&services))));
-        let asked = Mutex::default();
-        Self { services, exchangery, asked, surroundings, user, namespace: "default".to_owned() }
+        let (redirects, asked) = (Redirects::All, Mutex::default());
+        Self { services, redirects, exchangery, asked, surroundings, user, namespace: "default".to_owned() }
+    }
+
+    /// The same laboratory with other redirects; nothing may have been called yet.
+    #[must_use]
+    pub fn with_redirects(self, redirects: Redirects) -> Self {
+        let https = HttpsCaller::new(Arc::clone(&self.services)).with_redirects(redirects);
+        Self { redirects, exchangery: Arc::new(Exchangery::new(https)), ..self }
     }
 
     /// How often a webhook was asked.
@@ -204,7 +212,8 @@ impl Laboratory {
         let reply = match connection {
             Connection::Kept => self.exchangery.https().call_noting(call, &mut detours).await,
             Connection::New => {
-                HttpsCaller::new(Arc::clone(&self.services)).call_noting(call, &mut detours).await
+                let https = HttpsCaller::new(Arc::clone(&self.services)).with_redirects(self.redirects);
+                https.call_noting(call, &mut detours).await
             }
         };
         let direct = Some(Direct::review(webhook));
