@@ -1,15 +1,16 @@
 //! `admit certs`.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::{CertificateAuthority, Leaf, Name};
+use output::{OutputFile, Readers};
 use serde_json::{Value, json};
 
 use crate::{ExitCode, Failure};
@@ -147,24 +148,17 @@ impl Made {
     fn write(&self, directory: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let files = [
-            (AUTHORITY, &self.authority, 0o644),
-            (CERTIFICATE, &self.leaf.certificate_pem, 0o644),
-            (KEY, &self.leaf.key_pem, 0o600),
+            (AUTHORITY, &self.authority, Readers::Umask),
+            (CERTIFICATE, &self.leaf.certificate_pem, Readers::Umask),
+            (KEY, &self.leaf.key_pem, Readers::Owner),
         ];
         let mut written = Vec::new();
-        for (name, text, mode) in files {
-            let mut file = tempfile::Builder::new()
-                .prefix(&format!(".{name}."))
-                .permissions(Permissions::from_mode(mode))
-                .tempfile_in(directory)?;
-            file.write_all(text.as_bytes())?;
-            file.as_file().sync_all()?;
-            written.push((file, directory.join(name)));
+        for (name, text, readers) in files {
+            let mut file = OutputFile::create(&directory.join(name), readers)?;
+            file.fill(text.as_bytes())?;
+            written.push(file);
         }
-        for (file, path) in written {
-            file.persist(path)?;
-        }
-        Ok(())
+        written.into_iter().try_for_each(OutputFile::publish)
     }
 }
 

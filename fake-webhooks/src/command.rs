@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use certs::{CertificateAuthority, Name};
+use output::Readers;
 use serde_json::Value;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -158,7 +159,7 @@ impl Arguments {
         }
         let text = self.output.print(fleet.configurations())?;
         match &self.write_configurations {
-            Some(file) => write_file(file, &text)
+            Some(file) => output::write(file, text.as_bytes(), Readers::Umask)
                 .map_err(|source| CommandError::Write { place: file.display().to_string(), source })?,
             None => write_stdout(&text)
                 .map_err(|source| CommandError::Write { place: "standard output".to_owned(), source })?,
@@ -242,17 +243,6 @@ fn take_up(directory: &Path) -> Result<Authority, CommandError> {
     let authority = CertificateAuthority::from_pem(&certificate, &key)
         .map_err(|source| CommandError::Authority { directory: directory.to_owned(), source })?;
     Ok(Authority::Shared(Arc::new(authority)))
-}
-
-/// Never half written: whoever waits for the file finds all of it.
-fn write_file(file: &Path, text: &str) -> io::Result<()> {
-    let mut unfinished = file.as_os_str().to_owned();
-    unfinished.push(format!(".{}.tmp", std::process::id()));
-    fs::write(&unfinished, text)?;
-    fs::rename(&unfinished, file).inspect_err(|_| {
-        // The first error is the one to tell.
-        let _ = fs::remove_file(&unfinished);
-    })
 }
 
 fn write_stdout(text: &str) -> io::Result<()> {

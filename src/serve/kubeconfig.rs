@@ -1,9 +1,11 @@
 //! The kubeconfig that lets kubectl in.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use base64::Engine as _;
+use output::Readers;
 
 use crate::Failure;
 
@@ -26,24 +28,11 @@ impl Kubeconfig {
         let failure = |why: &dyn std::fmt::Display| {
             Failure::environment(format!("cannot write the kubeconfig {}: {why}", path.display()))
         };
-        match std::fs::read(path) {
-            Ok(present) if !present.is_empty() && !present.starts_with(MARK.as_bytes()) => {
-                return Err(failure(&"it holds something else; choose another file"));
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failure(&error)),
+        // Nothing is replaced of a device, and it may be without end.
+        if path.is_file() && !is_replaceable(path).map_err(|error| failure(&error))? {
+            return Err(failure(&"it holds something else; choose another file"));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let write = || -> std::io::Result<()> {
-            // Such a file has the mode 0600 from the start.
-            let mut file = tempfile::Builder::new().prefix(".admit-kubeconfig").tempfile_in(folder)?;
-            file.write_all(self.text().as_bytes())?;
-            file.as_file().sync_all()?;
-            file.persist(path)?;
-            Ok(())
-        };
-        write().map_err(|error| failure(&error))
+        output::write(path, self.text().as_bytes(), Readers::Owner).map_err(|error| failure(&error))
     }
 
     fn text(&self) -> String {
@@ -71,6 +60,13 @@ current-context: admit
 "
         )
     }
+}
+
+/// Whether a file is empty or begins as an earlier server left it.
+fn is_replaceable(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::with_capacity(MARK.len());
+    File::open(path)?.take(MARK.len() as u64).read_to_end(&mut head)?;
+    Ok(head.is_empty() || head == MARK.as_bytes())
 }
 
 #[cfg(test)]

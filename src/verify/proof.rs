@@ -1,7 +1,9 @@
 //! The proof of a finding: a folder that can be sent to somebody who has never seen admit.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use harness::client::ServiceResolver as _;
@@ -43,11 +45,11 @@ impl Proofs {
         Ok(())
     }
 
-    fn folder_of(&self, folder: &Path, check: &CheckReport, finding: &Finding) -> std::io::Result<()> {
+    fn folder_of(&self, folder: &Path, check: &CheckReport, finding: &Finding) -> io::Result<()> {
         if folder.exists() {
             fs::remove_dir_all(folder)?;
         }
-        fs::create_dir_all(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let webhooks: Vec<String> = finding.webhooks.keys().map(|webhook| format!("`{webhook}`")).collect();
         let mut text = format!(
             "# {} {}\n\n{}: {}\n\n{}\n\nSource: {}\n",
@@ -79,31 +81,31 @@ impl Proofs {
             text.push_str("```\n");
         }
         if let Some(object) = &finding.object {
-            fs::write(folder.join("object.yaml"), yaml(object))?;
+            write(folder.join("object.yaml"), yaml(object))?;
             text.push_str("\nThe smallest object that shows it is `object.yaml`.\n");
         }
         if !finding.steps.is_empty() {
             text.push_str("\n## The calls\n");
         }
         let around: Vec<String> = self.around.iter().map(yaml).collect();
-        fs::write(folder.join("with.yaml"), around.join("---\n"))?;
+        write(folder.join("with.yaml"), around.join("---\n"))?;
         let mut configured = Vec::new();
         for (number, step) in (1..).zip(&finding.steps) {
             if let Some(name) = sent(step, number) {
-                fs::write(folder.join(name), pretty(&step.review))?;
+                write(folder.join(name), pretty(&step.review))?;
             }
-            fs::write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
+            write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
             self.step(&mut text, folder, number, step, &mut configured)?;
         }
         if finding.steps.is_empty() {
             let own = self.subjects.iter().filter(|subject| finding.webhooks.contains_key(&subject.name()));
             let configurations: Vec<String> = own.map(|subject| yaml(&own_configuration(subject))).collect();
             if !configurations.is_empty() {
-                fs::write(folder.join("configuration.yaml"), configurations.join("---\n"))?;
+                write(folder.join("configuration.yaml"), configurations.join("---\n"))?;
                 text.push_str("\nThe configuration is `configuration.yaml`.\n");
             }
         }
-        fs::write(folder.join("README.md"), text)
+        write(folder.join("README.md"), text)
     }
 
     /// One call: what it was, and how to make it again.
@@ -114,7 +116,7 @@ impl Proofs {
         number: usize,
         step: &Step,
         configured: &mut Vec<String>,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let status = step.status.map_or_else(|| "no reply".to_owned(), |status| format!("HTTP {status}"));
         let _ = writeln!(
             text,
@@ -130,8 +132,8 @@ impl Proofs {
         };
         let name: String = step.webhook.chars().map(plain).collect();
         if !configured.contains(&name) {
-            fs::write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;
-            fs::write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
+            write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;
+            write(folder.join(format!("{name}.pem")), &subject.webhook.client_config.ca_bundle)?;
             configured.push(name.clone());
         }
         let (curl, service) = self.commands(subject, &format!("{name}.pem"), step, number);
@@ -203,6 +205,11 @@ fn sent(step: &Step, number: usize) -> Option<String> {
 }
 
 /// How a step names the webhook.
+/// Writes a file of a new folder, for its owner alone.
+fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_ref())
+}
+
 fn id(subject: &Subject) -> String {
     format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
 }

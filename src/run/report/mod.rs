@@ -3,12 +3,10 @@
 mod json;
 mod junit;
 
-use std::fs::Permissions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use output::{OutputFile, Readers};
 
 use super::record::Record;
 use crate::Failure;
@@ -35,15 +33,15 @@ pub(crate) struct Circumstances {
 #[derive(Debug)]
 pub(crate) struct ReportFile {
     path: PathBuf,
-    file: NamedTempFile,
+    file: OutputFile,
 }
 
 impl Reports {
     /// Makes the files beside those that were asked for.
     pub(crate) fn create(junit: Option<&Path>, json: Option<&Path>) -> Result<Self, Failure> {
         Ok(Self {
-            junit: junit.map(ReportFile::create).transpose()?,
-            json: json.map(ReportFile::create).transpose()?,
+            junit: junit.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
+            json: json.map(|path| ReportFile::create(path, Readers::Owner)).transpose()?,
         })
     }
 
@@ -60,36 +58,24 @@ impl Reports {
 }
 
 impl ReportFile {
-    /// Makes the file beside `path`.
-    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            Some(_) | None => Path::new("."),
-        };
-        if path.is_dir() {
-            return Err(Failure::usage(format!(
-                "cannot write the report {}: it is a folder",
-                path.display()
-            )));
-        }
-        // The mode is cut by the umask, as for any file that a command writes.
-        let file = tempfile::Builder::new()
-            .prefix(".admit-report-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(folder)
-            .map_err(|error| failed(path, &error))?;
+    /// Makes the file beside `path`. A report may hold objects: unless it is one that others shall read, it is its owner's
+    /// alone.
+    pub(crate) fn create(path: &Path, readers: Readers) -> Result<Self, Failure> {
+        let file = OutputFile::create(path, readers).map_err(|error| failed(path, &error))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     /// Writes the report and gives it its name.
-    pub(crate) fn write(mut self, text: &str) -> Result<(), Failure> {
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
-        written.map_err(|error| failed(&self.path, &error))?;
-        self.file.persist(&self.path).map_err(|error| failed(&self.path, &error.error))?;
-        Ok(())
+    pub(crate) fn write(self, text: &str) -> Result<(), Failure> {
+        self.file.write(text.as_bytes()).map_err(|error| failed(&self.path, &error))
     }
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::environment(format!("cannot write the report {}: {error}", path.display()))
+    let message = format!("cannot write the report {}: {error}", path.display());
+    if error.kind() == io::ErrorKind::IsADirectory {
+        Failure::usage(message)
+    } else {
+        Failure::environment(message)
+    }
 }

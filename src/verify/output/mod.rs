@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use harness::verify::Severity;
 use harness::verify::report::{Finding, Report, StaleEntry, Tally};
+use output::Readers;
 
 use self::markdown::differences;
 use super::baseline::{Baseline, Reasons};
@@ -157,7 +158,9 @@ impl GitHub {
 impl Outputs {
     /// Makes the files.
     pub(super) fn create(&self) -> Result<Files, Failure> {
-        let create = |path: &Option<PathBuf>| path.as_deref().map(ReportFile::create).transpose();
+        let create = |path: &Option<PathBuf>| {
+            path.as_deref().map(|path| ReportFile::create(path, Readers::Owner)).transpose()
+        };
         Ok(Files {
             junit: create(&self.junit)?,
             sarif: create(&self.sarif)?,
@@ -172,9 +175,11 @@ impl Outputs {
             return Ok(Accepting::These(Baseline::read(path, Reasons::Required)?));
         }
         let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
-        let known =
-            if path.exists() { Baseline::read(path, Reasons::Optional)? } else { Baseline::default() };
-        Ok(Accepting::All(ReportFile::create(path)?, known))
+        // A device has no reasons to keep.
+        let is_there = path.is_file();
+        let known = if is_there { Baseline::read(path, Reasons::Optional)? } else { Baseline::default() };
+        // It has no objects in it, and belongs to the repository.
+        Ok(Accepting::All(ReportFile::create(path, Readers::Umask)?, known))
     }
 
     /// Accepts what is known, writes the report everywhere, and judges it.
