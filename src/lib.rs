@@ -75,7 +75,7 @@ pub fn main() -> std::process::ExitCode {
     match outcome {
         Ok(code) => code.into(),
         Err(failure) => {
-            anstream::eprintln!("error: {failure}");
+            anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
             failure.code.into()
         }
     }

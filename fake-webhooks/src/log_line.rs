@@ -1,5 +1,7 @@
 //! One call in one line, for people.
 
+use output::OneLine;
+
 use crate::journal::Subject;
 use crate::{Answered, Entry};
 
@@ -17,8 +19,7 @@ pub(crate) fn log_line(entry: &Entry) -> String {
         Answered::Sent { summary, .. } => summary,
     };
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
-    let line = format!("{:.3} {} {what}: {answer}", entry.time, entry.fake);
-    line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    OneLine(format!("{:.3} {} {what}: {answer}", entry.time, entry.fake)).to_string()
 }
 
 fn reviewed(subject: &Subject) -> String {
@@ -69,7 +70,7 @@ mod tests {
                 json!({"operation": "CREATE", "kind": {"kind": "Pod"}, "namespace": "demo", "name": "web"}),
             ),
             sent("denied: two\nlines \u{1b}[31m"),
-            "CREATE Pod demo/web: denied: two\u{fffd}lines \u{fffd}[31m",
+            "CREATE Pod demo/web: denied: two\\nlines \\u{1b}[31m",
         );
         check(
             &request(json!({

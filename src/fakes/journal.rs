@@ -140,7 +140,7 @@ fn line(entry: &Value) -> String {
     let time = time.parse::<jiff::Timestamp>().map_or(time, |time| format!("{time:.3}"));
     let line = format!("{time} {} {what}: {answer}", text(&entry["fake"]));
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
-    line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+    output::one_line(&line).into_owned()
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         let pod = json!({"operation": "CREATE", "kind": {"kind": "Pod"}, "namespace": "demo", "name": "web"});
         check(
             &entry(pod, json!({"outcome": "sent", "summary": "denied: two\nlines"})),
-            "CREATE Pod demo/web: denied: two\u{fffd}lines",
+            "CREATE Pod demo/web: denied: two\\nlines",
         );
         let scale = json!({
             "operation": "UPDATE", "kind": {"kind": "Scale"}, "subResource": "scale", "dryRun": true,

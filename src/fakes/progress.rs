@@ -44,7 +44,8 @@ impl Progress {
 
     /// Tells a person something, with the time that has passed.
     pub(crate) fn tell(&self, text: &str) {
-        anstream::eprintln!("{:>5.1} s  {text}", self.started.elapsed().as_secs_f64());
+        let seconds = self.started.elapsed().as_secs_f64();
+        anstream::eprintln!("{seconds:>5.1} s  {}", output::one_line(text));
     }
 
     /// Looks until it is done, and tells of every change of what is missing.

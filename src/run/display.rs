@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 
-use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome, StepRecord};
+use super::record::{Attempt, Outcome, Record, ScenarioRecord, StepOutcome};
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt)
         for line in &planned.argument {
             let _ = writeln!(text, "            {FAINT}{line}{FAINT:#}");
         }
-        told(text, step);
+        told(text, &step.told);
         if let StepOutcome::Failed(message) = &step.outcome {
             let _ =
                 writeln!(text, "          {FAINT}{}:{}{FAINT:#}", scenario.planned.key.path, planned.line);
@@ -190,14 +190,14 @@ fn attempt_text(text: &mut String, scenario: &ScenarioRecord, attempt: &Attempt)
     }
 }
 
-fn told(text: &mut String, step: &StepRecord) {
-    for line in &step.told {
-        indented(text, line, TOLD);
+fn told(text: &mut String, lines: &[String]) {
+    for line in lines {
+        indented(text, &output::one_line(line), TOLD);
     }
 }
 
 fn indented(text: &mut String, message: &str, style: Style) {
-    for line in message.lines() {
+    for line in output::lines(message).lines() {
         let _ = writeln!(text, "          {style}{line}{style:#}");
     }
 }
@@ -216,3 +216,19 @@ pub(crate) fn brief(duration: Duration) -> String {
 }
 
 const LINE_WIDTH: usize = 78;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_webhook_says_cannot_steer_a_terminal() {
+        let said = "denied: \u{1b}[2J\nall passed";
+        let mut text = String::new();
+        told(&mut text, &[said.to_owned()]);
+        indented(&mut text, said, BAD);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        assert_eq!(lines, [r"denied: \u{1b}[2J\nall passed", r"denied: \u{1b}[2J", "all passed"]);
+    }
+}

@@ -123,7 +123,7 @@ impl Run {
             Ok(Ok(code)) => cleaned.map(|()| code),
             Ok(Err(failure)) => {
                 if let Err(other) = cleaned {
-                    anstream::eprintln!("error: {other}");
+                    anstream::eprintln!("error: {}", output::lines(&other.to_string()));
                 }
                 Err(failure)
             }

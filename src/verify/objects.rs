@@ -76,7 +76,7 @@ impl Objects {
         let definitions: Vec<Value> = around.iter().filter(is_definition).cloned().collect();
         let missing = corpus::missing(subjects, &definitions, laboratory);
         if !missing.is_empty() && !is_quiet {
-            anstream::eprintln!("{}", without_objects(&missing));
+            anstream::eprintln!("{}", output::lines(&without_objects(&missing)));
         }
         let added =
             [("/metadata/annotations", self.annotation.clone()), ("/metadata/labels", self.label.clone())];

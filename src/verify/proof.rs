@@ -10,6 +10,7 @@ use harness::client::ServiceResolver as _;
 use harness::config::WebhookTarget;
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding, Report, Step, TOGETHER};
+use output::OneLine;
 use serde_json::{Value, json};
 
 use super::target::Services;
@@ -56,7 +57,7 @@ impl Proofs {
             check.id,
             check.title,
             webhooks.join(", "),
-            finding.message,
+            OneLine(&finding.message),
             check.why,
             check.source
         );
@@ -71,10 +72,10 @@ impl Proofs {
         if !finding.differences.is_empty() {
             text.push_str("\n## What differs\n\n```diff\n");
             for difference in &finding.differences {
-                let _ = writeln!(text, "  {}", difference.path);
+                let _ = writeln!(text, "  {}", OneLine(&difference.path));
                 for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
                     if let Some(value) = value {
-                        let _ = writeln!(text, "{sign} {value}");
+                        let _ = writeln!(text, "{sign} {}", OneLine(value));
                     }
                 }
             }

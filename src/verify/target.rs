@@ -10,6 +10,7 @@ use harness::client::{Redirects, ServiceResolver};
 use harness::config::{ServiceReference, WebhookTarget};
 use harness::server::ServiceName;
 use harness::verify::Subject;
+use output::OneLine;
 use serde_json::Value;
 use url::Url;
 
@@ -83,7 +84,7 @@ pub(crate) fn consent(subjects: &[Subject], services: &Services, yes: bool) -> R
         .iter()
         .filter_map(|subject| {
             let (host, port) = place(subject, services)?;
-            (!is_loopback(&host)).then(|| format!("  {} at {host}:{port}", subject.name()))
+            (!is_loopback(&host)).then(|| format!("  {} at {host}:{port}", OneLine(subject.name())))
         })
         .collect();
     if remote.is_empty() {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anstyle::Style;
 use harness::chain::Verdict;
+use output::{OneLine, lines, one_line};
 use serde_json::Value;
 
 use super::Report;
@@ -18,24 +19,30 @@ use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
 pub(in crate::review) fn text(report: &Report, verbose: bool) -> String {
     let mut text = String::new();
     for note in &report.notes {
-        let _ = writeln!(text, "{FAINT}{note}{FAINT:#}");
+        let _ = writeln!(text, "{FAINT}{}{FAINT:#}", OneLine(note));
     }
     for warning in &report.warnings {
-        let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {warning}");
+        let _ = writeln!(text, "{NOT_DONE}Warning:{NOT_DONE:#} {}", OneLine(warning));
     }
     let style = style(report.verdict());
-    let _ = writeln!(text, "{style}{}{style:#}", report.decision.message);
+    let _ = writeln!(text, "{style}{}{style:#}", decision(&report.decision.message));
     webhooks(&mut text, report);
     difference(&mut text, report, verbose);
     if verbose && !report.audit_annotations.is_empty() {
         let _ = writeln!(text, "\nAudit annotations");
         for (key, value) in &report.audit_annotations {
-            let _ = writeln!(text, "  {key}: {value}");
+            let _ = writeln!(text, "  {}: {}", OneLine(key), OneLine(value));
         }
     }
     text.push('\n');
     text
 }
+/// What kubectl would print, without what steers a terminal. Only the causes of an invalid object stand on lines of their
+/// own.
+fn decision(message: &str) -> String {
+    one_line(message).replace("\\n* ", "\n* ")
+}
+
 
 /// How many requests ended how.
 pub(in crate::review) fn summary(reports: &[Report]) -> String {
@@ -95,15 +102,16 @@ fn webhooks(text: &mut String, report: &Report) {
                 conditions(&mut lines, webhook, round);
             }
             for skipped in skipped {
-                let line = format!("{:width$}  not called: {}", webhook.name, skipped.reason);
+                let (name, reason) = (OneLine(&webhook.name), OneLine(&skipped.reason));
+                let line = format!("{name:width$}  not called: {reason}");
                 let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
                 for compared in &skipped.compared {
-                    let _ = writeln!(lines, "        {FAINT}{compared}{FAINT:#}");
+                    let _ = writeln!(lines, "        {FAINT}{}{FAINT:#}", OneLine(compared));
                 }
                 conditions(&mut lines, webhook, round);
             }
             if !webhook.is_considered() && round == 1 {
-                let line = format!("{:width$}  not reached", webhook.name);
+                let line = format!("{:width$}  not reached", OneLine(&webhook.name));
                 let _ = writeln!(lines, "    {FAINT}- {line}{FAINT:#}");
             }
         }
@@ -119,7 +127,7 @@ fn conditions(text: &mut String, webhook: &WebhookReport, round: usize) {
         let ConditionReport { name, error, cost, .. } = condition;
         let value = condition.value.map_or_else(|| format!("error: {error}"), |value| value.to_string());
         let line = format!("condition {name} (cost {cost}): {}", value.replace('\n', " "));
-        let _ = writeln!(text, "        {FAINT}{line}{FAINT:#}");
+        let _ = writeln!(text, "        {FAINT}{}{FAINT:#}", OneLine(line));
     }
 }
 
@@ -135,14 +143,14 @@ fn call(text: &mut String, call: &CallReport, width: usize) {
     let _ = writeln!(
         text,
         "    {style}{mark}{style:#} {:width$}  {FAINT}{took}{FAINT:#}  {}",
-        call.webhook,
-        what.replace('\n', " ")
+        OneLine(&call.webhook),
+        OneLine(what)
     );
     if !call.hint.is_empty() {
-        let _ = writeln!(text, "        {}", call.hint);
+        let _ = writeln!(text, "        {}", OneLine(&call.hint));
     }
     for warning in &call.warnings {
-        let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {warning}");
+        let _ = writeln!(text, "        {NOT_DONE}warns:{NOT_DONE:#} {}", OneLine(warning));
     }
 }
 
@@ -176,7 +184,7 @@ fn difference(text: &mut String, report: &Report, verbose: bool) {
     }
     let _ = writeln!(text, "\nObject");
     for step in shown {
-        let _ = writeln!(text, "  {}", heading(step));
+        let _ = writeln!(text, "  {}", OneLine(heading(step)));
         for change in &step.changes {
             self::change(text, &masked(change, &report.request.kind));
         }
@@ -208,12 +216,17 @@ fn heading(step: &Step) -> String {
 }
 
 fn change(text: &mut String, change: &Change) {
-    let path = &change.path;
+    let path = &one_line(&change.path);
     let _ = match (&change.from, &change.to) {
         (None, Some(to)) => value(text, GOOD, '+', path, to),
         (Some(from), None) => value(text, BAD, '-', path, from),
         (Some(from), Some(to)) if is_short(from) && is_short(to) => {
-            writeln!(text, "    {NOT_DONE}~{NOT_DONE:#} {path}: {BAD}{from}{BAD:#} -> {GOOD}{to}{GOOD:#}")
+            writeln!(
+                text,
+                "    {NOT_DONE}~{NOT_DONE:#} {path}: {BAD}{}{BAD:#} -> {GOOD}{}{GOOD:#}",
+                OneLine(from),
+                OneLine(to)
+            )
         }
         (Some(from), Some(to)) => {
             value(text, BAD, '-', path, from).and_then(|()| value(text, GOOD, '+', path, to))
@@ -225,10 +238,11 @@ fn change(text: &mut String, change: &Change) {
 /// A field and its value: on one line, or as YAML below it.
 fn value(text: &mut String, style: Style, sign: char, path: &str, value: &Value) -> std::fmt::Result {
     if is_short(value) {
-        return writeln!(text, "    {style}{sign} {path}: {value}{style:#}");
+        return writeln!(text, "    {style}{sign} {path}: {}{style:#}", OneLine(value));
     }
     writeln!(text, "    {style}{sign} {path}:{style:#}")?;
-    for line in serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string()).lines() {
+    let yaml = serde_saphyr::to_string(value).unwrap_or_else(|_| value.to_string());
+    for line in lines(&yaml).lines() {
         writeln!(text, "    {style}{sign}   {line}{style:#}")?;
     }
     Ok(())

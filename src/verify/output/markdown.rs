@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use harness::verify::Difference;
 use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
+use output::OneLine;
 
 use super::table::{self, MOST_DIFFERENCES};
 use super::{caveats, examples, others, page, stale, word};
@@ -125,7 +126,8 @@ fn outcome(check: &CheckReport, result: &CheckResult) -> String {
 pub(super) fn differences(differences: &[Difference]) -> String {
     let mut text = String::new();
     for difference in differences.iter().take(MOST_DIFFERENCES) {
-        let _ = writeln!(text, "  {}", if difference.path.is_empty() { "." } else { &difference.path });
+        let path = if difference.path.is_empty() { "." } else { &difference.path };
+        let _ = writeln!(text, "  {}", OneLine(path));
         for (sign, value) in [('-', &difference.expected), ('+', &difference.found)] {
             if let Some(value) = value {
                 let _ = writeln!(text, "{sign} {}", table::short(value));
@@ -148,12 +150,11 @@ fn fence(text: &str) -> String {
     fence
 }
 
-/// What a webhook says is text, not markup.
+/// What a webhook says is text, not markup, and steers no terminal that shows the page.
 fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in output::one_line(&text.replace(['\n', '\r'], " ")).chars() {
         match letter {
-            '\n' | '\r' => line.push(' '),
             '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' => {
                 line.push('\\');
                 line.push(letter);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use harness::verify::report::{CheckReport, CheckResult, Finding, Report, Tally};
 use harness::verify::{Difference, Severity};
+use output::{OneLine, one_line};
 use serde_json::Value;
 
 use super::{caveats, examples, others, stale, word};
@@ -25,17 +26,22 @@ const LONGEST_OBJECT: usize = 400;
 pub(crate) fn text(report: &Report) -> String {
     let mut text = String::new();
     for (webhook, caveat) in &report.caveats {
-        let _ = writeln!(text, "{SOSO}caveat:{SOSO:#} {webhook}: {caveat}");
+        let _ = writeln!(text, "{SOSO}caveat:{SOSO:#} {}: {}", OneLine(webhook), OneLine(caveat));
     }
     let unseen = report.unseen();
     for (webhook, what) in &unseen {
-        let _ = writeln!(text, "{SOSO}unseen:{SOSO:#} {webhook}: {what}");
+        let _ = writeln!(text, "{SOSO}unseen:{SOSO:#} {}: {}", OneLine(webhook), OneLine(what));
     }
     for (reason, webhooks) in &report.unreached {
-        let _ = writeln!(text, "{SOSO}unreached:{SOSO:#} {}: {reason}", webhooks.join(", "));
+        let (webhooks, reason) = (OneLine(webhooks.join(", ")), OneLine(reason));
+        let _ = writeln!(text, "{SOSO}unreached:{SOSO:#} {webhooks}: {reason}");
     }
     for request in &report.unserved {
-        let _ = writeln!(text, "{SOSO}unserved:{SOSO:#} by the API server behind the webhooks: {request}");
+        let _ = writeln!(
+            text,
+            "{SOSO}unserved:{SOSO:#} by the API server behind the webhooks: {}",
+            OneLine(request)
+        );
     }
     if !text.is_empty() {
         text.push('\n');
@@ -154,7 +160,8 @@ impl<'a> Line<'a> {
             1 => "1 finding".to_owned(),
             count => format!("{count} findings"),
         };
-        let webhooks = named(&self.webhooks.join(", "), &findings);
+        let webhooks = named(&one_line(&self.webhooks.join(", ")), &findings);
+        let reason = OneLine(&self.reason);
         let title = match self.verdict {
             Some(Tally::Found) => &check.title,
             // Its name will do where there is nothing to be done.
@@ -162,8 +169,8 @@ impl<'a> Line<'a> {
         };
         let what = match (others.is_empty(), self.reason.is_empty()) {
             (true, true) => title.to_owned(),
-            (true, false) => format!("{title} {FAINT}({}){FAINT:#}", self.reason),
-            (false, _) => self.reason.clone(),
+            (true, false) => format!("{title} {FAINT}({reason}){FAINT:#}"),
+            (false, _) => reason.to_string(),
         };
         let colon = if webhooks.is_empty() { "" } else { ": " };
         let _ = writeln!(text, "{style}{} {mark} {word:<15}{style:#} {webhooks}{colon}{what}", check.id);
@@ -172,7 +179,7 @@ impl<'a> Line<'a> {
             let _ = writeln!(text, "{:21}{FAINT}the same for {}{FAINT:#}", "", ids.join(", "));
         }
         for note in self.notes {
-            let _ = writeln!(text, "{:21}{FAINT}{note}{FAINT:#}", "");
+            let _ = writeln!(text, "{:21}{FAINT}{}{FAINT:#}", "", OneLine(note));
         }
     }
 }
@@ -228,18 +235,18 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Fi
     };
     let word = word(finding.severity);
     if let Some((_, location)) = report.places(finding).next() {
-        let _ = writeln!(text, "{FAINT}{}:{}{FAINT:#}", location.file, location.line);
+        let _ = writeln!(text, "{FAINT}{}:{}{FAINT:#}", OneLine(&location.file), location.line);
     }
-    let webhook = finding.webhook();
-    let _ = writeln!(text, "{style}{word}[{}]{style:#} {webhook}: {}", check.id, finding.message);
+    let (webhook, message) = (OneLine(finding.webhook()), OneLine(&finding.message));
+    let _ = writeln!(text, "{style}{word}[{}]{style:#} {webhook}: {message}", check.id);
     if let Some(others) = others(finding) {
-        let _ = writeln!(text, "  {others}");
+        let _ = writeln!(text, "  {}", OneLine(others));
     }
     if let Some(examples) = examples(finding) {
-        let _ = writeln!(text, "  {FAINT}{examples}{FAINT:#}");
+        let _ = writeln!(text, "  {FAINT}{}{FAINT:#}", OneLine(examples));
     }
     for caveat in caveats(report, finding) {
-        let _ = writeln!(text, "  {SOSO}{caveat}{SOSO:#}");
+        let _ = writeln!(text, "  {SOSO}{}{SOSO:#}", OneLine(caveat));
     }
     for difference in finding.differences.iter().take(MOST_DIFFERENCES) {
         self::difference(text, difference);
@@ -252,12 +259,13 @@ fn finding(text: &mut String, report: &Report, check: &CheckReport, finding: &Fi
         let _ = writeln!(text, "  {FAINT}smallest object: {}{FAINT:#}", cut(object, LONGEST_OBJECT));
     }
     if let Some(proof) = &finding.proof {
-        let _ = writeln!(text, "  proof: {proof}");
+        let _ = writeln!(text, "  proof: {}", OneLine(proof));
     }
 }
 
 fn difference(text: &mut String, difference: &Difference) {
-    let _ = writeln!(text, "  {}", if difference.path.is_empty() { "." } else { &difference.path });
+    let path = if difference.path.is_empty() { "." } else { &difference.path };
+    let _ = writeln!(text, "  {}", OneLine(path));
     for (style, sign, value) in [(BAD, '-', &difference.expected), (GOOD, '+', &difference.found)] {
         if let Some(value) = value {
             let _ = writeln!(text, "    {style}{sign} {}{style:#}", short(value));
@@ -265,29 +273,30 @@ fn difference(text: &mut String, difference: &Difference) {
     }
 }
 
-/// A value in one line that is not too long.
+/// A value in one line that is not too long. JSON escapes most of what steers a terminal, but not all of it.
 pub(super) fn short(value: &Value) -> String {
     cut(value, LONGEST_VALUE)
 }
 
 fn cut(value: &Value, longest: usize) -> String {
     let text = value.to_string();
+    let text = one_line(&text);
     match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
+        None => text.into_owned(),
     }
 }
 
 fn summary(text: &mut String, report: &Report) {
     accepted(text, report);
     for (webhook, denials) in denials(report) {
-        let _ = writeln!(text, "\n{webhook} {}", denials.sum);
+        let _ = writeln!(text, "\n{} {}", OneLine(webhook), denials.sum);
         for (count, reason) in denials.reasons {
-            let _ = writeln!(text, "{count:>7}  {reason}");
+            let _ = writeln!(text, "{count:>7}  {}", OneLine(reason));
         }
     }
     for (reason, count) in &report.left_out {
-        let _ = writeln!(text, "\n{count} objects were left out: {reason}");
+        let _ = writeln!(text, "\n{count} objects were left out: {}", OneLine(reason));
     }
     let _ = writeln!(text, "\n{}", counts(report));
     if report.new_findings().any(|(_, finding)| finding.proof.is_none() && !finding.steps.is_empty()) {
@@ -309,19 +318,16 @@ fn accepted(text: &mut String, report: &Report) {
         let webhooks: Vec<&str> = finding.webhooks.keys().map(String::as_str).collect();
         let _ = writeln!(
             text,
-            "{FAINT}accepted[{}]{FAINT:#} {}: {} ({reason})",
+            "{FAINT}accepted[{}]{FAINT:#} {}",
             check.id,
-            webhooks.join(", "),
-            finding.kind
+            OneLine(format!("{}: {} ({reason})", webhooks.join(", "), finding.kind))
         );
     }
     for entry in &report.stale {
         let _ = writeln!(
             text,
-            "\n{SOSO}stale:{SOSO:#} {}:{}: {}",
-            entry.place.file,
-            entry.place.line,
-            stale(entry)
+            "\n{SOSO}stale:{SOSO:#} {}",
+            OneLine(format!("{}:{}: {}", entry.place.file, entry.place.line, stale(entry)))
         );
     }
 }

@@ -188,3 +188,50 @@ fn what_could_not_be_reached_or_was_not_served_is_said_once() {
         }
     }
 }
+
+/// Appends what steers a terminal to every text in `value` that may come from elsewhere.
+fn hostile(value: &mut serde_json::Value) {
+    use serde_json::Value;
+    const KEPT: [&str; 6] = ["severity", "verdict", "id", "title", "why", "source"];
+    match value {
+        Value::String(text) => text.push_str("\u{1b}[2J\n\u{9b}31mfoo\u{202e}"),
+        Value::Array(items) => items.iter_mut().for_each(hostile),
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                if !KEPT.contains(&name.as_str()) {
+                    hostile(member);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn nothing_in_a_report_steers_a_terminal() {
+    let mut report = serde_json::to_value(report()).unwrap();
+    hostile(&mut report);
+    let text = report.to_string();
+    // Names of members, too: webhooks and reasons.
+    let text = text
+        .replace("a.example.com\":", "a.example.com\\u001b[2J\\n\":")
+        .replace("refused\":", "refused\\n\\u009b\":");
+    let report: Report = serde_json::from_str(&text).unwrap();
+    for (what, text) in [
+        ("text", table::text(&report)),
+        ("markdown", markdown::summary(&report)),
+        ("annotations", annotations::commands(&report)),
+    ] {
+        // Styles are the report's own; a page has none.
+        assert!(
+            !text.contains("\u{1b}[2J") && (what == "text" || !text.contains('\u{1b}')),
+            "{what}: {text:?}"
+        );
+        let plain = anstream::adapter::strip_str(&text).to_string();
+        assert!(plain.contains("[2J") && plain.contains("31mfoo"), "{what}: {text}");
+        let steers = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+        assert!(!plain.contains(steers), "{what}: {plain:?}");
+        // Behind each line break of a hostile text.
+        assert!(!plain.lines().any(|line| line.trim_start().starts_with(r"\u{9b}31m")), "{what}: {plain}");
+    }
+}
