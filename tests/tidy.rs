@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 34] = [
+const HARNESS_LAYERS: [&str; 35] = [
     "status",
     "names",
     "quoting",
@@ -19,6 +19,7 @@ const HARNESS_LAYERS: [&str; 34] = [
     "quantity",
     "selector",
     "attributes",
+    "secrets",
     "authorizer",
     "schema",
     "conditions",

@@ -308,3 +308,22 @@ async fn a_stopped_fleet_leaves_no_admin_endpoint() {
     tokio::time::timeout(Duration::from_secs(60), steered.fleet.stop()).await.unwrap();
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn credentials_of_callers_are_masked_unless_they_are_asked_for() {
+    let steered = steered(ONE, FleetOptions::default()).await;
+    let url = steered.url("one.fakes.local").await;
+    steered.client.post(url).bearer_auth("sesame").header("cookie", "sesame").send().await.unwrap();
+    let told = async |path: &str| {
+        let journal = steered.get(path).await;
+        let headers = journal["entries"][0]["headers"].as_array().unwrap().clone();
+        ["authorization", "cookie"].map(|name| {
+            headers.iter().find(|header| header["name"] == name).unwrap()["value"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+    };
+    assert_eq!(told("/journal").await, ["***", "***"]);
+    assert_eq!(told("/journal?showSecrets=true").await, ["Bearer sesame", "sesame"]);
+}

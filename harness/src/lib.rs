@@ -36,6 +36,7 @@ pub mod quantity;
 pub mod quoting;
 pub mod reinvocation;
 pub mod review;
+pub mod secrets;
 pub mod selector;
 pub mod server;
 pub mod status;

@@ -1,5 +1,6 @@
 //! `admit fakes journal`.
 
+use harness::secrets::Masker;
 use serde_json::{Value, json};
 
 use super::admin::Admin;
@@ -28,6 +29,9 @@ pub(crate) struct Journal {
     /// A line a call, or all that is known of it as JSON
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
+    /// Show the values of Secrets, and headers with credentials, which are masked otherwise
+    #[arg(long)]
+    show_secrets: bool,
     #[command(flatten)]
     cluster: ClusterArguments,
 }
@@ -52,7 +56,7 @@ impl Journal {
         if self.follow {
             return self.follow(&admin).await;
         }
-        let journal = admin.journal(&self.query(0, self.wait, self.timeout)).await?;
+        let journal = self.read(&admin, 0, self.wait, self.timeout).await?;
         match self.output {
             Output::Text => self.print_lines(&journal),
             Output::Json => anstream::println!("{journal:#}"),
@@ -64,7 +68,7 @@ impl Journal {
     async fn follow(&self, admin: &Admin) -> Result<ExitCode, Failure> {
         let mut after = 0;
         loop {
-            let journal = admin.journal(&self.query(after, Some(1), PATIENCE)).await?;
+            let journal = self.read(admin, after, Some(1), PATIENCE).await?;
             match self.output {
                 Output::Text => self.print_lines(&journal),
                 Output::Json => {
@@ -77,12 +81,29 @@ impl Journal {
         }
     }
 
+    async fn read(
+        &self,
+        admin: &Admin,
+        after: u64,
+        wait: Option<usize>,
+        timeout: u64,
+    ) -> Result<Value, Failure> {
+        let mut journal = admin.journal(&self.query(after, wait, timeout)).await?;
+        if !self.show_secrets {
+            mask_secrets(&mut journal);
+        }
+        Ok(journal)
+    }
+
     fn query(&self, after: u64, wait: Option<usize>, timeout: u64) -> String {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         if let Some(name) = &self.name {
             query.append_pair("fake", name);
         }
         query.append_pair("after", &after.to_string());
+        if self.show_secrets {
+            query.append_pair("showSecrets", "true");
+        }
         if let Some(count) = wait {
             query.append_pair("wait", &count.to_string()).append_pair("timeout", &timeout.to_string());
         }
@@ -95,6 +116,18 @@ impl Journal {
         }
         for entry in entries(journal) {
             anstream::println!("{}", line(entry));
+        }
+    }
+}
+
+/// Masks the values of Secrets in the bodies of the calls.
+fn mask_secrets(journal: &mut Value) {
+    let mut masker = Masker::default();
+    for entry in journal["entries"].as_array_mut().into_iter().flatten() {
+        for body in ["review", "body"] {
+            if let Some(body) = entry.get_mut(body) {
+                masker.exchange(body, &mut Value::Null);
+            }
         }
     }
 }
@@ -150,6 +183,16 @@ mod tests {
     #[track_caller]
     fn check(entry: &Value, expected: &str) {
         assert_eq!(line(entry), format!("2026-11-21T00:00:00.123Z a.b.c {expected}"));
+    }
+
+    #[test]
+    fn the_values_of_secrets_are_masked() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "aHVudGVyMg=="}});
+        let review = json!({"request": {"object": secret}});
+        let mut journal = json!({"entries": [{"review": review}, {"body": secret.to_string()[..60]}, {}]});
+        mask_secrets(&mut journal);
+        assert_eq!(journal["entries"][0]["review"]["request"]["object"]["data"]["a"], "Kioq");
+        assert!(!journal.to_string().contains("aHVudGVyMg"), "{journal}");
     }
 
     #[test]

@@ -66,6 +66,9 @@ pub(crate) struct Review {
     /// Show all that there is: defaults, audit annotations, the server's own changes
     #[arg(short, long, help_heading = "Output")]
     pub(super) verbose: bool,
+    /// Show the values of Secrets, which are masked otherwise
+    #[arg(long, help_heading = "Output")]
+    pub(super) show_secrets: bool,
     /// Say of every webhook that is not called which test said no, and what it compared
     #[arg(long, help_heading = "Output")]
     pub(super) explain: bool,

@@ -50,7 +50,10 @@ impl Review {
         let several = planned.len() > 1;
         let mut reports = Vec::new();
         for planned in planned {
-            let report = self.review(&chain, planned, &webhooks).await?;
+            let mut report = self.review(&chain, planned, &webhooks).await?;
+            if !self.show_secrets {
+                report.mask_secrets();
+            }
             if self.output == Output::Text {
                 crate::print(&report::people::text(&report, self.verbose));
             }

@@ -48,6 +48,7 @@ impl Merge {
             }
         }
         let mut report = merge::merge(reports).map_err(Failure::usage)?;
+        self.outputs.mask(&mut report);
         self.outputs.write(files, &mut report)
     }
 }

@@ -294,6 +294,7 @@ impl Verify {
         self.complete(&mut report, configurations.locations);
         report.note_unreached(unreached);
         report.unserved = api_server.as_ref().map(|server| server.recorder.unserved()).unwrap_or_default();
+        self.outputs.mask(&mut report);
         if let Some(folder) = &self.proofs {
             let mut around = configurations.around;
             around.retain(|object| MATTER_TO_MATCHING.iter().any(|kind| object["kind"] == *kind));

@@ -15,6 +15,13 @@ use serde_json::{Value, json};
 
 use super::target::Services;
 use crate::Failure;
+use crate::serve::shell_word;
+
+/// What is to be known of a proof about a Secret.
+const MASKED: &str = "
+Values of Secrets are masked: `Kioq`, which is `***` in Base64, in `data`, and `***` elsewhere. The commands below send the
+masked values. If the finding depends on what the values were, run `admit verify` again with `--show-secrets`.
+";
 
 /// What the commands of a proof need to know.
 #[derive(Debug)]
@@ -84,6 +91,9 @@ impl Proofs {
         if let Some(object) = &finding.object {
             write(folder.join("object.yaml"), yaml(object))?;
             text.push_str("\nThe smallest object that shows it is `object.yaml`.\n");
+        }
+        if finding.masked {
+            text.push_str(MASKED);
         }
         if !finding.steps.is_empty() {
             text.push_str("\n## The calls\n");
@@ -171,8 +181,10 @@ impl Proofs {
             ("POST", false) | ("GET", true) => String::new(),
             _ => format!(" -X {method}"),
         };
-        let curl =
-            |more: &str, url: &str| format!("curl -sS{trust}{more}{method}{body} '{url}?timeout={seconds}s'");
+        let curl = |more: &str, url: &str| {
+            let url = shell_word(&format!("{url}?timeout={seconds}s"));
+            format!("curl -sS{trust}{more}{method}{body} {url}")
+        };
         match &webhook.client_config.target {
             WebhookTarget::Url(url) => (curl("", url), String::new()),
             WebhookTarget::Service(service) => {
@@ -181,9 +193,9 @@ impl Proofs {
                 let (there, option) = match self.services.resolve(service) {
                     Ok((host, port)) => {
                         let host = if host.contains(':') { format!("[{host}]") } else { host };
-                        let option =
-                            format!(" --service {}/{}={host}:{port}", service.namespace, service.name);
-                        (format!(" --connect-to '{authority}:{host}:{port}'"), option)
+                        let option = format!("{}/{}={host}:{port}", service.namespace, service.name);
+                        let connect = shell_word(&format!("{authority}:{host}:{port}"));
+                        (format!(" --connect-to {connect}"), format!(" --service {}", shell_word(&option)))
                     }
                     Err(_) => (String::new(), String::new()),
                 };
@@ -191,6 +203,11 @@ impl Proofs {
             }
         }
     }
+}
+
+/// Writes a file of a new folder, for its owner alone.
+fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_ref())
 }
 
 /// The file with the body of a step; none if it has no body.
@@ -206,11 +223,6 @@ fn sent(step: &Step, number: usize) -> Option<String> {
 }
 
 /// How a step names the webhook.
-/// Writes a file of a new folder, for its owner alone.
-fn write(path: PathBuf, text: impl AsRef<[u8]>) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_ref())
-}
-
 fn id(subject: &Subject) -> String {
     format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
 }

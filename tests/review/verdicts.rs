@@ -1,7 +1,7 @@
 //! What a person is told of a request and of each webhook.
 
 use expect_test::expect;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::files::{NOWHERE, POD, configuration, fakes, files};
 
@@ -275,7 +275,7 @@ fn a_deletion_shows_what_was_there() {
 }
 
 #[test]
-fn the_values_of_a_secret_are_shown_to_programs_only() {
+fn the_values_of_a_secret_are_masked_unless_they_are_asked_for() {
     let fakes = fakes(&[
         "name: hook, type: mutating, behaviour: {patch: {operations: [{op: replace, path: /data/a, value: bmV3}, {op: add, path: /data/b, value: bmV3}]}}",
     ]);
@@ -302,6 +302,43 @@ fn the_values_of_a_secret_are_shown_to_programs_only() {
 
     "#]],
     );
-    let report = files.report("-f secret.yaml --fakes fakes.yaml");
-    assert_eq!(report["object"]["data"]["b"], "bmV3");
+    let line = "-f secret.yaml --fakes fakes.yaml --explain";
+    for format in ["json", "yaml"] {
+        let said = files.review(&format!("{line} -o {format}")).stdout;
+        for value in ["old", "b2xk", "bmV3", "eHg"] {
+            assert!(!said.contains(value), "{value} in {said}");
+        }
+    }
+    let report = files.report(line);
+    assert_eq!(report["object"]["data"], json!({"a": "Kioq", "b": "Kioq"}));
+    assert_eq!(report["calls"][0]["patch"][1], json!({"op": "add", "path": "/data/b", "value": "Kioq"}));
+    let shown = files.report(&format!("{line} --show-secrets"));
+    assert_eq!(shown["object"]["data"]["b"], "bmV3");
+    let text = files.review(&format!("{line} --show-secrets")).stdout;
+    assert!(text.contains("+ data.b: \"bmV3\""), "{text}");
+}
+
+#[test]
+fn what_a_webhook_says_cannot_steer_a_terminal() {
+    let steering = r#""\e[2J\nError: all is well \u202e\u009b31m""#;
+    let mutating = format!(
+        "name: first, type: mutating, behaviour: {{patch: {{operations: [{{op: add, path: /metadata/annotations, value: \
+         {{a: {steering}}}}}]}}}}"
+    );
+    let warning = format!("name: second, type: validating, behaviour: {{allow: {{warnings: [{steering}]}}}}");
+    let denying = format!("name: third, type: validating, behaviour: {{deny: {{message: {steering}}}}}");
+    let annotated = format!(
+        "name: fourth, type: validating, behaviour: {{allow: {{auditAnnotations: {{why: {steering}}}}}}}"
+    );
+    let fakes = fakes(&[&mutating, &warning, &denying, &annotated]);
+    let files = files([("pod.yaml", POD), ("fakes.yaml", &fakes)]);
+    let said = files.review("-f pod.yaml --fakes fakes.yaml -v --explain");
+    assert_eq!(said.status, 1, "{}", said.stderr);
+    for quoted in ["denied: ", "why: ", "annotations"] {
+        assert!(said.stdout.contains(quoted), "{quoted} in {}", said.stdout);
+    }
+    assert!(said.stdout.contains(r"\u{1b}[2J\nError: all is well \u{202e}\u{9b}31m"), "{}", said.stdout);
+    let steers = |letter: char| (letter.is_control() && letter != '\n') || letter == '\u{202e}';
+    assert!(!said.stdout.contains(steers), "{:?}", said.stdout);
+    assert!(!said.stdout.lines().any(|line| line.starts_with("Error: all")), "{}", said.stdout);
 }

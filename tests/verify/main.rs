@@ -10,6 +10,7 @@ mod configurations;
 mod contract;
 mod corpus;
 mod determinism;
+mod disclosure;
 mod documentation;
 mod features;
 mod idempotence;

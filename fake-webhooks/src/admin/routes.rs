@@ -18,7 +18,7 @@ use super::Token;
 use super::error::ApiError;
 use crate::fakes_file::{self, FakeEntry};
 use crate::fleet::Running;
-use crate::journal::{Filter, document};
+use crate::journal::{Credentials, Filter, document};
 use crate::{Behaviour, Certificate};
 
 /// A fake in its longest form is a few KiB.
@@ -112,6 +112,9 @@ struct JournalQuery {
     namespace: Option<String>,
     #[serde(default)]
     wait: usize,
+    /// Whether headers with credentials are told as they came.
+    #[serde(default, rename = "showSecrets")]
+    show_secrets: bool,
     timeout: Option<f64>,
 }
 
@@ -139,7 +142,8 @@ async fn journal(
     // Too few is seen by their number.
     let _ = journal.wait(&filter, query.wait, timeout).await;
     let entries = journal.select(&filter);
-    Ok(Json(document(entries.iter().map(|entry| &**entry), journal.dropped())).into_response())
+    let credentials = if query.show_secrets { Credentials::Shown } else { Credentials::Masked };
+    Ok(Json(document(entries.iter().map(|entry| &**entry), journal.dropped(), credentials)).into_response())
 }
 
 async fn clear(State(running): State<Arc<Running>>) -> StatusCode {

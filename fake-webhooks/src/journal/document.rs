@@ -10,9 +10,25 @@ use crate::{Answered, Entry, Subject};
 /// The version of what is below: what it means does not change, fields may come.
 const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 
+/// Headers with which a caller shows who it is.
+const CREDENTIALS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
+
+/// What is told of the values of [`CREDENTIALS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Credentials {
+    /// Asterisks.
+    Masked,
+    /// All.
+    Shown,
+}
+
 /// A list of calls with the number of those that did not fit.
-pub(crate) fn document<'a>(entries: impl IntoIterator<Item = &'a Entry>, dropped: u64) -> Value {
-    let entries: Vec<_> = entries.into_iter().map(call).collect();
+pub(crate) fn document<'a>(
+    entries: impl IntoIterator<Item = &'a Entry>,
+    dropped: u64,
+    credentials: Credentials,
+) -> Value {
+    let entries: Vec<_> = entries.into_iter().map(|entry| call(entry, credentials)).collect();
     json!({"apiVersion": API_VERSION, "kind": "Journal", "entries": entries, "dropped": dropped})
 }
 
@@ -86,7 +102,11 @@ fn outcome(answered: &Value) -> Option<Answered> {
     })
 }
 
-fn call(entry: &Entry) -> Value {
+fn call(entry: &Entry, credentials: Credentials) -> Value {
+    let header = |(name, value): &(String, String)| {
+        let is_masked = credentials == Credentials::Masked && CREDENTIALS.contains(&name.as_str());
+        json!({"name": name, "value": if is_masked { "***" } else { value }})
+    };
     let mut call = json!({
         "number": entry.number,
         "time": entry.time.to_string(),
@@ -95,7 +115,7 @@ fn call(entry: &Entry) -> Value {
         "path": entry.path,
         "query": entry.query,
         "httpVersion": format!("{:?}", entry.version),
-        "headers": entry.headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect::<Vec<_>>(),
+        "headers": entry.headers.iter().map(header).collect::<Vec<_>>(),
         "answered": answered(entry),
     });
     match entry.review() {
@@ -165,7 +185,7 @@ mod tests {
                 },
             ],
         });
-        let told = document([&reviewed, &pending], 4);
+        let told = document([&reviewed, &pending], 4, Credentials::Masked);
         assert_eq!(told, expected);
         assert_eq!(Entry::from_json(&told["entries"][1]), Ok(pending));
         let review = Bytes::from(r#"{"request":{"uid":"7"}}"#);
@@ -173,12 +193,26 @@ mod tests {
     }
 
     #[test]
+    fn credentials_are_masked_unless_they_are_asked_for() {
+        let headers = ["authorization", "proxy-authorization", "cookie", "accept"];
+        let headers = headers.map(|name| (name.to_owned(), "secret".to_owned())).to_vec();
+        let entry = Entry { headers, ..entry(0) };
+        let told = |credentials| {
+            let document = document([&entry], 0, credentials);
+            let headers = document["entries"][0]["headers"].as_array().cloned().unwrap_or_default();
+            headers.iter().map(|header| header["value"].clone()).collect::<Vec<Value>>()
+        };
+        assert_eq!(told(Credentials::Masked), ["***", "***", "***", "secret"]);
+        assert_eq!(told(Credentials::Shown), ["secret"; 4]);
+    }
+
+    #[test]
     fn every_outcome_that_is_told_can_be_read() {
         for answered in [Answered::Pending, Answered::Abandoned, Answered::Closed, Answered::Bytes] {
             let entry = Entry { answered, ..entry(0) };
-            assert_eq!(Entry::from_json(&document([&entry], 0)["entries"][0]), Ok(entry));
+            assert_eq!(Entry::from_json(&document([&entry], 0, Credentials::Shown)["entries"][0]), Ok(entry));
         }
-        let mut unknown = document([&entry(0)], 0)["entries"][0].take();
+        let mut unknown = document([&entry(0)], 0, Credentials::Shown)["entries"][0].take();
         unknown["answered"]["outcome"] = json!("lost");
         assert_eq!(Entry::from_json(&unknown), Err(UnreadableEntry("answered")));
     }

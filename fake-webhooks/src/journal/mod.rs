@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 pub use self::document::UnreadableEntry;
-pub(crate) use self::document::document;
+pub(crate) use self::document::{Credentials, document};
 pub use self::entry::{Answered, Entry, Subject};
 pub use self::filter::Filter;
 use crate::Limits;

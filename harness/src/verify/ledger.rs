@@ -227,6 +227,7 @@ impl Found {
             object: self.object,
             differences,
             steps: steps.iter().flat_map(told).collect(),
+            masked: false,
             accepted: None,
             proof: None,
         }

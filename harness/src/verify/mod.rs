@@ -34,6 +34,7 @@ pub mod foreign;
 pub mod laboratory;
 mod ledger;
 pub mod line;
+mod masking;
 pub mod merge;
 mod plan;
 mod plugins;

@@ -217,6 +217,9 @@ pub struct Finding {
     pub differences: Vec<Difference>,
     /// The reviews that show it, in order.
     pub steps: Vec<Step>,
+    /// Whether values of Secrets are masked in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub masked: bool,
     /// Why it is accepted, if a baseline says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<String>,

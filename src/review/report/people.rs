@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::Report;
 use super::difference::Change;
-use super::secret::masked;
 use super::steps::{By, Step};
 use super::webhooks::{CallReport, ConditionReport, Outcome, Skipped, WebhookReport};
 use crate::run::display::{BAD, FAINT, GOOD, NOT_DONE, brief};
@@ -37,12 +36,12 @@ pub(in crate::review) fn text(report: &Report, verbose: bool) -> String {
     text.push('\n');
     text
 }
+
 /// What kubectl would print, without what steers a terminal. Only the causes of an invalid object stand on lines of their
 /// own.
 fn decision(message: &str) -> String {
     one_line(message).replace("\\n* ", "\n* ")
 }
-
 
 /// How many requests ended how.
 pub(in crate::review) fn summary(reports: &[Report]) -> String {
@@ -186,7 +185,7 @@ fn difference(text: &mut String, report: &Report, verbose: bool) {
     for step in shown {
         let _ = writeln!(text, "  {}", OneLine(heading(step)));
         for change in &step.changes {
-            self::change(text, &masked(change, &report.request.kind));
+            self::change(text, change);
         }
     }
     let fields =

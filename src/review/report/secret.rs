@@ -1,81 +1,83 @@
-//! Keeps what a Secret holds off the terminal.
+//! Keeps the values of Secrets out of a report.
 
-use harness::attributes::GroupVersionKind;
+use harness::secrets::{self, Masker};
 use serde_json::Value;
 
+use super::Report;
 use super::difference::Change;
+use super::webhooks::CallReport;
 
-/// The fields of a Secret whose values are secret.
-const FIELDS: [&str; 2] = ["data", "stringData"];
+/// The annotations of the audit log that hold a patch.
+const PATCH_ANNOTATION: &str = "patch.webhook.admission.k8s.io/";
 
-/// `change` of an object of `kind` as people see it. The values of a Secret are asterisks, which still tell what a value
-/// was before from what it is after.
-///
-/// Source: kubectl pkg/cmd/diff/diff.go, `Masker`.
-pub(super) fn masked(change: &Change, kind: &GroupVersionKind) -> Change {
-    let is_secret = kind.group.is_empty() && kind.kind == "Secret";
-    if !is_secret || !holds_values(&change.path) {
-        return change.clone();
-    }
-    let [before, after] = if change.from.is_some() && change.to.is_some() {
-        ["*** (before)", "*** (after)"]
-    } else {
-        ["***"; 2]
-    };
-    Change {
-        path: change.path.clone(),
-        from: change.from.as_ref().map(|value| mask(value, before)),
-        to: change.to.as_ref().map(|value| mask(value, after)),
-    }
-}
-
-/// `data`, `data.key` or `data["a.key"]`, and the same of `stringData`.
-fn holds_values(path: &str) -> bool {
-    FIELDS
-        .iter()
-        .filter_map(|field| path.strip_prefix(field))
-        .any(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-}
-
-/// All that stands there, but for the names of members.
-fn mask(value: &Value, asterisks: &str) -> Value {
-    match value {
-        Value::Null => Value::Null,
-        Value::Object(members) => {
-            members.iter().map(|(key, value)| (key.clone(), mask(value, asterisks))).collect()
+impl Report {
+    /// Masks the values of Secrets: in objects, changes and patches, and where messages quote a whole value.
+    pub(in crate::review) fn mask_secrets(&mut self) {
+        let mut masker = Masker::default();
+        let is_of_secret = secrets::is_secret_kind(&self.request.kind)
+            || self.request.object.as_ref().is_some_and(secrets::is_secret);
+        for document in
+            [&mut self.request.object, &mut self.object, &mut self.decision.status].into_iter().flatten()
+        {
+            masker.document(document);
         }
-        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => asterisks.into(),
+        for step in &mut self.steps {
+            changes(&mut masker, is_of_secret, &mut step.changes);
+        }
+        for call in &mut self.calls {
+            changes(&mut masker, is_of_secret, &mut call.changes);
+            if let Some(patch) = call.patch.as_mut().filter(|_| is_of_secret) {
+                masker.patch(patch);
+            }
+        }
+        if is_of_secret {
+            for (key, text) in &mut self.audit_annotations {
+                if key.starts_with(PATCH_ANNOTATION) {
+                    patch_annotation(&mut masker, text);
+                }
+            }
+        }
+        self.texts(&masker);
+    }
+
+    /// Messages quote values of objects that were masked before.
+    fn texts(&mut self, masker: &Masker) {
+        masker.text(&mut self.decision.message);
+        if let Some(status) = &mut self.decision.status {
+            masker.texts(status);
+        }
+        self.warnings.iter_mut().for_each(|text| masker.text(text));
+        self.audit_annotations.values_mut().for_each(|text| masker.text(text));
+        for CallReport { message, warnings, audit_annotations, .. } in &mut self.calls {
+            masker.text(message);
+            warnings.iter_mut().chain(audit_annotations.values_mut()).for_each(|text| masker.text(text));
+        }
+        for webhook in &mut self.webhooks {
+            for skipped in &mut webhook.skipped {
+                masker.text(&mut skipped.reason);
+                skipped.compared.iter_mut().for_each(|text| masker.text(text));
+            }
+            webhook.conditions.iter_mut().for_each(|condition| masker.text(&mut condition.error));
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(kind: &str, path: &str, values: [Value; 2], expected: [Value; 2]) {
-        let change = |[from, to]: [Value; 2]| {
-            let given = |value: Value| Some(value).filter(|value| !value.is_null());
-            Change { path: path.to_owned(), from: given(from), to: given(to) }
-        };
-        let kind = GroupVersionKind::new("", "v1", kind);
-        assert_eq!(masked(&change(values), &kind), change(expected), "{path}");
+fn changes(masker: &mut Masker, is_of_secret: bool, changes: &mut [Change]) {
+    for Change { path, from, to } in changes {
+        if is_of_secret {
+            masker.difference(path, from, to);
+        }
+        for value in [from, to].into_iter().flatten() {
+            masker.document(value);
+        }
     }
+}
 
-    #[test]
-    fn values_of_a_secret_are_masked_and_nothing_else() {
-        let values = || [json!("YQ=="), json!("Yg==")];
-        let masked = || [json!("*** (before)"), json!("*** (after)")];
-        check("Secret", "data.password", values(), masked());
-        check("Secret", "data[\"a.b\"]", values(), masked());
-        check("Secret", "stringData.password", values(), masked());
-        check("Secret", "data.new", [json!(null), json!("YQ==")], [json!(null), json!("***")]);
-        check("Secret", "data.old", [json!("YQ=="), json!(null)], [json!("***"), json!(null)]);
-        check("Secret", "data", [json!(null), json!({"a": "YQ=="})], [json!(null), json!({"a": "***"})]);
-        check("Secret", "type", values(), values());
-        check("Secret", "database.x", values(), values());
-        check("ConfigMap", "data.password", values(), values());
+/// `{"configuration":…,"webhook":…,"patch":[…],"patchType":"JSONPatch"}`.
+fn patch_annotation(masker: &mut Masker, text: &mut String) {
+    let Ok(mut annotation) = serde_json::from_str::<Value>(text) else { return };
+    if let Some(operations) = annotation.get_mut("patch").and_then(Value::as_array_mut) {
+        masker.patch(operations);
+        *text = annotation.to_string();
     }
 }

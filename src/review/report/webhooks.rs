@@ -123,7 +123,7 @@ pub(super) struct CallReport {
     /// Its warnings.
     pub(super) warnings: Vec<String>,
     /// Its audit annotations, without the webhook's name before the key.
-    audit_annotations: std::collections::BTreeMap<String, String>,
+    pub(super) audit_annotations: std::collections::BTreeMap<String, String>,
     /// `request.uid` of its review.
     uid: String,
 }

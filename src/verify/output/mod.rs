@@ -56,6 +56,10 @@ pub(super) struct Outputs {
     #[arg(long, value_name = "TEXT", requires = "write_baseline")]
     baseline_reason: Option<String>,
 
+    /// Show the values of Secrets, which are masked otherwise: on standard output, in all files, in proofs
+    #[arg(long)]
+    show_secrets: bool,
+
     /// Exit with 1 only for findings that are at least as bad; with `never` a run that came to its end exits with 0,
     /// whatever it found or could not check: something else judges the report
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "warning")]
@@ -156,6 +160,13 @@ impl GitHub {
 }
 
 impl Outputs {
+    /// Masks the values of Secrets, unless the user wants to see them. Nothing is written of a report before that.
+    pub(super) fn mask(&self, report: &mut Report) {
+        if !self.show_secrets {
+            report.mask_secrets();
+        }
+    }
+
     /// Makes the files.
     pub(super) fn create(&self) -> Result<Files, Failure> {
         let create = |path: &Option<PathBuf>| {
