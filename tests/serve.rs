@@ -34,9 +34,19 @@ impl Server {
     /// Starts it and waits until it says that it is there.
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("audit.log");
+        Self::starting(folder, &log)
+    }
+
+    /// The same with another audit log.
+    fn with_audit_log(log: &Path) -> Self {
+        Self::starting(tempfile::tempdir().unwrap(), log)
+    }
+
+    fn starting(folder: tempfile::TempDir, log: &Path) -> Self {
         let mut process = serve(&folder.path().join("kubeconfig"))
             .arg("--audit-log")
-            .arg(folder.path().join("audit.log"))
+            .arg(log)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -72,8 +82,12 @@ impl Server {
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn signal(mut self, signal: Signal) -> ExitStatus {
+    fn signal(self, signal: Signal) -> ExitStatus {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
+        self.wait()
+    }
+
+    fn wait(mut self) -> ExitStatus {
         self.process.wait().unwrap()
     }
 }
@@ -192,6 +206,73 @@ fn a_kubeconfig_that_cannot_be_written_is_named() {
         "{text}"
     );
     assert_eq!(output.status.code(), Some(3));
+}
+
+#[test]
+fn devices_are_written_to_and_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    for (device, code) in [("/dev/full", Some(3)), ("/dev/null", None)] {
+        let path = folder.path().join("device");
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink(device, &path).unwrap();
+        let mut process = serve(&path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        // Without a code it serves.
+        let process = Server { process, folder: tempfile::tempdir().unwrap(), lines: Vec::new() };
+        assert_eq!(line.is_empty(), code.is_some(), "{device}: {line}");
+        match code {
+            Some(code) => assert_eq!(process.wait().code(), Some(code)),
+            None => assert!(process.signal(Signal::TERM).success()),
+        }
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+    }
+}
+
+#[tokio::test]
+async fn an_audit_log_that_is_not_whole_is_a_failure() {
+    let server = Server::with_audit_log(Path::new("/dev/full"));
+    // It goes on serving.
+    for _ in 0..2 {
+        let namespaces = Api::<Namespace>::all(server.client().await);
+        namespaces.list(&kube::api::ListParams::default()).await.unwrap();
+    }
+    assert_eq!(server.signal(Signal::TERM).code(), Some(3));
+}
+
+#[tokio::test]
+async fn a_request_that_is_cut_off_is_in_the_audit_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.log");
+    let server = Server::with_audit_log(&log);
+    let client = server.client().await;
+    let create = PostParams::default();
+    let hang: Behaviour = serde_json::from_value(json!({"timeout": {"hang": "30s"}})).unwrap();
+    let fake = FakeWebhook::start(Fake { behaviour: hang, ..Fake::default() }).await.unwrap();
+    let namespace = object(json!({"metadata": {"name": "denied"}}));
+    Api::<Namespace>::all(client.clone()).create(&create, &namespace).await.unwrap();
+    let configurations = Api::<ValidatingWebhookConfiguration>::all(client.clone());
+    configurations.create(&create, &object(configuration(&fake))).await.unwrap();
+    let config_map: ConfigMap = object(json!({"metadata": {"name": "x"}, "data": {"a": "b"}}));
+    let config_maps = Api::<ConfigMap>::namespaced(client, "denied");
+    let asked = async {
+        while fake.journal().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answer = config_maps.create(&create, &config_map) => panic!("{answer:?}"),
+        () = asked => {}
+    }
+    assert!(server.signal(Signal::TERM).success());
+    let text = fs::read_to_string(&log).unwrap();
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_config_maps: Vec<&Value> =
+        events.iter().filter(|event| event["objectRef"]["resource"] == "configmaps").collect();
+    let [event] = of_config_maps.as_slice() else { panic!("{of_config_maps:?}") };
+    assert_eq!((&event["stage"], &event["verb"]), (&json!("RequestReceived"), &json!("create")));
+    assert_eq!(event["user"]["username"], "admin");
+    assert_eq!(event.get("responseStatus"), None);
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ impl Serve {
         kubeconfig.write(&self.kubeconfig_out)?;
         let options = Options {
             services: service_map::by_service(self.service),
-            audit: audit.map(AuditFile::into_sink),
+            audit: audit.as_ref().map(AuditFile::sink),
             record: None,
             authorization_mode: self.authorization_mode.into(),
         };
@@ -100,6 +100,9 @@ impl Serve {
         signals.next().await;
         server.end_watches();
         listener.stop().await;
+        if let Some(audit) = audit {
+            audit.is_whole()?;
+        }
         Ok(ExitCode::Ok)
     }
 }

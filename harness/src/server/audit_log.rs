@@ -1,4 +1,5 @@
-//! What the audit log says of a request: one `audit.k8s.io/v1` Event of the stage `ResponseComplete`, level Request.
+//! What the audit log says of a request: one `audit.k8s.io/v1` Event of the stage `ResponseComplete`, or of the stage
+//! `RequestReceived` if it was cut off before that; level Request.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,6 +18,8 @@ use crate::status::Status;
 /// When the event was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// The request came, and was cut off before it was answered.
+    RequestReceived,
     /// The request was refused before anybody asked who makes it, or is a watch, of whose end a second event tells.
     ResponseStarted,
     /// The request was answered.
@@ -119,6 +122,7 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
         "apiVersion": "audit.k8s.io/v1",
         "level": "Request",
         "stage": match answered.stage {
+            Stage::RequestReceived => "RequestReceived",
             Stage::ResponseStarted => "ResponseStarted",
             Stage::ResponseComplete => "ResponseComplete",
         },
@@ -126,10 +130,12 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
         "requestURI": answered.request_uri,
         "verb": answered.verb,
         "user": {},
-        "responseStatus": response_status(answered),
         "requestReceivedTimestamp": micro_time(answered.received),
         "stageTimestamp": micro_time(answered.completed),
     });
+    if answered.stage != Stage::RequestReceived {
+        event["responseStatus"] = response_status(answered);
+    }
     if let Some(identity) = answered.identity {
         event["user"] = json!(identity.user);
     }

@@ -38,6 +38,7 @@ mod storage;
 mod strategy;
 mod surroundings;
 mod time_limit;
+mod unanswered;
 mod update;
 mod watch;
 mod websocket;
@@ -83,7 +84,8 @@ pub struct ServiceName {
     pub name: String,
 }
 
-/// Gets one `audit.k8s.io/v1` Event for each request, at stage `ResponseComplete` and level `Request`.
+/// Gets one `audit.k8s.io/v1` Event for each request, at stage `ResponseComplete` and level `Request`; of the stage
+/// `RequestReceived` if the request is cut off before it is answered.
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// Gets the Audit-ID of each request, when it was received, and what happened in admission.

@@ -27,6 +27,7 @@ use super::in_process::Happened;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
+use super::unanswered::Unanswered;
 use super::{Server, body, connect, create, delete, metadata, read, update, watch, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
@@ -204,7 +205,11 @@ pub(super) async fn respond(
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
     let incoming = Incoming { parts: &parts, info: &info, query, body, keep, authorizer };
+    let sink = server.options.audit.as_ref();
+    let unanswered =
+        sink.map(|sink| Unanswered { sink, parts: &parts, info: &info, audit_id: &audit_id, received });
     let outcome = admitted(server, incoming).await;
+    unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
