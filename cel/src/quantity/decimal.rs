@@ -7,9 +7,9 @@ use num_traits::{One as _, Signed as _, ToPrimitive as _, Zero as _};
 
 use super::QuantityError;
 
-/// How far apart the exponents of two numbers may be that are brought to the same one: a number with more digits takes
-/// kube-apiserver minutes and gigabytes.
-const MAX_SHIFT: u32 = 100_000;
+/// How many digits a number may be written with, and how far apart the exponents of two numbers may be that are brought to
+/// the same one: a number with more digits takes kube-apiserver minutes and gigabytes.
+pub(super) const MAX_DIGITS: u32 = 100_000;
 
 /// `unscaled` times ten to the power of `-scale`.
 ///
@@ -105,7 +105,7 @@ impl Decimal {
         if shift == 0 || self.unscaled.is_zero() {
             return Ok(self.unscaled.clone());
         }
-        if shift > MAX_SHIFT {
+        if shift > MAX_DIGITS {
             return Err(QuantityError::TooLarge);
         }
         Ok(&self.unscaled * power_of_ten(shift))
@@ -206,7 +206,7 @@ pub(super) fn power_of_ten(exponent: u32) -> BigInt {
     BigInt::from(10).pow(exponent)
 }
 
-/// The number of decimal digits, halved again and again: one digit after another takes time that grows with the square.
+/// The digits, halved again and again: one digit after another takes time that grows with the square.
 fn number(digits: &[u8]) -> Option<BigInt> {
     const AT_ONCE: usize = 1000;
     if digits.len() <= AT_ONCE {
@@ -221,10 +221,22 @@ fn number(digits: &[u8]) -> Option<BigInt> {
 ///
 /// Source: apimachinery pkg/api/resource/math.go, `removeBigIntFactors`.
 pub(super) fn without_factors(mut number: BigInt, factor: u32) -> (BigInt, i32) {
+    if number.is_zero() {
+        return (number, 0);
+    }
+    // The factor squared again and again: to take it out once at a time takes time that grows with the square.
+    let mut power = BigInt::from(factor);
+    let mut powers = Vec::new();
+    while (&number % &power).is_zero() {
+        let square = &power * &power;
+        powers.push(std::mem::replace(&mut power, square));
+    }
     let mut times = 0;
-    while !number.is_zero() && (&number % factor).is_zero() {
-        number /= factor;
-        times += 1;
+    for (doublings, power) in powers.iter().enumerate().rev() {
+        if (&number % power).is_zero() {
+            number /= power;
+            times += 1 << doublings;
+        }
     }
     (number, times)
 }

@@ -1,6 +1,6 @@
 //! Reading.
 
-use super::decimal::{Decimal, largest_binary, one};
+use super::decimal::{Decimal, MAX_DIGITS, largest_binary, one};
 use super::scaled::Scaled;
 use super::{Amount, Format, Quantity, QuantityError};
 
@@ -18,6 +18,9 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
     let suffix = Suffix::parse(parts.suffix)?;
     if let Some(quantity) = parts.as_scaled(suffix, text) {
         return Ok(quantity);
+    }
+    if parts.whole.len() + parts.fraction.len() > MAX_DIGITS as usize {
+        return Err(QuantityError::TooLarge);
     }
     let number = Decimal::parse(parts.number).ok_or(QuantityError::Numeric)?;
     let (amount, format) = match suffix {
