@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::config::ClientConfig;
+use crate::status::Unsupported;
 
 /// Carries a review to a webhook: the only I/O of the dispatcher.
 pub trait Caller: Send + Sync {
@@ -47,4 +48,7 @@ pub enum CallError {
     /// The call was made and failed: `Post "https://…": dial tcp …: connect: connection refused`.
     #[error("{0}")]
     Transport(String),
+    /// kube-apiserver would read the reply; admit cannot.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
 }

@@ -6,7 +6,7 @@ use crate::caller::CallError;
 use crate::config::FailurePolicy;
 use crate::event::{CallFailure, CallResult, Called};
 use crate::quoting::quote;
-use crate::status::Status;
+use crate::status::{Status, Unsupported};
 
 /// How a call that failed ends: only here the failure policy is asked.
 pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
@@ -32,15 +32,19 @@ pub fn refusal(called: &Called) -> Option<Box<Status>> {
 
 /// A call without a reply, with its code in metrics.
 ///
+/// # Errors
+/// [`Unsupported`]: kube-apiserver would have a reply.
+///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
-pub fn no_reply(error: CallError) -> CallFailure {
+pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
     match error {
         CallError::Client(text) => {
-            CallFailure { reason: format!("could not get REST client: {text}"), code: 500 }
+            Ok(CallFailure { reason: format!("could not get REST client: {text}"), code: 500 })
         }
         CallError::Transport(text) => {
-            CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 }
+            Ok(CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 })
         }
+        CallError::Unsupported(unsupported) => Err(unsupported),
     }
 }
 

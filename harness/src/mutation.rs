@@ -8,12 +8,12 @@ use crate::cluster_state::ClusterState;
 use crate::equality::semantically_equal;
 use crate::event::CallFailure;
 use crate::failure;
-use crate::patch::Patch;
+use crate::patch::{self, ApplyError, Patch};
 use crate::quoting::quote;
 use crate::review::decode;
 use crate::review::response::Response;
 use crate::schema;
-use crate::status::Status;
+use crate::status::{Status, Unsupported};
 use crate::typed;
 
 /// What a patch did.
@@ -32,6 +32,8 @@ pub(crate) enum PatchError {
     Failure(CallFailure),
     /// The server cannot go on, whatever the failure policy.
     Server(Box<Status>),
+    /// kube-apiserver would apply it, or hang; admit cannot.
+    Unsupported(Unsupported),
 }
 
 /// Applies the patch of `response` to the object in the version of `kind` and fills in the defaults. None: there is no
@@ -49,6 +51,7 @@ pub(crate) fn apply(
     if response.patch.is_empty() {
         return Ok(None);
     }
+    patch::check_size(&response.patch).map_err(PatchError::Unsupported)?;
     let patch = Patch::decode(&response.patch).map_err(|error| {
         let reason = format!("received undecodable patch in webhook response: {error}");
         PatchError::Failure(CallFailure { reason, code: 503 })
@@ -66,7 +69,10 @@ pub(crate) fn apply(
         return Err(PatchError::Failure(CallFailure { reason, code }));
     }
     let state = run.state();
-    let patched = patch.apply(object).map_err(|error| internal_error(&error.to_string()))?;
+    let patched = patch.apply(object).map_err(|error| match error {
+        ApplyError::Unsupported(unsupported) => PatchError::Unsupported(unsupported),
+        error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_)) => internal_error(&error.to_string()),
+    })?;
     let mut patched = decoded(patched, kind, state)?;
     let built_in = state.is_built_in(kind);
     let differs = !semantically_equal(object, &patched, built_in);

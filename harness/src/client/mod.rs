@@ -22,6 +22,8 @@ pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::{ClientConfig, ServiceReference};
+use crate::json_text::{self, Token};
+use crate::status::Unsupported;
 use address::Address;
 use connection::Connections;
 use failure::{post_failed, reading_failed};
@@ -31,7 +33,10 @@ const MAX_RETRIES: usize = 10;
 /// How many requests a chain of redirects may cost.
 const MAX_REDIRECTS: usize = 10;
 /// How large a reply may be. The API server has no bound.
-const MAX_REPLY: usize = 64 * 1024 * 1024;
+const MAX_REPLY: usize = 32 * 1024 * 1024;
+/// How many JSON values a reply may have, each of which costs some hundred bytes once it is read. The API server has no
+/// bound.
+const MAX_VALUES: usize = 250_000;
 
 /// Finds where a service listens.
 pub trait ServiceResolver: Send + Sync {
@@ -253,7 +258,21 @@ async fn reply(response: reqwest::Response, deadline: Instant) -> Result<Reply, 
         Ok(body) => body?,
         Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
     };
+    if values(&body) > MAX_VALUES {
+        let what = format!("responses of webhooks with more than {MAX_VALUES} JSON values");
+        return Err(Unsupported { what }.into());
+    }
     Ok(Reply { status, content_type, body })
+}
+
+/// How many JSON values `body` has, up to where it stops being JSON.
+fn values(body: &[u8]) -> usize {
+    let mut values = 0;
+    // What is no JSON is told when the reply is decoded.
+    let _ = json_text::scan(body, json_text::MAX_DEPTH, |token| {
+        values += usize::from(matches!(token, Token::Begin(_) | Token::Scalar(_)));
+    });
+    values
 }
 
 async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
@@ -262,9 +281,8 @@ async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
         match response.chunk().await {
             Ok(None) => return Ok(body.freeze()),
             Ok(Some(chunk)) if body.len() + chunk.len() > MAX_REPLY => {
-                return Err(reading_failed(
-                    "the response is larger than 64 MiB, which is all that admit reads",
-                ));
+                let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);
+                return Err(Unsupported { what }.into());
             }
             Ok(Some(chunk)) => body.extend_from_slice(&chunk),
             Err(error) => return Err(reading_failed(&failure::body(&error))),

@@ -373,3 +373,21 @@ async fn plain_http_on_the_tls_port_is_recognised() {
     assert!(error.ends_with("\": http: server gave HTTP response to HTTPS client"), "{error}");
     task.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_reply_has_at_most_so_many_values() {
+    let authority = authority("ca");
+    let answer = |values: usize| {
+        let body = format!("[{}]", vec!["0"; values - 1].join(","));
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let answers = [answer(MAX_VALUES), answer(MAX_VALUES + 1)];
+    let server =
+        Server::start(&authority, leaf(&["127.0.0.1"]), &answers.each_ref().map(String::as_str)).await;
+    let reply = call(&server, url(&server, "/"), &authority.pem).await.unwrap();
+    assert_eq!(reply.body.len(), 2 * MAX_VALUES - 1);
+    assert_eq!(
+        call(&server, url(&server, "/"), &authority.pem).await.unwrap_err(),
+        "unsupported: responses of webhooks with more than 250000 JSON values"
+    );
+}

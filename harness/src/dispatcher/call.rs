@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Chain, Dispatcher, Place};
+use super::{Chain, Dispatcher, Place, Refusal};
 use crate::admission_run::AdmissionRun;
 use crate::caller::{Call, CallError, Caller};
 use crate::config::Webhook;
@@ -16,10 +16,54 @@ use crate::matching::Invocation;
 use crate::review::ReviewVersion;
 use crate::review::request;
 use crate::review::response::{self, Response};
+use crate::status::{Status, Unsupported};
+
+/// What came of a call.
+pub(super) struct Answered {
+    pub(super) called: Called,
+    /// The response, if it allows the request.
+    pub(super) allowed: Option<Response>,
+    /// What kube-apiserver does here and admit cannot.
+    unsupported: Option<Unsupported>,
+}
+
+/// Why there is no response.
+enum Obstacle {
+    Failure(CallFailure),
+    Unsupported(Unsupported),
+}
+
+impl From<CallFailure> for Obstacle {
+    fn from(failure: CallFailure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<CallError> for Obstacle {
+    fn from(error: CallError) -> Self {
+        failure::no_reply(error).map_or_else(Self::Unsupported, Self::Failure)
+    }
+}
+
+impl Answered {
+    /// admit cannot go on: the record has what a client is told.
+    pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
+        let status = Box::new(Status::unsupported(&unsupported));
+        self.called.result = CallResult::ServerError { status, patch: None };
+        self.unsupported = Some(unsupported);
+    }
+
+    /// Why the request does not go on after this call, if it does not.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        match &self.unsupported {
+            Some(unsupported) => Some(Refusal::Unsupported(unsupported.clone())),
+            None => failure::refusal(&self.called).map(Refusal::Status),
+        }
+    }
+}
 
 impl<C: Caller> Dispatcher<C> {
-    /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`. The response only if it
-    /// allows the request.
+    /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`.
     pub(super) async fn call(
         &self,
         webhook: &Webhook,
@@ -27,8 +71,8 @@ impl<C: Caller> Dispatcher<C> {
         invocation: &Invocation,
         chain: &Chain<'_>,
         place: Place,
-    ) -> (Called, Option<Response>) {
-        let mut called = Called {
+    ) -> Answered {
+        let called = Called {
             webhook: webhook.id.clone(),
             phase: place.phase,
             round: place.round,
@@ -43,18 +87,22 @@ impl<C: Caller> Dispatcher<C> {
             audit_annotations: BTreeMap::new(),
             result: CallResult::Allowed { patch: None, changed: false },
         };
-        let mut allowed = None;
+        let mut answered = Answered { called, allowed: None, unsupported: None };
+        let called = &mut answered.called;
         if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
             let status = failure::dry_run_unsupported(&webhook.id.name);
             called.result = CallResult::ServerError { status, patch: None };
         } else {
-            match self.exchange(webhook, run, invocation, chain, &mut called).await {
-                Err(failure) => called.result = failure::result(webhook.failure_policy, failure),
+            match self.exchange(webhook, run, invocation, chain, called).await {
+                Err(Obstacle::Failure(failure)) => {
+                    called.result = failure::result(webhook.failure_policy, failure);
+                }
+                Err(Obstacle::Unsupported(unsupported)) => answered.set_unsupported(unsupported),
                 Ok(mut response) => {
                     called.warnings = std::mem::take(&mut response.warnings);
                     called.audit_annotations = std::mem::take(&mut response.audit_annotations);
                     if response.allowed {
-                        allowed = Some(response);
+                        answered.allowed = Some(response);
                     } else {
                         called.result =
                             CallResult::Denied(failure::denied(&webhook.id.name, response.status));
@@ -62,8 +110,9 @@ impl<C: Caller> Dispatcher<C> {
                 }
             }
         }
+        let called = &mut answered.called;
         called.took = chain.started.elapsed().saturating_sub(called.started);
-        (called, allowed)
+        answered
     }
 
     /// Sends the review and reads the reply.
@@ -74,7 +123,7 @@ impl<C: Caller> Dispatcher<C> {
         invocation: &Invocation,
         chain: &Chain<'_>,
         called: &mut Called,
-    ) -> Result<Response, CallFailure> {
+    ) -> Result<Response, Obstacle> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
         let objects = run.objects(invocation.kind());
@@ -82,10 +131,10 @@ impl<C: Caller> Dispatcher<C> {
         let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
         if timeout.is_zero() {
-            return Err(failure::no_reply(CallError::Transport("context deadline exceeded".to_owned())));
+            return Err(CallError::Transport("context deadline exceeded".to_owned()).into());
         }
         let call = Call { client_config: &webhook.client_config, body: called.review.clone(), timeout };
-        let reply = called.reply.insert(self.caller.call(call).await.map_err(failure::no_reply)?);
-        response::read(reply, version, &called.uid, called.phase)
+        let reply = called.reply.insert(self.caller.call(call).await?);
+        Ok(response::read(reply, version, &called.uid, called.phase)?)
     }
 }

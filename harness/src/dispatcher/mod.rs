@@ -15,7 +15,7 @@ use crate::config::Webhook;
 use crate::event::{CallResult, Conditions, Event, Mismatch, Part, Pass, Phase, Record, Round};
 use crate::failure;
 use crate::matching::{self, Decided, Decision, Invocation};
-use crate::mutation::{self, PatchError};
+use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
 use crate::status::{Status, Unsupported};
@@ -149,23 +149,30 @@ impl<C: Caller> Dispatcher<C> {
             }
             let kind = invocation.kind();
             run.convert(kind).map_err(|error| unconvertible(error, webhook, place, run))?;
-            let (mut called, response) = self.call(webhook, run, &invocation, chain, place).await;
-            if let Some(response) = response {
-                called.result = match mutation::apply(&webhook.id.name, &response, kind, run) {
-                    Ok(None) => CallResult::Allowed { patch: None, changed: false },
-                    Ok(Some(patched)) => {
-                        CallResult::Allowed { patch: Some(patched.operations), changed: patched.changed }
+            let mut answered = self.call(webhook, run, &invocation, chain, place).await;
+            if let Some(response) = answered.allowed.take() {
+                match mutation::apply(&webhook.id.name, &response, kind, run) {
+                    Ok(None) => {}
+                    Ok(Some(Patched { operations, changed })) => {
+                        answered.called.result = CallResult::Allowed { patch: Some(operations), changed };
                     }
-                    Err(PatchError::Failure(failure)) => failure::result(webhook.failure_policy, failure),
-                    Err(PatchError::Server(status)) => CallResult::ServerError { status, patch: None },
-                };
+                    Err(PatchError::Failure(failure)) => {
+                        answered.called.result = failure::result(webhook.failure_policy, failure);
+                    }
+                    Err(PatchError::Server(status)) => {
+                        answered.called.result = CallResult::ServerError { status, patch: None };
+                    }
+                    Err(PatchError::Unsupported(unsupported)) => answered.set_unsupported(unsupported),
+                }
+                let called = &mut answered.called;
                 called.took = chain.started.elapsed().saturating_sub(called.started);
             }
-            let refusal = failure::refusal(&called);
+            let refusal = answered.refusal();
+            let called = answered.called;
             let failed_open = matches!(called.result, CallResult::Failed { failed_open: true, .. });
             run.record.events.push(Event::Called(Box::new(called)));
-            if let Some(status) = refusal {
-                return Err(Refusal::Status(status));
+            if let Some(refusal) = refusal {
+                return Err(refusal);
             }
             if failed_open && chain.is_out_of_time() {
                 return Err(Refusal::Status(failure::out_of_time()));
@@ -205,13 +212,13 @@ impl<C: Caller> Dispatcher<C> {
                 .iter()
                 .map(|(webhook, invocation, place)| self.call(webhook, run, invocation, chain, *place))
                 .collect();
-            while let Some((called, _)) = calls.next().await {
-                first = first.or_else(|| failure::refusal(&called));
-                events.push(Event::Called(Box::new(called)));
+            while let Some(answered) = calls.next().await {
+                first = first.or_else(|| answered.refusal());
+                events.push(Event::Called(Box::new(answered.called)));
             }
         }
         run.record.events.extend(events);
-        first.map_or(Ok(()), |status| Err(Refusal::Status(status)))
+        first.map_or(Ok(()), Err)
     }
 }
 

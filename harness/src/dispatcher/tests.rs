@@ -434,3 +434,14 @@ async fn a_webhook_gets_no_more_than_what_is_left_of_the_requests_time() {
     let outcome = run.through(Phase::Validating, &[ignoring("a")], slow).await;
     assert_eq!((outcome.called(), outcome.message()), (vec![], text));
 }
+
+#[tokio::test]
+async fn a_patch_of_too_many_operations_is_not_imitated_whatever_the_failure_policy() {
+    let nothing = json!({"op": "test", "path": "/data/a", "value": null});
+    let answer = |_: &str, _| Answer::Patch(json!(vec![nothing.clone(); 10_001]));
+    let outcome = Run::default().through(Phase::Mutating, &[ignoring("a")], answer).await;
+    assert!(matches!(outcome.result, Err(Refusal::Unsupported(_))), "{:?}", outcome.result);
+    assert_eq!(outcome.message(), "patches of webhooks with more than 10000 operations (10001)");
+    assert_eq!(outcome.called(), ["a"]);
+    assert_eq!(outcome.record.calls().count(), 1);
+}

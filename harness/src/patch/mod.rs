@@ -15,6 +15,8 @@ use serde_json::Value;
 
 use self::node::Node;
 use self::operation::{Document, Operation};
+use crate::json_text::{self, Token};
+use crate::status::Unsupported;
 
 /// A JSON patch that has been read; its operations may still turn out not to apply.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +40,51 @@ pub enum ApplyError {
     /// The library panics, and the API server drops the client's connection without an answer.
     #[error("{0}")]
     Panic(&'static str),
+    /// The library would go on for very long.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+/// How many operations the patch of a webhook may have: as many as kube-apiserver takes from a client. From webhooks it takes
+/// any number.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+pub(crate) const MAX_OPERATIONS: usize = 10_000;
+/// How many JSON values the patch of a webhook may consist of.
+const MAX_VALUES: usize = 250_000;
+
+/// Whether the patch of a webhook is small enough to be read; each of its values costs some hundred bytes.
+///
+/// # Errors
+/// [`Unsupported`]: kube-apiserver takes patches of any size.
+pub(crate) fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
+    let (mut depth, mut deepest, mut operations, mut values) = (0_usize, 0_usize, 0_usize, 0_usize);
+    // What is no JSON is told when the patch is read.
+    let _ = json_text::scan(patch, json_text::MAX_DEPTH, |token| {
+        if matches!(token, Token::Begin(_) | Token::Scalar(_)) {
+            values += 1;
+            operations += usize::from(depth == 1);
+        }
+        match token {
+            Token::Begin(_) => depth += 1,
+            Token::End => depth -= 1,
+            Token::Key(_) | Token::Scalar(_) => {}
+        }
+        deepest = deepest.max(depth);
+    });
+    if operations > MAX_OPERATIONS {
+        let what = format!("patches of webhooks with more than {MAX_OPERATIONS} operations ({operations})");
+        return Err(Unsupported { what });
+    }
+    if values > MAX_VALUES {
+        let what = format!("patches of webhooks with more than {MAX_VALUES} values ({values})");
+        return Err(Unsupported { what });
+    }
+    if deepest > reader::MAX_DEPTH {
+        let what = format!("patches of webhooks with more than {} levels ({deepest})", reader::MAX_DEPTH);
+        return Err(Unsupported { what });
+    }
+    Ok(())
 }
 
 impl Patch {
@@ -230,15 +277,62 @@ mod tests {
 
     #[test]
     fn a_document_cannot_be_made_so_deep_that_it_breaks_the_stack() {
-        let copy = json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(400))});
-        let deep = json!({"op": "add", "path": "/a", "value": (0..400).fold(json!({}), |inner, _| json!({"a": inner}))});
+        let too_deep = "unsupported: a JSON patch that makes an object of more than 128 levels";
+        let copy = json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(50))});
+        let deep = json!({"op": "add", "path": "/a", "value": (0..50).fold(json!({}), |inner, _| json!({"a": inner}))});
         let mut operations = vec![deep];
         operations.extend(std::iter::repeat_n(copy, 3));
-        let text = Value::Array(operations).to_string();
+        assert_eq!(patch(&json!(operations)).apply(&json!({})).unwrap_err().to_string(), too_deep);
+
+        let deeper = |level: usize| json!({"op": "add", "path": "/a".repeat(level), "value": {}});
+        let levels = |count: usize| patch(&json!((1..=count).map(deeper).collect::<Vec<_>>()));
+        let deepest = levels(126).apply(&json!({})).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&deepest.to_string()).unwrap(), deepest);
+        assert_eq!(levels(1000).apply(&json!({})).unwrap_err().to_string(), too_deep);
+    }
+
+    #[test]
+    fn a_webhooks_patch_has_at_most_so_many_operations_and_values() {
+        let of_operations = |count: usize| format!("[{}]", vec![r#"{"op":"test"}"#; count].join(","));
+        assert_eq!(check_size(of_operations(MAX_OPERATIONS).as_bytes()), Ok(()));
         assert_eq!(
-            Patch::decode(text.as_bytes()).unwrap().apply(&json!({})).unwrap_err().to_string(),
-            "exceeded max depth"
+            check_size(of_operations(MAX_OPERATIONS + 1).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 10000 operations (10001)"
         );
+        let of_values =
+            |count: usize| format!(r#"[{{"op":"add","value":[{}]}}]"#, vec!["0"; count].join(","));
+        assert_eq!(check_size(of_values(MAX_VALUES - 4).as_bytes()), Ok(()));
+        assert_eq!(
+            check_size(of_values(MAX_VALUES - 3).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 250000 values (250001)"
+        );
+        let of_levels = |count: usize| "[".repeat(count);
+        assert_eq!(check_size(of_levels(reader::MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(
+            check_size(of_levels(100_000).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 130 levels (10000)"
+        );
+        assert_eq!(check_size(b"no JSON"), Ok(()));
+        let unfinished = format!("[{}", r#"{"op":"test"},"#.repeat(MAX_OPERATIONS + 1));
+        assert!(check_size(unfinished.as_bytes()).is_err(), "counted up to where it stops being JSON");
+    }
+
+    #[test]
+    fn insertions_at_the_front_of_a_long_list_end() {
+        let document = json!({"list": vec![0; 100_000]});
+        let shifts =
+            |count: usize| patch(&json!(vec![json!({"op": "add", "path": "/list/0", "value": 1}); count]));
+        assert!(shifts(900).apply(&document).is_ok());
+        let too_much = "unsupported: a JSON patch that shifts more than 100000000 elements of lists";
+        let error = |patch: Patch| patch.apply(&document).err().map(|error| error.to_string());
+        assert_eq!(error(shifts(1000)).as_deref(), Some(too_much));
+        let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1010]));
+        assert_eq!(error(removals).as_deref(), Some(too_much));
+        let moves: Vec<Value> = (0..1001)
+            .map(|turn| if turn % 2 == 0 { ("/list", "/other") } else { ("/other", "/list") })
+            .map(|(from, path)| json!({"op": "move", "from": from, "path": path}))
+            .collect();
+        assert_eq!(error(patch(&json!(moves))).as_deref(), Some(too_much));
     }
 
     fn any_operation() -> impl Strategy<Value = Value> {

@@ -103,6 +103,15 @@ impl Node {
         }
     }
 
+    /// How many values this is, itself among them.
+    pub(super) fn values(&self) -> usize {
+        match self {
+            Self::Null | Self::Given | Self::Scalar(_) => 1,
+            Self::Array(nodes) => 1 + nodes.iter().map(Self::values).sum::<usize>(),
+            Self::Object(members) => 1 + members.values().map(Self::values).sum::<usize>(),
+        }
+    }
+
     /// What Go's decoder calls this kind of value.
     pub(super) fn kind(&self) -> &'static str {
         match self {

@@ -5,8 +5,9 @@ use std::num::IntErrorKind;
 
 use super::ApplyError;
 use super::node::Node;
-use super::reader::MAX_DEPTH;
+use super::reader::MAX_LEVELS;
 use crate::quoting::quote;
+use crate::status::Unsupported;
 
 /// One operation: its members, of which null ones count as missing, but for `value`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,28 @@ pub(super) struct Operation {
 pub(super) struct Document {
     root: Node,
     copied: usize,
+    work: Work,
+}
+
+/// How many values the operations of one patch have shifted in lists or measured so far.
+#[derive(Debug, Default)]
+struct Work(usize);
+
+/// How many values the operations of one patch may shift and measure: an insertion at the front of a list shifts all of
+/// it, so that many of them take the square of their number. kube-apiserver has no such limit, and hangs.
+const MAX_WORK: usize = 100_000_000;
+
+impl Work {
+    /// # Errors
+    /// [`ApplyError::Unsupported`] once it is too much.
+    fn add(&mut self, values: usize) -> Result<(), ApplyError> {
+        self.0 = self.0.saturating_add(values);
+        if self.0 > MAX_WORK {
+            let what = format!("a JSON patch that shifts more than {MAX_WORK} elements of lists");
+            return Err(ApplyError::Unsupported(Unsupported { what }));
+        }
+        Ok(())
+    }
 }
 
 /// How many bytes the copies of one patch may have together.
@@ -70,7 +93,9 @@ impl Document {
     /// A document that is neither an object nor a list nor null.
     pub(super) fn new(root: Node) -> Result<Self, ApplyError> {
         match root {
-            Node::Null | Node::Object(_) | Node::Array(_) => Ok(Self { root, copied: 0 }),
+            Node::Null | Node::Object(_) | Node::Array(_) => {
+                Ok(Self { root, copied: 0, work: Work::default() })
+            }
             Node::Given | Node::Scalar(_) => {
                 let kind = root.kind();
                 fail(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.partialDoc"))
@@ -103,7 +128,8 @@ impl Document {
         };
         let value = operation.value().unwrap_or(Node::Null);
         check_depth(&path, &value)?;
-        add(container, key, value).map_err(|error| error.within(&format!("error in add for path: '{path}'")))
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within(&format!("error in add for path: '{path}'")))
     }
 
     fn remove(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -115,9 +141,9 @@ impl Document {
                 "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
             ));
         };
-        remove(container, &key)
+        remove(container, &key, &mut self.work)
             .map(drop)
-            .map_err(|what| does_not_apply(format!("error in remove for path: '{path}': {what}")))
+            .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
     }
 
     fn replace(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -157,8 +183,9 @@ impl Document {
                 "move operation does not apply: doc is missing from path: {from}: {MISSING}"
             ));
         };
-        let value = remove(container, &key)
-            .map_err(|what| does_not_apply(format!("error in move for path: '{key}': {what}")))?;
+        let value = remove(container, &key, &mut self.work)
+            .map_err(|error| error.within(&format!("error in move for path: '{key}'")))?;
+        self.work.add(value.values())?;
         let path = operation
             .path()
             .map_err(|what| does_not_apply(format!("move operation failed to decode path: {what}")))?;
@@ -168,7 +195,8 @@ impl Document {
             ));
         };
         check_depth(&path, &value)?;
-        add(container, key, value).map_err(|error| error.within(&format!("error in move for path: '{path}'")))
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within(&format!("error in move for path: '{path}'")))
     }
 
     fn copy(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -200,7 +228,8 @@ impl Document {
             ));
         }
         check_depth(&path, &value)?;
-        add(container, key, value).map_err(|error| error.within("error while adding value during copy"))
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within("error while adding value during copy"))
     }
 
     fn test(&mut self, operation: &Operation) -> Result<(), ApplyError> {
@@ -268,7 +297,7 @@ fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
     }
 }
 
-fn add(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError> {
+fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Result<(), ApplyError> {
     match container {
         Node::Array(nodes) if key == "-" => nodes.push(value),
         Node::Array(nodes) => {
@@ -276,6 +305,7 @@ fn add(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
                 does_not_apply(format!("value was not a proper array index: '{key}': {what}"))
             })?;
             let index = within(number, nodes.len() + 1).map_err(does_not_apply)?;
+            work.add(nodes.len() - index)?;
             nodes.insert(index, value);
         }
         Node::Object(_) | Node::Null | Node::Given | Node::Scalar(_) => return set(container, key, value),
@@ -301,10 +331,11 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
     Ok(())
 }
 
-fn remove(container: &mut Node, key: &str) -> Result<Node, String> {
+fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, ApplyError> {
     match container {
         Node::Array(nodes) => {
-            let index = index(key, nodes.len())?;
+            let index = index(key, nodes.len()).map_err(does_not_apply)?;
+            work.add(nodes.len() - index)?;
             Ok(nodes.remove(index))
         }
         Node::Object(members) => members.remove(key).ok_or_else(|| nonexistent(key)),
@@ -312,8 +343,8 @@ fn remove(container: &mut Node, key: &str) -> Result<Node, String> {
     }
 }
 
-fn nonexistent(key: &str) -> String {
-    format!("Unable to remove nonexistent key: {key}: {MISSING}")
+fn nonexistent(key: &str) -> ApplyError {
+    does_not_apply(format!("Unable to remove nonexistent key: {key}: {MISSING}"))
 }
 
 /// The position that `key` names in a list of `length` elements.
@@ -378,8 +409,9 @@ fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
 
 /// Keeps what a hostile webhook can build as shallow as what can be read.
 fn check_depth(path: &str, value: &Node) -> Result<(), ApplyError> {
-    if path.split('/').count() + value.depth() > MAX_DEPTH {
-        return fail("exceeded max depth".to_owned());
+    if path.split('/').count() + value.depth() > MAX_LEVELS {
+        let what = format!("a JSON patch that makes an object of more than {MAX_LEVELS} levels");
+        return Err(ApplyError::Unsupported(Unsupported { what }));
     }
     Ok(())
 }
@@ -393,11 +425,11 @@ fn fail<T>(what: String) -> Result<T, ApplyError> {
 }
 
 impl ApplyError {
-    /// The same error with a prefix; a panic has none.
+    /// The same error with a prefix, if it is the library's.
     fn within(self, prefix: &str) -> Self {
         match self {
             Self::DoesNotApply(what) => Self::DoesNotApply(format!("{prefix}: {what}")),
-            Self::Panic(what) => Self::Panic(what),
+            other @ (Self::Panic(_) | Self::Unsupported(_)) => other,
         }
     }
 }

@@ -6,8 +6,11 @@ use super::DecodeError;
 use super::node::{Node, string};
 use crate::json_text::{Container, Token, scan};
 
-/// How deep a document may be. Go's own limit is ten times as deep, and has the same text.
-pub(super) const MAX_DEPTH: usize = 1000;
+/// How deep a patch may be: its operations, and in them documents that are as deep as those that the server reads. Go's own
+/// limit is 10,000.
+pub(super) const MAX_DEPTH: usize = MAX_LEVELS + 2;
+/// How deep a document may be that a patch makes: all that is done to it, to drop it too, takes stack for each level.
+pub(super) const MAX_LEVELS: usize = 128;
 
 /// Reads one JSON document.
 ///

@@ -14,7 +14,7 @@ use crate::attributes::GroupVersionKind;
 use crate::cluster_state::ClusterState as _;
 use crate::json_text::json_type;
 use crate::patch::strategic::{self, StrategicError};
-use crate::patch::{ApplyError, Patch};
+use crate::patch::{ApplyError, MAX_OPERATIONS, Patch};
 use crate::quoting::printed;
 use crate::status::{FieldError, Status, StatusDetails, Unsupported};
 
@@ -62,7 +62,7 @@ pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status
                 Err(_) => invalid(),
             })?;
             request.note_decoded(&patch.operations().into());
-            if patch.operations().len() > MOST_OPERATIONS {
+            if patch.operations().len() > MAX_OPERATIONS {
                 return Err(Box::new(too_many(patch.operations().len())));
             }
             Ok(Change::Operations(patch))
@@ -188,12 +188,9 @@ fn bad_patch(text: &str, why: &str) -> Box<Status> {
     Box::new(Status::invalid("", "", "", &[error]))
 }
 
-/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
-const MOST_OPERATIONS: usize = 10_000;
-
 fn too_many(operations: usize) -> Status {
     let message =
-        format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {operations}");
+        format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {operations}");
     Status::failure(413, "RequestEntityTooLarge", message)
 }
 
@@ -204,6 +201,7 @@ fn does_not_apply(error: &ApplyError) -> Box<Status> {
             "the server rejected our request due to an error in our request".to_owned()
         }
         ApplyError::Panic(_) => error.to_string(),
+        ApplyError::Unsupported(what) => return Box::new(Status::unsupported(what)),
     };
     let mut status = Status::failure(422, "Invalid", message);
     status.details = Some(StatusDetails::default());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::attributes::Attributes;
 use crate::caller::Reply;
 use crate::event::CallResult;
-use crate::patch::Patch;
+use crate::patch::{self, Patch};
 use crate::verify::check::Obstacle;
 use crate::verify::comparison::{Difference, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -183,6 +183,7 @@ fn effect(response: &Value, object: &Value) -> Effect {
 
 fn decoded(response: &Value) -> Option<Patch> {
     let bytes = STANDARD.decode(response["patch"].as_str()?).ok()?;
+    patch::check_size(&bytes).ok()?;
     Patch::decode(&bytes).ok()
 }
 
