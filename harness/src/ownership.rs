@@ -5,6 +5,7 @@
 //! nothing, and whether a write that comes to nothing gives a new `resourceVersion`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
@@ -13,10 +14,27 @@ use crate::attributes::{Attributes, Operation};
 /// The names of members from the root of an object to a field; an item of a list is named by its keys.
 type Path = Vec<String>;
 
+/// A field, known by the hash of its path: a name may be megabytes long, and have a hundred thousand fields below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct FieldId(u64);
+
+impl FieldId {
+    /// The field `name` of this one; the root of an object is the default.
+    fn member(self, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (self.0, name).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+
+    fn at(path: &[&str]) -> Self {
+        path.iter().fold(Self::default(), |field, name| field.member(name))
+    }
+}
+
 /// The fields of one object, by who set them last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owners {
-    fields: BTreeMap<Manager, BTreeSet<Path>>,
+    fields: BTreeMap<Manager, BTreeSet<FieldId>>,
     /// Whether one manager has a second entry, which the next write of the object loses.
     has_twin: bool,
 }
@@ -82,14 +100,13 @@ impl Owners {
             return (Self::default(), Times::Whole);
         }
         let nothing = Value::Object(serde_json::Map::new());
-        let mut changes = Changes { built_in: write.built_in, ..Changes::default() };
-        changes.compare(&mut Vec::new(), Some(write.old.unwrap_or(&nothing)), Some(write.new));
-        changes.forget(write.reset);
+        let mut changes = Changes { built_in: write.built_in, reset: write.reset, ..Changes::default() };
+        let (mut path, root) = (Vec::new(), FieldId::default());
+        changes.compare(&mut path, root, Some(write.old.unwrap_or(&nothing)), Some(write.new));
         for owned in fields.values_mut() {
-            owned.retain(|path| !changes.removed.contains(path) && !changes.set.contains(path));
+            owned.retain(|field| !changes.removed.contains(field) && !changes.set.contains(field));
         }
         fields.retain(|_, owned| !owned.is_empty());
-        changes.set.retain(|path| !is_nobodys(path));
         let times = if changes.set.is_empty() { Times::Whole } else { Times::Fine };
         if times == Times::Fine {
             fields.entry(write.by.clone()).or_default().append(&mut changes.set);
@@ -104,11 +121,11 @@ impl Owners {
     ///
     /// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToSubresource` and `ToParent`.
     pub(crate) fn after_scaling(&self, write: &Write<'_>, replicas: &[&str]) -> (Self, Times) {
-        let replicas: Path = replicas.iter().map(|&name| name.to_owned()).collect();
+        let replicas = FieldId::at(replicas);
         let mut fields = self.fields.clone();
         let owner = fields.iter().find(|(_, owned)| owned.contains(&replicas)).map(|(by, _)| by.clone());
         let Some(owner) = owner else { return (Self { fields, has_twin: false }, Times::Whole) };
-        let of_scale = BTreeSet::from([vec!["spec".to_owned(), "replicas".to_owned()]]);
+        let of_scale = BTreeSet::from([FieldId::at(&["spec", "replicas"])]);
         let before = BTreeMap::from([(owner.clone(), of_scale.clone())]);
         let (scale, times) = Self { fields: before, has_twin: false }.after(write);
         fields.retain(|_, owned| {
@@ -149,9 +166,10 @@ fn is_reset(object: &Value) -> bool {
 ///
 /// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
 fn is_nobodys(path: &Path) -> bool {
-    match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] | ["apiVersion" | "kind" | "metadata"] => true,
-        ["metadata", field] => [
+    match path.as_slice() {
+        [] => true,
+        [field] => ["apiVersion", "kind", "metadata"].contains(&field.as_str()),
+        [parent, field] if parent == "metadata" => [
             "name",
             "namespace",
             "creationTimestamp",
@@ -162,7 +180,7 @@ fn is_nobodys(path: &Path) -> bool {
             "managedFields",
             "resourceVersion",
         ]
-        .contains(field),
+        .contains(&field.as_str()),
         _ => false,
     }
 }
@@ -171,28 +189,31 @@ fn is_nobodys(path: &Path) -> bool {
 ///
 /// Source: structured-merge-diff typed/compare.go.
 #[derive(Debug, Default)]
-struct Changes {
+struct Changes<'a> {
     built_in: bool,
+    /// Fields that do not count, with all below them.
+    reset: &'a [&'a [&'a str]],
     /// Added or modified.
-    set: BTreeSet<Path>,
-    removed: BTreeSet<Path>,
+    set: BTreeSet<FieldId>,
+    removed: BTreeSet<FieldId>,
 }
 
-impl Changes {
-    fn compare(&mut self, path: &mut Path, old: Option<&Value>, new: Option<&Value>) {
+impl Changes<'_> {
+    fn compare(&mut self, path: &mut Path, field: FieldId, old: Option<&Value>, new: Option<&Value>) {
         // A Go struct leaves out what is empty.
         let is_there = |value: &&Value| !self.built_in || !is_empty(value);
         let (old, new) = (old.filter(is_there), new.filter(is_there));
         let parts = (self.parts(path, old), self.parts(path, new));
         match (old, new) {
             (None, None) => return,
-            (None, Some(_)) => drop(self.set.insert(path.clone())),
-            (Some(_), None) => drop(self.removed.insert(path.clone())),
+            (None, Some(_)) => self.note_set(path, field),
+            (Some(_), None) if self.is_left_out(path) => {}
+            (Some(_), None) => drop(self.removed.insert(field)),
             (Some(old), Some(new)) => {
                 let is_leaf = |parts: &Option<_>, value| parts.is_none() && !is_empty(value);
                 let one_is = is_leaf(&parts.0, old) || is_leaf(&parts.1, new);
-                if old != new && (one_is || (parts.0.is_none() && parts.1.is_none())) {
-                    self.set.insert(path.clone());
+                if (one_is || (parts.0.is_none() && parts.1.is_none())) && old != new {
+                    self.note_set(path, field);
                 }
             }
         }
@@ -200,9 +221,19 @@ impl Changes {
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
             path.push(name.clone());
-            self.compare(path, old.get(name).copied(), new.get(name).copied());
+            self.compare(path, field.member(name), old.get(name).copied(), new.get(name).copied());
             path.pop();
         }
+    }
+
+    fn note_set(&mut self, path: &Path, field: FieldId) {
+        if !is_nobodys(path) && !self.is_left_out(path) {
+            self.set.insert(field);
+        }
+    }
+
+    fn is_left_out(&self, path: &Path) -> bool {
+        self.reset.iter().any(|top| path.len() >= top.len() && path.iter().zip(*top).all(|(a, b)| a == b))
     }
 
     /// The fields in which `value` is compared; none if it is compared as one.
@@ -224,15 +255,6 @@ impl Changes {
             | Value::Array(_)
             | Value::Object(_) => None,
         }
-    }
-
-    /// Without the fields at and below `paths`.
-    fn forget(&mut self, paths: &[&[&str]]) {
-        let is_below = |path: &Path| {
-            paths.iter().any(|top| path.len() >= top.len() && path.iter().zip(*top).all(|(a, b)| a == b))
-        };
-        self.set.retain(|path| !is_below(path));
-        self.removed.retain(|path| !is_below(path));
     }
 }
 
@@ -374,8 +396,18 @@ mod tests {
         let write = |new| Write { old: Some(&old), new, by: by("b"), reset: &[], built_in: true };
         let (after, _) = before.after(&write(&json!({"data": {"k": "w"}})));
         assert_eq!(after.fields.keys().map(|by| by.name.as_str()).collect::<Vec<_>>(), ["", "b"]);
-        assert_eq!(after.fields[&by("b")], BTreeSet::from([vec!["data".to_owned(), "k".to_owned()]]));
+        assert_eq!(after.fields[&by("b")], BTreeSet::from([FieldId::at(&["data", "k"])]));
         assert_ne!(after, before);
+    }
+
+    #[test]
+    fn a_field_costs_the_same_however_long_and_deep_its_path_is() {
+        let below: serde_json::Map<String, Value> =
+            (0..1000).map(|number| (number.to_string(), json!(1))).collect();
+        let object = json!({"x".repeat(1_000_000): below});
+        let owners = Owners::of(&object, false);
+        assert_eq!(owners.fields.values().map(BTreeSet::len).collect::<Vec<_>>(), [1001]);
+        assert_eq!(size_of::<FieldId>(), 8);
     }
 
     fn any_object() -> impl Strategy<Value = Value> {

@@ -1,5 +1,6 @@
 //! What the server answers instead of an object: a `v1 Status`.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,7 @@ pub struct StatusCause {
 /// One thing that is wrong with an object: a line of a 422.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueNotSupported`, `FieldValueDuplicate`,
     /// `FieldValueForbidden` …: the reason of the cause.
@@ -93,6 +94,10 @@ pub struct FieldError {
     /// What is wrong, with the bad value, as in `Invalid value: "x": must be …`.
     pub detail: String,
 }
+
+/// How many errors one answer can list. kube-apiserver has no limit but that of the body, of which each byte can be an
+/// error of some hundred bytes.
+pub(crate) const MAX_ERRORS: usize = 100_000;
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -225,21 +230,17 @@ impl Status {
         Self::failure(403, "Forbidden", message).about(group, resource, name)
     }
 
-    /// 422: the object is invalid, for these reasons. Source: `NewInvalid`.
+    /// 422: the object is invalid, for these reasons. 501 if they are too many to be listed. Source: `NewInvalid`.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
-        let mut lines: Vec<String> = Vec::new();
-        for error in errors {
-            let line = error.to_string();
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
+        if errors.len() > MAX_ERRORS {
+            let what = format!("refusing an object for more than {MAX_ERRORS} errors");
+            return Self::unsupported(&Unsupported { what });
         }
-        let list =
-            if let [line] = lines.as_slice() { line.clone() } else { format!("[{}]", lines.join(", ")) };
         let kind_text = group_resource(group, kind);
-        let message = if lines.is_empty() {
+        let message = if errors.is_empty() {
             format!("{kind_text} \"{name}\" is invalid")
         } else {
+            let list = aggregate(errors.iter().map(ToString::to_string));
             format!("{kind_text} \"{name}\" is invalid: {list}")
         };
         let mut status = Self::failure(422, "Invalid", message).about(group, kind, name);
@@ -288,6 +289,21 @@ pub const NOT_IMITATED: &str = "admit does not imitate this: ";
 pub struct Unsupported {
     /// What is not imitated, as a fragment: `match conditions (webhook "x")`.
     pub what: String,
+}
+
+/// Several errors as one text, each once: `[a, b]`, one without brackets, and nothing if there are none.
+///
+/// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
+pub(crate) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
+    let errors: Vec<String> = errors.into_iter().collect();
+    let mut seen = HashSet::new();
+    let different: Vec<&str> =
+        errors.iter().map(String::as_str).filter(|error| seen.insert(*error)).collect();
+    match different.as_slice() {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        several => format!("[{}]", several.join(", ")),
+    }
 }
 
 fn group_resource(group: &str, resource: &str) -> String {

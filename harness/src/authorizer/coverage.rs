@@ -1,11 +1,11 @@
 //! Whether a user who has some rights may grant others.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::policies::aggregate;
 use super::policy_rule::{PolicyRule, covers_path, quoted};
 use crate::attributes::UserInfo;
 use crate::quoting::quote;
+use crate::status::{Unsupported, aggregate};
 
 /// Rights that a user would give away without having them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,15 +16,23 @@ pub struct Escalation {
 impl Escalation {
     /// What of `granted` is not in `held`; none if all of it is.
     ///
+    /// # Errors
+    /// The rights are too many to be compared one by one: kube-apiserver has no limit, and its memory is filled.
+    ///
     /// Source: component-helpers `auth/rbac/validation/policy_comparator.go`, `Covers`.
-    pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Option<Self> {
+    pub fn find(held: &[PolicyRule], granted: &[PolicyRule]) -> Result<Option<Self>, Unsupported> {
+        let rights = granted.iter().map(single_rights).fold(0, usize::saturating_add);
+        if rights > MAX_RIGHTS {
+            let what = format!("rules that grant more than {MAX_RIGHTS} single rights");
+            return Err(Unsupported { what });
+        }
         let missing: Vec<PolicyRule> = granted
             .iter()
             .flat_map(broken_down)
             .filter(|rule| !held.iter().any(|owned| covers(owned, rule)))
             .collect();
         let texts: BTreeSet<String> = compacted(missing).iter().map(PolicyRule::compact).collect();
-        (!texts.is_empty()).then_some(Self { missing: texts })
+        Ok((!texts.is_empty()).then_some(Self { missing: texts }))
     }
 
     /// What the user is told; `errors` say why rights of the user may not have been found.
@@ -43,6 +51,17 @@ impl Escalation {
             missing.join("\n")
         )
     }
+}
+
+/// How many single rights are compared with those of a user.
+const MAX_RIGHTS: usize = 100_000;
+
+/// How many rules [`broken_down`] makes of a rule.
+fn single_rights(rule: &PolicyRule) -> usize {
+    let product = |counts: &[usize]| counts.iter().copied().fold(1, usize::saturating_mul);
+    let (verbs, names) = (rule.verbs.len(), rule.resource_names.len().max(1));
+    product(&[rule.api_groups.len(), rule.resources.len(), verbs, names])
+        .saturating_add(product(&[rule.non_resource_urls.len(), verbs]))
 }
 
 /// The rule as rules with one verb and one resource, name or path each.
@@ -104,15 +123,15 @@ fn covers(owned: &PolicyRule, part: &PolicyRule) -> bool {
 /// Source: kubernetes `pkg/registry/rbac/validation/policy_compact.go`, `CompactRules`.
 fn compacted(rules: Vec<PolicyRule>) -> Vec<PolicyRule> {
     let mut compacted: Vec<PolicyRule> = Vec::new();
+    let mut places = BTreeMap::new();
     for rule in rules {
-        let same = compacted.iter_mut().find(|known| {
-            rule.non_resource_urls.is_empty()
-                && known.api_groups == rule.api_groups
-                && known.resources == rule.resources
-                && known.resource_names == rule.resource_names
-                && known.non_resource_urls.is_empty()
-        });
-        match same {
+        if !rule.non_resource_urls.is_empty() {
+            compacted.push(rule);
+            continue;
+        }
+        let what = (rule.api_groups.clone(), rule.resources.clone(), rule.resource_names.clone());
+        let place = *places.entry(what).or_insert(compacted.len());
+        match compacted.get_mut(place) {
             Some(known) => known.verbs.extend(rule.verbs),
             None => compacted.push(rule),
         }
@@ -132,7 +151,7 @@ mod tests {
 
     #[track_caller]
     fn check(held: &Value, granted: &Value, missing: &[&str]) {
-        let found = Escalation::find(&rules(held), &rules(granted));
+        let found = Escalation::find(&rules(held), &rules(granted)).unwrap();
         let found: Vec<String> = found.into_iter().flat_map(|escalation| escalation.missing).collect();
         assert_eq!(found, missing, "{held} {granted}");
     }
@@ -187,9 +206,21 @@ mod tests {
     }
 
     #[test]
+    fn rights_are_counted_before_they_are_written_out() {
+        let many = |count: usize| vec!["x"; count];
+        let rule =
+            |count| json!([{"verbs": many(count), "apiGroups": many(count), "resources": many(count)}]);
+        assert!(Escalation::find(&rules(&rule(46)), &rules(&rule(46))).is_ok());
+        assert_eq!(
+            Escalation::find(&[], &rules(&rule(100_000))).unwrap_err().what,
+            "rules that grant more than 100000 single rights"
+        );
+    }
+
+    #[test]
     fn the_message_names_the_user_and_its_groups() {
         let granted = json!([{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]);
-        let escalation = Escalation::find(&[], &rules(&granted)).unwrap();
+        let escalation = Escalation::find(&[], &rules(&granted)).unwrap().unwrap();
         let user = UserInfo {
             username: "alice".to_owned(),
             groups: vec!["a".to_owned(), "b".to_owned()],

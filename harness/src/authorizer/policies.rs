@@ -1,6 +1,6 @@
 //! Roles and bindings as they are looked up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{AccessDecision, AccessRequest, AccessRules, AccessTarget, Decision, PolicyRule};
 use crate::attributes::UserInfo;
 use crate::quoting::quote;
+use crate::status::aggregate;
 
 /// The stored objects of the RBAC API, all of them.
 #[derive(Clone, Debug, Default)]
@@ -165,19 +166,6 @@ impl Policies {
             let applies = |subject: &&Subject| subject.is(user, &binding.namespace);
             Some((binding, binding.subjects.iter().find(applies)?))
         })
-    }
-}
-
-/// Several errors as one; empty if there are none.
-///
-/// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
-pub(super) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
-    let mut seen = BTreeSet::new();
-    let errors: Vec<String> = errors.into_iter().filter(|error| seen.insert(error.clone())).collect();
-    match errors.as_slice() {
-        [] => String::new(),
-        [error] => error.clone(),
-        _ => format!("[{}]", errors.join(", ")),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::status::aggregate;
+
 /// What the conditions of a webhook came to, for one request in one round.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_structs, reason = "an evaluation has these parts")]
@@ -112,18 +114,9 @@ pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
     if let Some(index) = conditions.iter().position(|condition| condition.value == Ok(false)) {
         return Outcome::False { index };
     }
-    let mut errors: Vec<String> = Vec::new();
-    for error in conditions.iter().filter_map(|condition| condition.value.as_ref().err()) {
-        let error = error.to_string();
-        if !errors.contains(&error) {
-            errors.push(error);
-        }
-    }
-    match errors.as_slice() {
-        [] => Outcome::True,
-        [one] => Outcome::Errors(one.clone()),
-        several => Outcome::Errors(format!("[{}]", several.join(", "))),
-    }
+    let errors = conditions.iter().filter_map(|condition| condition.value.as_ref().err());
+    let errors = aggregate(errors.map(ToString::to_string));
+    if errors.is_empty() { Outcome::True } else { Outcome::Errors(errors) }
 }
 
 #[cfg(test)]

@@ -43,11 +43,18 @@ fn excluded(rule: &Value) -> Vec<(&str, &str)> {
     if groups.contains(&"*") || resources.contains(&"*") {
         return Vec::new();
     }
-    let mut seen = BTreeSet::new();
+    // Each name once, and only those of the table: a rule may have a hundred thousand of both.
+    let (mut seen_groups, mut seen_resources) = (BTreeSet::new(), BTreeSet::new());
+    let groups = groups
+        .into_iter()
+        .filter(|name| EXCLUDED.iter().any(|(group, _)| group == name) && seen_groups.insert(*name));
+    let resources: Vec<&str> = resources
+        .into_iter()
+        .filter(|name| EXCLUDED.iter().any(|(_, resource)| resource == name) && seen_resources.insert(*name))
+        .collect();
     groups
-        .iter()
-        .flat_map(|group| resources.iter().map(move |resource| (*group, *resource)))
-        .filter(|named| EXCLUDED.contains(named) && seen.insert(*named))
+        .flat_map(|group| resources.iter().map(move |resource| (group, *resource)))
+        .filter(|named| EXCLUDED.contains(named))
         .collect()
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::strategic_order::{keyed, normalized, partitioned};
@@ -174,11 +176,12 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
         return Ok(original);
     }
     if !are_objects(&[&original, &patch])? {
+        let of_patch: HashSet<&Value> = patch.iter().collect();
         if deletes {
-            return Ok(original.into_iter().filter(|item| !patch.contains(item)).collect());
+            return Ok(original.into_iter().filter(|item| !of_patch.contains(item)).collect());
         }
         let merged = distinct([original.clone(), patch.clone()].concat());
-        let (ours, theirs) = merged.into_iter().partition(|item| patch.contains(item));
+        let (ours, theirs) = merged.into_iter().partition(|item| of_patch.contains(item));
         return normalized(ours, theirs, &patch, &original, "");
     }
     if key.is_empty() {
@@ -186,14 +189,24 @@ fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: 
     }
     let (original, patch) = after_directives(original, patch, key)?;
     let mut merged = original.clone();
+    let mut places: HashMap<&Value, usize> = HashMap::new();
+    for (place, present) in original.iter().enumerate() {
+        if let Some(value) = present.get(key) {
+            places.entry(value).or_insert(place);
+        }
+    }
     for item in &patch {
         let wanted = keyed(item, key)?;
         let Value::Object(item) = item else { continue };
-        let place = merged.iter().position(|present| present.get(key) == Some(wanted));
-        match place.and_then(|place| merged.get_mut(place)) {
+        let place = *places.entry(wanted).or_insert(merged.len());
+        match merged.get_mut(place) {
             Some(place) => {
                 let present = place.as_object_mut().map(std::mem::take).unwrap_or_default();
                 *place = Value::Object(merge(present, item.clone(), Type::of(field))?);
+                // To merge a null takes the key away.
+                if wanted.is_null() {
+                    places.remove(wanted);
+                }
             }
             None => merged.push(Value::Object(item.clone())),
         }
@@ -211,13 +224,13 @@ fn after_directives(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>)> {
     let mut rest = Vec::with_capacity(patch.len());
+    let mut deleted = HashSet::new();
     let mut replaces = false;
     for item in patch {
         match item.get(DIRECTIVE) {
             None => rest.push(item),
             Some(directive) if directive == "delete" => {
-                let wanted = keyed(&item, key)?;
-                original.retain(|present| present.get(key) != Some(wanted));
+                deleted.insert(keyed(&item, key)?.clone());
             }
             Some(directive) if directive == "replace" => replaces = true,
             Some(directive) if directive == "merge" => {
@@ -229,6 +242,7 @@ fn after_directives(
             }
         }
     }
+    original.retain(|present| present.get(key).is_none_or(|value| !deleted.contains(value)));
     Ok(if replaces { (rest, Vec::new()) } else { (original, rest) })
 }
 
@@ -236,7 +250,8 @@ fn after_directives(
 fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
     let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
     let Value::Array(keys) = keys else { return Err(WRONG_RETAIN_KEYS) };
-    let is_kept = |key: &str| keys.iter().any(|kept| kept == key);
+    let kept: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let is_kept = |key: &str| kept.contains(key);
     let is_directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
     if patch.iter().any(|(key, value)| !value.is_null() && !is_directive(key) && !is_kept(key)) {
         return Err(WRONG_RETAIN_KEYS);
@@ -271,7 +286,8 @@ fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()
             (Some(present), Some(given)) => merge_lists(present, given.clone(), field, false)?,
         };
         let (ours, theirs) = if key.is_empty() {
-            merged.into_iter().partition(|item| order.contains(item))
+            let known: HashSet<&Value> = order.iter().collect();
+            merged.into_iter().partition(|item| known.contains(item))
         } else {
             partitioned(merged, &order, key)?
         };
@@ -347,14 +363,24 @@ fn are_objects(lists: &[&[Value]]) -> Result<bool> {
 ///
 /// Source: `deduplicateScalars`.
 fn distinct(mut items: Vec<Value>) -> Vec<Value> {
+    // Where each value stands, so that not each is compared with all.
+    let mut places: HashMap<Value, BTreeSet<usize>> = HashMap::new();
+    for (place, item) in items.iter().enumerate() {
+        places.entry(item.clone()).or_default().insert(place);
+    }
     let mut place = 0;
-    while place < items.len() {
-        let mut other = place + 1;
-        while other < items.len() {
-            if items[place] == items[other] {
-                items.swap_remove(other);
-            } else {
-                other += 1;
+    while let Some(item) = items.get(place).cloned() {
+        let next = |places: &HashMap<Value, BTreeSet<usize>>| {
+            places.get(&item).and_then(|same| same.range(place + 1..).next().copied())
+        };
+        while let Some(repetition) = next(&places) {
+            let last = items.len() - 1;
+            for (value, place) in [(&item, repetition), (&items[last], last)] {
+                places.entry(value.clone()).or_default().remove(&place);
+            }
+            items.swap_remove(repetition);
+            if let Some(moved) = items.get(repetition) {
+                places.entry(moved.clone()).or_default().insert(repetition);
             }
         }
         place += 1;

@@ -2,6 +2,8 @@
 //!
 //! Source: apimachinery pkg/util/strategicpatch/patch.go, `normalizeElementOrder`.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::strategic::StrategicError;
@@ -34,9 +36,9 @@ pub(super) fn partitioned(
     key: &str,
 ) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let known: HashSet<&Value> = by.iter().filter_map(|other| other.get(key)).collect();
     for item in items {
-        let wanted = keyed(&item, key)?;
-        if by.iter().any(|other| other.get(key) == Some(wanted)) {
+        if known.contains(keyed(&item, key)?) {
             ours.push(item);
         } else {
             theirs.push(item);
@@ -54,7 +56,8 @@ pub(super) fn normalized(
     server: &[Value],
     key: &str,
 ) -> Result<Vec<Value>, StrategicError> {
-    let place = |item: &Value| place(server, item, key);
+    let of_server = Places::new(server, key);
+    let place = |item: &Value| of_server.get(item);
     let ours = sorted(ours, patch, key)?;
     let theirs = sorted(theirs, server, key)?;
     let mut all = Vec::with_capacity(ours.len() + theirs.len());
@@ -72,12 +75,29 @@ pub(super) fn normalized(
     Ok(all)
 }
 
-/// Where an item stands in a list.
-fn place(list: &[Value], item: &Value, key: &str) -> Option<usize> {
-    if key.is_empty() {
-        return list.iter().position(|other| other == item);
+/// Where items stand in a list: the first of those that are the same.
+struct Places<'a> {
+    key: &'a str,
+    first: HashMap<Option<&'a Value>, usize>,
+}
+
+impl<'a> Places<'a> {
+    /// `key` tells the items apart; if it is empty, the items themselves do.
+    fn new(list: &'a [Value], key: &'a str) -> Self {
+        let mut first = HashMap::new();
+        for (place, item) in list.iter().enumerate() {
+            first.entry(identity(item, key)).or_insert(place);
+        }
+        Self { key, first }
     }
-    list.iter().position(|other| other.get(key) == item.get(key))
+
+    fn get(&self, item: &Value) -> Option<usize> {
+        self.first.get(&identity(item, self.key)).copied()
+    }
+}
+
+fn identity<'a>(item: &'a Value, key: &str) -> Option<&'a Value> {
+    if key.is_empty() { Some(item) } else { item.get(key) }
 }
 
 /// Source: `normalizeSliceOrder`. An item that is not in the order goes before whatever it is compared with.
@@ -89,8 +109,9 @@ fn sorted(mut items: Vec<Value>, order: &[Value], key: &str) -> Result<Vec<Value
     }
     let is_deleted = |item: &Value| !key.is_empty() && item.get("$patch").is_some_and(|it| it == "delete");
     let deleted: Vec<Value> = items.extract_if(.., |item| is_deleted(item)).collect();
+    let of_order = Places::new(order, key);
     let mut places: Vec<(Option<usize>, Value)> =
-        items.into_iter().map(|item| (place(order, &item, key), item)).collect();
+        items.into_iter().map(|item| (of_order.get(&item), item)).collect();
     if places.iter().all(|(place, _)| place.is_some()) {
         places.sort_by_key(|(place, _)| *place);
     } else if places.len() <= BLOCK {

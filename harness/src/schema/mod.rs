@@ -63,6 +63,11 @@ pub(crate) fn settle_numbers(value: &mut Value) {
     }
 }
 
+/// How many unknown fields are told.
+///
+/// Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`, `saveStrictError`.
+const MAX_UNKNOWN: usize = 100;
+
 const METADATA: &str = "meta/v1.ObjectMeta";
 
 #[derive(Debug, Default)]
@@ -93,7 +98,9 @@ impl Settler {
         for (name, mut value) in given {
             let path = member(path, &name);
             let Some(field) = fields.iter().find(|field| field.name == name) else {
-                self.unknown.push(path);
+                if self.unknown.len() < MAX_UNKNOWN {
+                    self.unknown.push(path);
+                }
                 continue;
             };
             // A schema may have `default: null`, which means something.

@@ -1,5 +1,7 @@
 //! `metadata` of an object: what the server writes into it, and what it refuses.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
@@ -7,7 +9,7 @@ use crate::attributes::GroupVersionKind;
 use crate::authorizer::RBAC_GROUP;
 use crate::json_text::json_type;
 use crate::names;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, MAX_ERRORS, Status};
 
 /// The most bytes that all annotations together may have.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -75,15 +77,14 @@ pub(super) fn wipe(object: &mut Value) {
 pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let mut duplicates = Vec::new();
-    let mut kept: Vec<Value> = Vec::new();
-    for owner in owners.drain(..) {
-        if kept.contains(&owner) {
+    let mut seen = HashSet::new();
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.clone());
+        if !is_new {
             duplicates.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
-        } else {
-            kept.push(owner);
         }
-    }
-    *owners = kept;
+        is_new
+    });
     (!duplicates.is_empty()).then(|| {
         format!(
             ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
@@ -142,7 +143,10 @@ pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(),
 pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let mut invalid = |field: String, value: &str, what: String| {
-        errors.push(FieldError::invalid(field, Value::from(value), what));
+        // Beyond what an answer can list, more of them change nothing.
+        if errors.len() <= MAX_ERRORS {
+            errors.push(FieldError::invalid(field, Value::from(value), what));
+        }
     };
     let generate = text(object, "generateName");
     // A dash at the end is fine: something follows it.
@@ -200,6 +204,9 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
     let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     let mut errors = Vec::new();
     for (index, owner) in owners.enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         for field in ["apiVersion", "kind", "name", "uid"] {
             if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
                 let field = format!("metadata.ownerReferences[{index}].{field}");
@@ -247,7 +254,7 @@ pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
         let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
         all.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let before = finalizers(old);
+    let before: HashSet<String> = finalizers(old).into_iter().collect();
     let mut added = finalizers(new);
     added.retain(|finalizer| !before.contains(finalizer));
     if is_deleting(old) && !added.is_empty() {

@@ -22,6 +22,7 @@ mod discovery;
 mod in_process;
 mod merge_patch;
 mod metadata;
+mod off_thread;
 mod options;
 mod patches;
 mod plugins;

@@ -24,6 +24,7 @@ use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
 use super::discovery::Resources;
 use super::in_process::Happened;
+use super::off_thread;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
@@ -37,28 +38,29 @@ use crate::ownership::Manager;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
 
+/// From how many bytes on a body is worked on beside the threads that answer everybody: to decode, compare and validate
+/// megabytes takes longer than others should wait.
+const LARGE_BODY: usize = 64 * 1024;
+
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The query of a request, in order.
+/// The query of a request: the values of each key, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Query {
-    pairs: Vec<(String, Vec<String>)>,
+    pairs: BTreeMap<String, Vec<String>>,
 }
 
 impl Query {
     pub(super) fn parse(query: &str) -> Self {
-        let mut pairs: Vec<(String, Vec<String>)> = Vec::new();
+        let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match pairs.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, values)) => values.push(value.into_owned()),
-                None => pairs.push((key.into_owned(), vec![value.into_owned()])),
-            }
+            pairs.entry(key.into_owned()).or_default().push(value.into_owned());
         }
         Self { pairs }
     }
 
     pub(super) fn all(&self, key: &str) -> &[String] {
-        self.pairs.iter().find(|(known, _)| known == key).map_or(&[], |(_, values)| values)
+        self.pairs.get(key).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn first(&self, key: &str) -> Option<&str> {
@@ -189,7 +191,9 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
     // A connection on which a body is left unread cannot be used again, and few clients expect that.
     let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
     let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
-    respond(&server, parts, body, keep, &*server.state.authorizer).await.0
+    let is_large = body.as_ref().is_some_and(|body| body.len() > LARGE_BODY);
+    let respond = async move { respond(&server, parts, body, keep, &*server.state.authorizer).await.0 };
+    if is_large { off_thread::run(respond).await } else { respond.await }
 }
 
 /// Answers one request, and tells the audit log of it. `body` is none if it is too large.

@@ -11,24 +11,31 @@ use crate::names;
 
 const MOST: usize = 64;
 
-/// `stored` are the webhooks that an update replaces: an expression that is among theirs may mention what only this
+/// The expressions of `webhooks`.
+pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
+    let conditions = webhooks.iter().flat_map(|webhook| list(webhook, "matchConditions"));
+    conditions.filter_map(|condition| text(condition, "expression")).collect()
+}
+
+/// `stored` are the expressions of the webhooks that an update replaces: one that is among them may mention what only this
 /// release knows. What is compiled, and compared with theirs, is the expression without blanks around it.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`,
 /// `validateMatchCondition`, `validateMatchConditionsExpression` and `convertCELErrorToValidationError`.
-pub(super) fn validate(conditions: &[Value], stored: &[Value], path: &str, errors: &mut Errors) {
+pub(super) fn validate(
+    conditions: &[Value],
+    stored: Option<&BTreeSet<&str>>,
+    path: &str,
+    errors: &mut Errors,
+) {
     if conditions.len() > MOST {
         errors.too_many(path, conditions.len(), MOST);
     }
-    let stored: BTreeSet<&str> = stored
-        .iter()
-        .flat_map(|webhook| list(webhook, "matchConditions"))
-        .filter_map(|condition| text(condition, "expression"))
-        .collect();
     let mut seen = BTreeSet::new();
     for (index, condition) in conditions.iter().enumerate() {
         let expression = text(condition, "expression").unwrap_or_default().trim();
-        let environment = if stored.contains(expression) { Environment::Stored } else { Environment::New };
+        let is_stored = stored.is_some_and(|stored| stored.contains(expression));
+        let environment = if is_stored { Environment::Stored } else { Environment::New };
         validate_expression(expression, environment, format!("{path}[{index}].expression"), errors);
         let name_path = format!("{path}[{index}].name");
         let name = text(condition, "name").unwrap_or_default();

@@ -44,7 +44,9 @@ pub fn validate(configuration: &Value) -> Vec<FieldError> {
 /// `ValidateMutatingWebhookConfigurationUpdate`.
 pub fn validate_update(configuration: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
-    validate_with(configuration, Lenience::towards(configuration, old), &mut errors);
+    let stored = conditions::expressions(list(old, "webhooks"));
+    let lenience = Lenience { stored: Some(&stored), ..Lenience::towards(configuration, old) };
+    validate_with(configuration, lenience, &mut errors);
     errors.distinct()
 }
 
@@ -57,13 +59,13 @@ struct Lenience<'a> {
     repeated_names: bool,
     label_values: bool,
     match_conditions: bool,
-    /// The old webhooks: expressions that are among theirs are compiled as stored ones.
-    stored: &'a [Value],
+    /// The expressions of the old webhooks, which are compiled as stored ones.
+    stored: Option<&'a BTreeSet<&'a str>>,
 }
 
-impl<'a> Lenience<'a> {
+impl Lenience<'_> {
     /// Judged by all of the old webhooks together, but for match conditions, which must not have changed.
-    fn towards(new: &Value, old: &'a Value) -> Self {
+    fn towards(new: &Value, old: &Value) -> Self {
         let (new, old) = (list(new, "webhooks"), list(old, "webhooks"));
         let mut seen = BTreeSet::new();
         let side_effects =
@@ -85,7 +87,7 @@ impl<'a> Lenience<'a> {
                 !errors.distinct().is_empty()
             }),
             match_conditions: new.iter().map(conditions).eq(old.iter().map(conditions)),
-            stored: old,
+            stored: None,
         }
     }
 }
@@ -170,12 +172,13 @@ fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: 
         return;
     }
     let texts: Vec<&str> = versions.iter().map(|version| version.as_str().unwrap_or_default()).collect();
+    let mut seen = BTreeSet::new();
     for (index, version) in texts.iter().enumerate() {
         let version_path = format!("{path}[{index}]");
-        if texts[..index].contains(version) {
-            errors.invalid(version_path, version, "duplicate version");
-        } else {
+        if seen.insert(version) {
             errors.all_invalid(&version_path, version, &names::dns1035_label(version));
+        } else {
+            errors.invalid(version_path, version, "duplicate version");
         }
     }
     if !lenience.review_versions && !texts.iter().any(|version| REVIEW_VERSIONS.contains(version)) {

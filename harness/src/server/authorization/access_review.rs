@@ -7,7 +7,7 @@ use super::{list, text};
 use crate::attributes::UserInfo;
 use crate::authorizer::{AccessRequest, AccessTarget, Authorizer, Decision, PolicyRule, ResourceTarget};
 use crate::server::read;
-use crate::status::{FieldError, Status};
+use crate::status::{FieldError, MAX_ERRORS, Status};
 
 const GROUP: &str = "authorization.k8s.io";
 const ONE_OF: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -132,6 +132,9 @@ fn selector_errors(selector: &Value, path: &str, is_of_labels: bool) -> Vec<Fiel
         errors.push(FieldError::required(format!("{path}.requirements"), &why));
     }
     for (index, requirement) in requirements.iter().enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("{path}.requirements[{index}]");
         errors.extend(if is_of_labels {
             requirements::of_labels(requirement, &path, UnknownOperator::Allowed)

@@ -49,7 +49,7 @@ impl Check<'_> {
             return Ok(());
         }
         let refused = |why: &str| Err(self.refusal(object, why));
-        if let Some(why) = self.escalation(&PolicyRule::all_of(object)) {
+        if let Some(why) = self.escalation(&PolicyRule::all_of(object))? {
             return refused(&why);
         }
         let gathers = |role: &Value| {
@@ -58,7 +58,7 @@ impl Check<'_> {
                 .map_or(&[][..], |rule| super::list(rule, "clusterRoleSelectors"))
                 .is_empty()
         };
-        if (gathers(object) || old.is_some_and(gathers)) && self.escalation(&everything()).is_some() {
+        if (gathers(object) || old.is_some_and(gathers)) && self.escalation(&everything())?.is_some() {
             return refused("must have cluster-admin privileges to use the aggregationRule");
         }
         Ok(())
@@ -81,7 +81,7 @@ impl Check<'_> {
         }
         let rules = self.request.server.state.policies.role_rules(kind, name, self.namespace);
         match rules {
-            Ok(rules) => match self.escalation(&rules) {
+            Ok(rules) => match self.escalation(&rules)? {
                 Some(why) => Err(self.refusal(object, &why)),
                 None => Ok(()),
             },
@@ -103,11 +103,12 @@ impl Check<'_> {
     }
 
     /// Why the user must not give these rights away.
-    fn escalation(&self, granted: &[PolicyRule]) -> Option<String> {
+    fn escalation(&self, granted: &[PolicyRule]) -> Result<Option<String>, Box<Status>> {
         let (held, missing) = self.request.server.state.policies.current().rights(self.user, self.namespace);
-        let escalation = Escalation::find(&held, granted)?;
+        let escalation =
+            Escalation::find(&held, granted).map_err(|what| Box::new(Status::unsupported(&what)))?;
         let errors = missing.iter().map(|missing| self.not_found(missing).message);
-        Some(escalation.message(self.user, errors.collect()))
+        Ok(escalation.map(|escalation| escalation.message(self.user, errors.collect())))
     }
 
     fn refusal(&self, object: &Value, why: &str) -> Box<Status> {

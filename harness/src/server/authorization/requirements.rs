@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::names;
-use crate::status::FieldError;
+use crate::status::{FieldError, MAX_ERRORS};
 
 const MISSING: &str = "must be specified when `operator` is 'In' or 'NotIn'";
 const NEEDLESS: &str = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
@@ -23,12 +23,18 @@ pub(super) fn selector(selector: &Value, path: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let labels = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
     for (key, value) in labels {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("{path}.matchLabels");
         errors.extend(invalid(&path, key, names::label_key(key)));
         let value = value.as_str().unwrap_or_default();
         errors.extend(invalid(&path, value, names::label_value(value)));
     }
     for (index, requirement) in super::list(selector, "matchExpressions").iter().enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("{path}.matchExpressions[{index}]");
         errors.extend(of_labels(requirement, &path, UnknownOperator::Refused));
     }
@@ -43,6 +49,9 @@ pub(super) fn of_labels(requirement: &Value, path: &str, unknown: UnknownOperato
     let key = super::text(requirement, "key");
     errors.extend(invalid(&format!("{path}.key"), key, names::label_key(key)));
     for (index, value) in super::list(requirement, "values").iter().enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         let value = value.as_str().unwrap_or_default();
         errors.extend(invalid(&format!("{path}.values[{index}]"), value, names::label_value(value)));
     }

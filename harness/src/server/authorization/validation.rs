@@ -6,7 +6,7 @@ use super::{list, requirements, text};
 use crate::authorizer::RBAC_GROUP;
 use crate::selector::Selector;
 use crate::server::discovery::Resource;
-use crate::status::FieldError;
+use crate::status::{FieldError, MAX_ERRORS};
 
 /// What is wrong with a role or a binding beside its metadata. What upstream checks by rules that it generates from its
 /// types stands at the end.
@@ -22,6 +22,9 @@ pub(in crate::server) fn errors(object: &Value, old: Option<&Value>, resource: &
 fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
     let (mut errors, mut generated) = (Vec::new(), Vec::new());
     for (index, rule) in list(object, "rules").iter().enumerate() {
+        if errors.len() + generated.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("rules[{index}]");
         if list(rule, "verbs").is_empty() {
             generated.push(FieldError::required(format!("{path}.verbs"), ""));
@@ -71,6 +74,9 @@ fn aggregation_errors(aggregation: &Value) -> Vec<FieldError> {
     }
     let mut errors = Vec::new();
     for (index, selector) in selectors.iter().enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("{path}[{index}]");
         errors.extend(requirements::selector(selector, &path));
         if Selector::parse(selector).is_err() {
@@ -115,6 +121,9 @@ fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<Fiel
         errors.extend(name_missing.take());
     }
     for (index, subject) in list(object, "subjects").iter().enumerate() {
+        if errors.len() + generated.len() > MAX_ERRORS {
+            break;
+        }
         let path = format!("subjects[{index}]");
         if text(subject, "name").is_empty() {
             generated.push(FieldError::required(format!("{path}.name"), ""));

@@ -1,5 +1,7 @@
 //! Ports of the nodes.
 
+use std::collections::BTreeMap;
+
 use super::spec::Spec;
 use super::{Attempt, FREE_PORTS, PORTS, free};
 use crate::status::{FieldError, Status};
@@ -36,25 +38,27 @@ impl Attempt<'_> {
     /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `initNodePorts`.
     fn new_ports(&mut self, spec: &mut Spec) -> Result<(), Box<Status>> {
         let allocates = spec.allocates_node_ports();
-        let mut shared: Vec<(u32, u32)> = Vec::new();
+        let mut shared: BTreeMap<u32, u32> = BTreeMap::new();
+        // The first that each number asks for.
+        let mut wanted: BTreeMap<u32, u32> = BTreeMap::new();
+        for port in spec.ports.iter().filter(|port| port.node_port != 0) {
+            wanted.entry(port.number).or_insert(port.node_port);
+        }
         for index in 0..spec.ports.len() {
             let Some(port) = spec.ports.get(index).cloned() else { break };
             if port.node_port == 0 && !allocates {
                 continue;
             }
-            let known = shared.iter().find(|(number, _)| *number == port.number).map(|(_, node)| *node);
-            let node_port = match (known, port.node_port) {
+            let node_port = match (shared.get(&port.number).copied(), port.node_port) {
                 (Some(known), 0) => known,
                 (Some(known), own) if own == known => own,
                 (Some(_), own) => self.port_of(index, own)?,
                 (None, _) => {
-                    let same = spec.ports.iter().filter(|other| other.number == port.number);
-                    let wanted = same.map(|other| other.node_port).find(|node| *node != 0);
-                    let node = match wanted {
-                        Some(wanted) => self.port_of(index, wanted)?,
+                    let node = match wanted.get(&port.number) {
+                        Some(wanted) => self.port_of(index, *wanted)?,
                         None => self.any_port("nodePort")?,
                     };
-                    shared.push((port.number, node));
+                    shared.insert(port.number, node);
                     node
                 }
             };

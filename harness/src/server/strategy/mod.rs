@@ -8,6 +8,8 @@ mod pod;
 mod service;
 mod update;
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 pub(super) use self::create::{prepare_for_create, set_requester};
@@ -276,7 +278,7 @@ fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
         let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
         all.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let before = old.map(finalizers).unwrap_or_default();
+    let before: HashSet<String> = old.map(finalizers).unwrap_or_default().into_iter().collect();
     let known = ["orphan", "foregroundDeletion", "kubernetes"];
     finalizers(object)
         .into_iter()

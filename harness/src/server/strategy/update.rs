@@ -1,5 +1,7 @@
 //! What becomes of a changed object between mutating admission and validation.
 
+use std::collections::{HashMap, VecDeque};
+
 use serde_json::{Value, json};
 
 use super::super::discovery::Resource;
@@ -157,12 +159,13 @@ fn keep_in_status_of_pod(pod: &mut Value, old: &Value) {
         }
     }
     // Several conditions may have the same type: the first keeps what the first had, and so on.
-    let mut before: Vec<&Value> =
-        old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten().collect();
+    let mut before: HashMap<Option<Value>, VecDeque<&Value>> = HashMap::new();
+    for condition in old.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten() {
+        before.entry(condition.get("type").cloned()).or_default().push_back(condition);
+    }
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten();
     for condition in conditions.filter_map(Value::as_object_mut) {
-        let same = before.iter().position(|before| before.get("type") == condition.get("type"));
-        let same = same.map(|index| before.remove(index));
+        let same = before.get_mut(&condition.get("type").cloned()).and_then(VecDeque::pop_front);
         if condition.get("observedGeneration").and_then(Value::as_i64).unwrap_or(0) == 0
             && let Some(generation) = same.and_then(|same| same.get("observedGeneration"))
         {

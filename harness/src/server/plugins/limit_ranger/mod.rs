@@ -11,7 +11,7 @@ use super::forbidden;
 use crate::attributes::{Attributes, Operation};
 use crate::plugin::Plugin;
 use crate::server::storage::ObjectReader;
-use crate::status::Status;
+use crate::status::{Status, aggregate};
 
 /// Gives the containers of new Pods the defaults of the namespace's `LimitRange` objects, and refuses Pods and
 /// `PersistentVolumeClaim`s that do not keep to their limits.
@@ -85,20 +85,6 @@ fn limited(attributes: &Attributes) -> Option<Limited> {
         ("Pod", "", Operation::Create) | ("Pod", "resize", Operation::Update) => Some(Limited::Pod),
         ("PersistentVolumeClaim", "", Operation::Create | Operation::Update) => Some(Limited::Claim),
         (_, _, Operation::Create | Operation::Update | Operation::Delete | Operation::Connect) => None,
-    }
-}
-
-/// Source: apimachinery pkg/util/errors/errors.go, `aggregate.Error`.
-fn aggregate(violations: Vec<String>) -> String {
-    let mut different: Vec<String> = Vec::new();
-    for violation in violations {
-        if !different.contains(&violation) {
-            different.push(violation);
-        }
-    }
-    match different.as_slice() {
-        [only] => only.clone(),
-        several => format!("[{}]", several.join(", ")),
     }
 }
 

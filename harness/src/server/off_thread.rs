@@ -1,0 +1,59 @@
+//! Long work beside the threads that answer everybody.
+
+use std::future::Future;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// Runs `work` on a thread of its own. When the result is no longer waited for, because the client has gone, the work ends
+/// where it waits next.
+pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    let runtime = Handle::current();
+    let (_waits, gone) = oneshot::channel::<()>();
+    let thread = tokio::task::spawn_blocking(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                done = work => Some(done),
+                _ = gone => None,
+            }
+        })
+    });
+    match thread.await {
+        Ok(Some(done)) => done,
+        // Nobody waits for it any more, or the runtime ends.
+        Ok(None) => std::future::pending().await,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_cancelled) => std::future::pending().await,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn others_run_meanwhile() {
+        let (go_on, waits) = std::sync::mpsc::channel();
+        let work = run(async move { waits.recv_timeout(Duration::from_secs(60)) });
+        // On the one thread of this runtime the work would wait for itself.
+        let others = async { go_on.send("done") };
+        let (done, sent) = tokio::join!(work, others);
+        assert_eq!((done, sent), (Ok("done"), Ok(())));
+    }
+
+    #[tokio::test]
+    async fn work_that_nobody_waits_for_ends_where_it_waits() {
+        let (dropped, ends) = oneshot::channel::<()>();
+        let mut work = Box::pin(run(async move {
+            let _dropped = dropped;
+            std::future::pending::<()>().await;
+        }));
+        assert!(futures::poll!(&mut work).is_pending());
+        drop(work);
+        assert!(ends.await.is_err(), "its values are dropped");
+    }
+}
