@@ -1,5 +1,7 @@
 //! What differs between two objects, for people, and only if the API server sees a difference.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -127,19 +129,18 @@ impl Walk {
             }
             return;
         };
-        let at = |keys: &[String], items: &'_ [Value], key: &String| {
-            keys.iter().position(|other| other == key).and_then(|index| items.get(index)).cloned()
-        };
-        let added = b.iter().filter(|key| !a.contains(key));
+        let of_expected: HashMap<&String, &Value> = a.iter().zip(expected).collect();
+        let of_found: HashMap<&String, &Value> = b.iter().zip(found).collect();
+        let added = b.iter().filter(|key| !of_expected.contains_key(key));
         for key in a.iter().chain(added) {
             path.push(format!("[{key}]"));
-            self.values(path, at(&a, expected, key).as_ref(), at(&b, found, key).as_ref());
+            self.values(path, of_expected.get(key).copied(), of_found.get(key).copied());
             path.pop();
         }
-        let common = |keys: &[String], others: &[String]| -> Vec<Value> {
-            keys.iter().filter(|key| others.contains(key)).map(|key| key.clone().into()).collect()
+        let common = |keys: &[String], others: &HashMap<&String, &Value>| -> Vec<Value> {
+            keys.iter().filter(|key| others.contains_key(key)).map(|key| key.clone().into()).collect()
         };
-        let (a, b) = (common(&a, &b), common(&b, &a));
+        let (a, b) = (common(&a, &of_found), common(&b, &of_expected));
         if a != b {
             path.push("[order]".to_owned());
             self.differences.push(Difference {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use similar::{Algorithm, DiffTag, capture_diff_slices};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices};
 
 /// One field that is another one now.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -62,8 +62,7 @@ fn compare_members(
 fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Change>) {
     let item = |index: usize| format!("{path}[{index}]");
     let identities = |items: &[Value]| items.iter().map(identity).collect::<Vec<_>>();
-    let operations = capture_diff_slices(Algorithm::Myers, &identities(old), &identities(new));
-    for operation in operations {
+    for operation in alignment(&identities(old), &identities(new)) {
         let (tag, old_range, new_range) = operation.as_tag_tuple();
         let pairs = old_range.len() == new_range.len()
             && (tag == DiffTag::Equal || are_unnamed(&old[old_range.clone()], &new[new_range.clone()]));
@@ -79,6 +78,27 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
             new_range.map(|index| Change { path: item(index), from: None, to: new.get(index).cloned() });
         changes.extend(gone.chain(come));
     }
+}
+
+/// The longest lists, together, of which the shortest difference is looked for: the time for it grows with the square.
+const MAX_ALIGNED: usize = 5_000;
+
+/// Which items of two lists belong together. Of long lists those at the beginning and at the end.
+fn alignment(old: &[String], new: &[String]) -> Vec<DiffOp> {
+    if old.len() + new.len() <= MAX_ALIGNED {
+        return capture_diff_slices(Algorithm::Myers, old, new);
+    }
+    let front = old.iter().zip(new).take_while(|(old, new)| old == new).count();
+    let rest = old.iter().skip(front).rev().zip(new.iter().skip(front).rev());
+    let back = rest.take_while(|(old, new)| old == new).count();
+    let equal = |old_index, new_index, len| DiffOp::Equal { old_index, new_index, len };
+    let between = DiffOp::Replace {
+        old_index: front,
+        old_len: old.len() - front - back,
+        new_index: front,
+        new_len: new.len() - front - back,
+    };
+    vec![equal(0, 0, front), between, equal(old.len() - back, new.len() - back, back)]
 }
 
 fn identity(item: &Value) -> String {
@@ -130,6 +150,16 @@ mod tests {
         );
         check(&json!({"a": 1}), &json!({"a": 1}), &[]);
         check(&json!({"a": 1}), &json!([1]), &[" {\"a\":1} [1]"]);
+    }
+
+    #[test]
+    fn long_lists_are_compared_in_one_go() {
+        let list = |from: usize| (from..from + 100_000).map(|number| number.to_string()).collect::<Vec<_>>();
+        let found = changes(&json!(list(0)), &json!(list(1_000_000)));
+        assert_eq!((found.len(), found[7].path.as_str()), (100_000, "[7]"));
+        let mut longer = list(0);
+        longer.insert(50_000, "new".to_owned());
+        check(&json!(list(0)), &json!(longer), &[r#"[50000] - "new""#]);
     }
 
     #[test]

@@ -89,6 +89,11 @@ fn is_default(trial: &Trial<'_>, before: &Value, value: &Overwritten) -> bool {
 
 /// The lists and maps of more than nothing that `operations` write although they are there: what, and where.
 fn rewritten(operations: &[Value], object: &Value) -> Result<Vec<(&'static str, String)>, Obstacle> {
+    // Each operation is done on a document of its own.
+    let written: usize = operations.iter().map(values).sum();
+    if operations.len().saturating_mul(values(object) + written) > MAX_WORK {
+        return Err(Obstacle::not_checked("its patch has too many operations and values for that"));
+    }
     let mut found = Vec::new();
     let mut document = object.clone();
     for operation in operations {
@@ -111,6 +116,18 @@ fn rewritten(operations: &[Value], object: &Value) -> Result<Vec<(&'static str, 
         document = applied.ok_or_else(|| Obstacle::not_checked("its patch does not apply"))?;
     }
     Ok(found)
+}
+
+/// How many values may be copied to look at the operations of one patch.
+const MAX_WORK: usize = 10_000_000;
+
+/// How many values this is, itself among them.
+fn values(value: &Value) -> usize {
+    match value {
+        Value::Object(members) => 1 + members.values().map(values).sum::<usize>(),
+        Value::Array(items) => 1 + items.iter().map(values).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
 }
 
 /// Whether an `add` goes between the items of a list: then what stands at its path moves.
