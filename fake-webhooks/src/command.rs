@@ -9,11 +9,10 @@ use std::sync::Arc;
 use certs::{CertificateAuthority, Name};
 use output::Readers;
 use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     AdminOptions, Authority, FakesFile, FileError, Fleet, FleetError, FleetOptions, InvalidToken, Log,
-    RemoteAccess, Token,
+    RemoteAccess, StopSignals, Token,
 };
 
 /// What to serve, and how.
@@ -110,7 +109,7 @@ pub enum CommandError {
     #[error("cannot print the configurations: {0}")]
     Print(#[from] serde_saphyr::ser_error::Error),
     /// The system does not say when to stop.
-    #[error("cannot listen to signals: {0}")]
+    #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
 }
 
@@ -134,14 +133,14 @@ impl CommandError {
 }
 
 impl Arguments {
-    /// Serves until SIGINT or SIGTERM. Standard output gets the configurations and is closed then, so that a
+    /// Serves until SIGINT or SIGTERM; a second one ends the process at once. Standard output gets the configurations and is closed then, so that a
     /// `kubectl apply -f -` behind it goes on; `log` gets a line for each call.
     ///
     /// # Errors
     /// A file cannot be read or understood, a fake cannot start, or the configurations cannot be written.
     pub async fn run(self, log: &Log) -> Result<(), CommandError> {
         // Before anything can be seen of this process, so that whoever sees it may stop it.
-        let mut signals = Signals::new().map_err(CommandError::Signals)?;
+        let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
         let mut files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
         if files.is_empty() {
             let mut file = FakesFile::default();
@@ -164,8 +163,8 @@ impl Arguments {
             None => write_stdout(&text)
                 .map_err(|source| CommandError::Write { place: "standard output".to_owned(), source })?,
         }
-        let name = signals.next().await;
-        log(&format!("{name}: stopping"));
+        let signal = signals.next().await;
+        log(&format!("{}: stopping", signal.name()));
         fleet.stop().await;
         Ok(())
     }
@@ -251,24 +250,6 @@ fn write_stdout(text: &str) -> io::Result<()> {
     stdout.flush()?;
     let nowhere = fs::OpenOptions::new().write(true).open("/dev/null")?;
     Ok(rustix::stdio::dup2_stdout(&nowhere)?)
-}
-
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.terminate.recv() => "SIGTERM",
-        }
-    }
 }
 
 #[cfg(test)]

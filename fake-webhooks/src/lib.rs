@@ -41,6 +41,7 @@ mod raw;
 mod refusing_port;
 mod script;
 mod server;
+mod signals;
 mod tls;
 mod transport;
 mod write;
@@ -80,5 +81,6 @@ pub use script::{
     Sequence, SideEffect, Target, Time, Uniform, Write,
 };
 pub use server::{Fake, FakeWebhook, Limits, Observer, RemoteAccess, StartError, TooFewCalls};
+pub use signals::{StopSignal, StopSignals};
 pub use tls::TlsError;
 pub use transport::{Connection, HttpVersions, Transport};
