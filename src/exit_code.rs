@@ -3,6 +3,8 @@
 use std::fmt;
 use std::future::Future;
 
+use fake_webhooks::{StopSignal, StopSignals};
+
 /// What the command's exit status says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -22,8 +24,19 @@ pub enum ExitCode {
     Unsupported = 5,
     /// Nothing was found, but something that should have been checked could not be.
     NotChecked = 6,
-    /// SIGINT or SIGTERM came before the end; what a shell says of a command that SIGINT ended.
+    /// SIGINT came before the end; what a shell shows for a command that it ended.
     Interrupted = 130,
+    /// The same for SIGTERM.
+    Terminated = 143,
+}
+
+impl From<StopSignal> for ExitCode {
+    fn from(signal: StopSignal) -> Self {
+        match signal {
+            StopSignal::Interrupt => Self::Interrupted,
+            StopSignal::Terminate => Self::Terminated,
+        }
+    }
 }
 
 /// The table that `admit --help` ends with.
@@ -36,7 +49,8 @@ Exit status:
     4  nothing was selected to run
     5  all that failed did so because admit does not imitate it
     6  nothing was found, but not all could be checked
-  130  stopped by SIGINT or SIGTERM";
+  130  stopped by SIGINT
+  143  stopped by SIGTERM";
 
 impl From<ExitCode> for std::process::ExitCode {
     fn from(code: ExitCode) -> Self {
@@ -84,9 +98,18 @@ impl fmt::Display for Failure {
 pub(crate) fn with_runtime(
     command: impl Future<Output = Result<ExitCode, Failure>>,
 ) -> Result<ExitCode, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::environment(format!("cannot start the runtime: {error}")))?
-        .block_on(command)
+        .map_err(|error| Failure::environment(format!("cannot start the runtime: {error}")))?;
+    let outcome = runtime.block_on(command);
+    // Nobody waits for what still runs: the process ends.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// From now on the command heeds `count` signals itself; the one after those ends the process at once.
+pub(crate) fn heed_signals(count: usize) -> Result<StopSignals, Failure> {
+    StopSignals::listen(count)
+        .map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))
 }

@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use cucumber::World as _;
 use cucumber::step::Collection;
+use fake_webhooks::StopSignals;
 use futures::FutureExt as _;
 use gherkin::tagexpr::TagOperation;
 use regex::Regex;
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::steps::world::World;
 use crate::target::{Cleanup, Launched, TargetArguments, TargetKind};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, exit_code};
 use display::{Detail, Display};
 use live::Live;
 use narration::Narrators;
@@ -43,7 +44,7 @@ use plan::{Plan, Selection};
 use record::Record;
 use report::{Circumstances, Reports};
 use runner::{AfterFailure, Pace};
-use stop::{End, Signals};
+use stop::End;
 use writer::Writer;
 
 /// Runs feature files against a target
@@ -112,7 +113,7 @@ impl Run {
         sentences::check(&plan.features, &steps)?;
         let reports = Reports::create(self.junit.as_deref(), self.json.as_deref())?;
 
-        let mut signals = Signals::listen()?;
+        let mut signals = exit_code::heed_signals(stop::heeded(self.target.target))?;
         let cleanup = Cleanup::new(self.target.leftovers());
         let ready = Ready { plan, steps, reports, display, started };
         // A panic must not leave webhooks in a cluster either.
@@ -133,7 +134,7 @@ impl Run {
     async fn run_on_target(
         &self,
         ready: Ready,
-        signals: &mut Signals,
+        signals: &mut StopSignals,
         cleanup: &Cleanup,
     ) -> Result<ExitCode, Failure> {
         let Ready { plan, steps, reports, display, started } = ready;
@@ -141,7 +142,7 @@ impl Run {
         let launch = Launched::start_run(&self.target, cleanup, |what| display.borrow_mut().wait(what));
         let launched = tokio::select! {
             launched = launch => launched,
-            () = signals.next() => return Ok(ExitCode::Interrupted),
+            signal = signals.next() => return Ok(signal.into()),
         };
         let mut display = display.into_inner();
         let launched = match launched {
@@ -177,7 +178,7 @@ impl Run {
         });
         written?;
         Ok(match end {
-            End::Stopped => ExitCode::Interrupted,
+            End::Stopped(signal) => signal.into(),
             End::Done if counts.failed > counts.unsupported => ExitCode::Failed,
             End::Done if counts.unsupported > 0 => ExitCode::Unsupported,
             End::Done => ExitCode::Ok,
@@ -207,12 +208,12 @@ struct Ready {
 }
 
 /// Takes out of a cluster what the run put there; another signal leaves it there.
-async fn clean(cleanup: &Cleanup, signals: &mut Signals) -> Result<(), Failure> {
+async fn clean(cleanup: &Cleanup, signals: &mut StopSignals) -> Result<(), Failure> {
     tokio::select! {
         cleaned = cleanup.clean() => {
             cleaned.map_err(|failure| Failure::environment(format!("{failure}\n{}", cleanup.advice())))
         }
-        () = signals.next(), if cleanup.is_due() => {
+        _ = signals.next(), if cleanup.is_due() => {
             anstream::eprintln!("left in the cluster what was still there; {}", cleanup.advice());
             Ok(())
         }

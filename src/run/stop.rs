@@ -3,60 +3,44 @@
 use std::future::Future;
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use fake_webhooks::{StopSignal, StopSignals};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::live::Live;
-use crate::Failure;
-
-/// SIGINT and SIGTERM, which mean the same to us.
-#[derive(Debug)]
-pub(crate) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
+use crate::target::TargetKind;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// Everything had its turn.
     Done,
-    /// A signal came.
-    Stopped,
+    /// This signal came.
+    Stopped(StopSignal),
 }
 
-impl Signals {
-    /// From now on the signals no longer end the process.
-    pub(crate) fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|error| Failure::environment(format!("cannot listen for signals: {error}")))
-        };
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
-    }
-
-    /// Waits for the next signal.
-    pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
+/// How many signals a run heeds itself; the one after those ends the process at once. On a cluster the second leaves the
+/// scenarios behind, and the third what is still to be removed from the cluster.
+pub(crate) fn heeded(target: TargetKind) -> usize {
+    match target {
+        TargetKind::InProcess | TargetKind::Envtest => 1,
+        TargetKind::Cluster => 3,
     }
 }
 
 /// Runs `run` to its end. After a signal no scenario starts, and those that run may end, so that they remove what they
-/// made; a second signal, or [`GRACE`], leaves them behind.
+/// made; a second signal, if the run heeds it, or [`GRACE`], leaves them behind.
 pub(crate) async fn until_done(
     run: impl Future<Output = ()>,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
     stop: &CancellationToken,
     live: &Live,
 ) -> End {
     tokio::pin!(run);
-    tokio::select! {
+    let signal = tokio::select! {
         () = &mut run => return End::Done,
-        () = signals.next() => {}
-    }
+        signal = signals.next() => signal,
+    };
     stop.cancel();
     live.say(&format!(
         "stopping: {} scenarios still run and clean up; once more to leave them",
@@ -64,10 +48,10 @@ pub(crate) async fn until_done(
     ));
     tokio::select! {
         () = &mut run => {}
-        () = signals.next() => live.say("left running scenarios behind"),
+        _ = signals.next() => live.say("left running scenarios behind"),
         () = sleep_until(Instant::now() + GRACE) => live.say("left scenarios behind that did not end"),
     }
-    End::Stopped
+    End::Stopped(signal)
 }
 
 /// A webhook may hang for as long as a webhook's longest timeout.

@@ -15,9 +15,8 @@ use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
 pub(crate) use self::listener::Listener;
-use crate::run::stop::Signals;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, exit_code};
 
 /// Serves an API server that calls webhooks as kube-apiserver does.
 ///
@@ -73,7 +72,7 @@ impl Serve {
             return Err(Failure::usage(message));
         }
         // From here on a signal ends the command cleanly, also before the first request.
-        let mut signals = Signals::listen()?;
+        let mut signals = exit_code::heed_signals(1)?;
         let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
         let socket = listener::bind(self.listen)?;
         let credentials = tls::Credentials::new(socket.address())?;

@@ -37,10 +37,9 @@ use self::objects::Objects;
 use self::output::Outputs;
 use self::proof::Proofs;
 use self::target::Services;
-use crate::run::stop::Signals;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure, documents};
+use crate::{ExitCode, Failure, documents, exit_code};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
@@ -166,7 +165,8 @@ Exit status:
     6  nothing was found, but a webhook gave no valid answer where one was
        needed, or a check that --check names could not be made: most often
        it needs an option that is missing
-  130  stopped by SIGINT or SIGTERM";
+  130  stopped by SIGINT
+  143  stopped by SIGTERM";
 
 /// The kinds of which an object decides whether a webhook is called for another one.
 const MATTER_TO_MATCHING: [&str; 6] =
@@ -250,12 +250,12 @@ impl Verify {
             anstream::print!("{}", list::list(&checks, self.outputs.output)?);
             return Ok(ExitCode::Ok);
         }
-        let mut signals = Signals::listen()?;
+        let mut signals = exit_code::heed_signals(1)?;
         tokio::select! {
             outcome = self.verify() => outcome,
-            () = signals.next() => {
+            signal = signals.next() => {
                 progress::clear();
-                Ok(ExitCode::Interrupted)
+                Ok(signal.into())
             }
         }
     }

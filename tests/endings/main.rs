@@ -17,7 +17,7 @@ fn no_server_outlives_a_run() {
     if !ending::can_be_tested() {
         return;
     }
-    for (signal, code) in [(Signal::TERM, Some(130)), (Signal::INT, Some(130)), (Signal::KILL, None)] {
+    for (signal, code) in [(Signal::TERM, Some(143)), (Signal::INT, Some(130)), (Signal::KILL, None)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
         command.args(["run", "--target", "envtest"]);
         ending::check(command, signal, code);
