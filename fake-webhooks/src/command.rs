@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use certs::{CertificateAuthority, Name};
 use output::Readers;
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
 
 use crate::{
@@ -141,6 +142,7 @@ impl Arguments {
     pub async fn run(self, log: &Log) -> Result<(), CommandError> {
         // Before anything can be seen of this process, so that whoever sees it may stop it.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
+        raise_file_limit();
         let mut files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
         if files.is_empty() {
             let mut file = FakesFile::default();
@@ -220,6 +222,15 @@ impl Output {
             }
         }
     }
+}
+
+/// The connections of four fakes are more files than the soft limit usually allows. It is for programs that use `select`;
+/// those in Go raise it as well.
+fn raise_file_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, the limit is what it was.
+    let _: rustix::io::Result<()> = setrlimit(Resource::Nofile, limit);
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {

@@ -21,13 +21,17 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::bytes_of::{End, Script};
-use crate::endpoint::CloseConnection;
+use crate::endpoint::{CallPlace, CloseConnection};
+use crate::slots::Activity;
 
 /// Heads of requests must be there within this time. It also ends idle connections.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The largest head of a request. Also as much as is read ahead of a connection with HTTP/1.1.
 const HEAD_BYTES: u32 = 64 << 10;
 const STREAMS_PER_CONNECTION: u32 = 100;
+
+/// What a call writes itself, and its place among the calls of its fake, which it keeps until it has done so.
+type Taken = (Script, Option<CallPlace>);
 
 /// What is served, until it is stopped.
 #[derive(Clone)]
@@ -38,15 +42,21 @@ pub(crate) struct Http {
 
 impl Http {
     /// HTTP/1.1. A call may take the connection away from HTTP and write bytes of its own to it.
-    pub(crate) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send>(self, stream: S) {
-        let taken: Arc<Mutex<Option<Script>>> = Arc::default();
-        let (router, take) = (self.router, Arc::clone(&taken));
+    pub(crate) async fn http1<S: AsyncRead + AsyncWrite + Unpin + Send>(
+        self,
+        stream: S,
+        activity: &Arc<Activity>,
+    ) {
+        let taken: Arc<Mutex<Option<Taken>>> = Arc::default();
+        let (router, take, calls) = (self.router, Arc::clone(&taken), Arc::clone(activity));
         let service = service_fn(move |request: hyper::Request<Incoming>| {
-            let (router, take) = (router.clone(), Arc::clone(&take));
+            let (router, take, calls) = (router.clone(), Arc::clone(&take), Arc::clone(&calls));
             let answer = async move {
+                let _call = calls.begin();
                 let mut response = router.oneshot(request).await.map_err(never)?;
                 if let Some(script) = response.extensions_mut().remove::<Script>() {
-                    *take.lock().unwrap_or_else(PoisonError::into_inner) = Some(script);
+                    let place = response.extensions_mut().remove::<CallPlace>();
+                    *take.lock().unwrap_or_else(PoisonError::into_inner) = Some((script, place));
                     return Err(Closed);
                 }
                 unless_closed(response)
@@ -67,25 +77,33 @@ impl Http {
             poll_fn(|cx| connection.poll_without_shutdown(cx)).await
         };
         let mut stream = connection.into_parts().io.into_inner();
-        let script = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = taken.lock().unwrap_or_else(PoisonError::into_inner).take();
         // How it ends is seen by the caller.
-        let _: io::Result<()> = match (script, ended) {
-            (Some(script), _) => tokio::select! {
-                written = write(&mut stream, script) => written,
-                () = self.stop.cancelled() => Ok(()),
-            },
+        let _: io::Result<()> = match (taken, ended) {
+            (Some((script, _place)), _) => {
+                let _call = activity.begin();
+                tokio::select! {
+                    written = write(&mut stream, script) => written,
+                    () = self.stop.cancelled() => Ok(()),
+                }
+            }
             (None, Ok(())) => stream.shutdown().await,
             (None, Err(_)) => Ok(()),
         };
     }
 
     /// HTTP/2. An answer that says `Connection: close`, which HTTP/2 has no word for, is the last one: GOAWAY.
-    pub(crate) async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self, stream: S) {
+    pub(crate) async fn http2<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+        self,
+        stream: S,
+        activity: &Arc<Activity>,
+    ) {
         let last = Arc::new(Notify::new());
-        let (router, tell) = (self.router, Arc::clone(&last));
+        let (router, tell, calls) = (self.router, Arc::clone(&last), Arc::clone(activity));
         let service = service_fn(move |request: hyper::Request<Incoming>| {
-            let (router, tell) = (router.clone(), Arc::clone(&tell));
+            let (router, tell, calls) = (router.clone(), Arc::clone(&tell), Arc::clone(&calls));
             async move {
+                let _call = calls.begin();
                 let mut response = router.oneshot(request).await.map_err(never)?;
                 if response.extensions().get::<Script>().is_some() {
                     return Err(Closed);

@@ -30,6 +30,14 @@ impl Door {
         }
     }
 
+    /// Serves so many connections at a time from now on.
+    pub(crate) fn set_connections(&self, most: usize) {
+        match self {
+            Self::Open(listener) => listener.set_connections(most),
+            Self::Shut(_) => {}
+        }
+    }
+
     /// Shows another certificate from now on.
     pub(crate) fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
         match self {

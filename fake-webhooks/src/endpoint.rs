@@ -27,6 +27,8 @@ pub(crate) struct Endpoint {
     name: Arc<str>,
     doing: Mutex<Arc<Doing>>,
     most_body_bytes: usize,
+    /// Calls that may be under way.
+    places: Arc<Semaphore>,
     observer: Observer,
     meter: Meter,
     shared: Shared,
@@ -46,6 +48,10 @@ struct Doing {
     behaviour: Behaviour,
     memory: Memory,
 }
+
+/// The place of a call among those of its fake that are under way.
+#[derive(Clone, Debug)]
+pub(crate) struct CallPlace(#[expect(dead_code, reason = "it is held")] Arc<OwnedSemaphorePermit>);
 
 /// In a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +86,7 @@ impl Endpoint {
             name: name.into(),
             doing: Mutex::new(Doing::new(behaviour)),
             most_body_bytes: limits.body_bytes,
+            places: Arc::new(Semaphore::new(limits.calls)),
             observer,
             meter: shared.metrics.meter(name),
             shared: shared.clone(),
@@ -109,15 +116,13 @@ impl Endpoint {
     pub(crate) async fn call(State(endpoint): State<Arc<Self>>, request: Request) -> Response {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
+        let Ok(place) = Arc::clone(&endpoint.places).try_acquire_owned() else {
+            return endpoint.refuse(Unread::TooManyCalls, started);
+        };
+        let place = CallPlace(Arc::new(place));
         let body = match endpoint.read(body).await {
             Ok(body) => body,
-            Err(refusal) => {
-                let summary = String::new();
-                endpoint
-                    .meter
-                    .ended(&Answered::Sent { status: refusal.status(), summary }, started.elapsed());
-                return refusal;
-            }
+            Err(unread) => return endpoint.refuse(unread, started),
         };
         let doing = Arc::clone(&lock(&endpoint.doing));
         // Those who do not look at the review misbehave for everybody.
@@ -155,6 +160,7 @@ impl Endpoint {
                 call.answered = Answered::Bytes;
                 let mut response = Response::new(Body::empty());
                 response.extensions_mut().insert(script);
+                response.extensions_mut().insert(place);
                 response
             }
             Answer::Reply(mut reply) => {
@@ -191,7 +197,7 @@ impl Endpoint {
     }
 
     /// Reads the body into memory of its own: as it arrives it is a part of a buffer that may be much larger.
-    async fn read(&self, mut body: Body) -> Result<Bytes, Response> {
+    async fn read(&self, mut body: Body) -> Result<Bytes, Unread> {
         let mut read = BytesMut::new();
         let mut places: Option<OwnedSemaphorePermit> = None;
         let all = async {
@@ -214,21 +220,27 @@ impl Endpoint {
             }
             Ok(())
         };
-        let read_all = tokio::time::timeout(BODY_TIME, all).await.unwrap_or(Err(Unread::TooLate));
-        match read_all {
-            Ok(()) => Ok(Bytes::from(Vec::from(read).into_boxed_slice())),
-            Err(unread) => Err(unread.refusal()),
-        }
+        tokio::time::timeout(BODY_TIME, all).await.unwrap_or(Err(Unread::TooLate))?;
+        Ok(Bytes::from(Vec::from(read).into_boxed_slice()))
+    }
+
+    /// Answers a call that is not taken; the journal does not have it.
+    fn refuse(&self, unread: Unread, started: Instant) -> Response {
+        let refusal = unread.refusal();
+        let answered = Answered::Sent { status: refusal.status(), summary: String::new() };
+        self.meter.ended(&answered, started.elapsed());
+        refusal
     }
 }
 
-/// Why a body is not taken.
+/// Why a call is not taken.
 #[derive(Clone, Copy)]
 enum Unread {
     Broken,
     TooLarge,
     TooLate,
     TooMuch,
+    TooManyCalls,
 }
 
 impl Unread {
@@ -238,6 +250,9 @@ impl Unread {
             Self::TooLarge => (http::StatusCode::PAYLOAD_TOO_LARGE, "the body is too large"),
             Self::TooLate => (http::StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time"),
             Self::TooMuch => (http::StatusCode::SERVICE_UNAVAILABLE, "too many bodies arrive at once"),
+            Self::TooManyCalls => {
+                (http::StatusCode::SERVICE_UNAVAILABLE, "too many calls of this fake are under way")
+            }
         };
         response(Reply::text(status, text.to_owned(), String::new()), "")
     }

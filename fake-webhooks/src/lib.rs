@@ -42,6 +42,7 @@ mod refusing_port;
 mod script;
 mod server;
 mod signals;
+mod slots;
 mod tls;
 mod transport;
 mod write;

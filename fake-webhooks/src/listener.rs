@@ -10,7 +10,6 @@ use axum::Router;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Connection;
 use crate::connection::Http;
 use crate::metrics::Metrics;
+use crate::slots::{Activity, Slots};
 use crate::tls::Tls;
 
 /// A handshake must have ended within this time: the same that Go's clients grant.
@@ -36,10 +36,11 @@ pub(crate) struct Listener {
     accepting: JoinHandle<()>,
     stop: CancellationToken,
     tls: Arc<Tls>,
+    slots: Arc<Slots>,
 }
 
 impl Listener {
-    /// Starts to serve.
+    /// Starts to serve, so many connections at a time.
     pub(crate) async fn start(
         address: SocketAddr,
         connection: Connection,
@@ -54,8 +55,14 @@ impl Listener {
         let tls = Arc::new(tls);
         let http = Http { router, stop: stop.clone() };
         let server = Server { connection, tls: Arc::clone(&tls), http, metrics };
-        let accepting = tokio::spawn(server.accept(listener, Arc::new(Semaphore::new(connections))));
-        Ok(Self { address, accepting, stop, tls })
+        let slots = Arc::new(Slots::new(connections));
+        let accepting = tokio::spawn(server.accept(listener, Arc::clone(&slots)));
+        Ok(Self { address, accepting, stop, tls, slots })
+    }
+
+    /// Serves so many connections at a time from now on.
+    pub(crate) fn set_connections(&self, most: usize) {
+        self.slots.resize(most);
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -90,20 +97,28 @@ struct Server {
 
 impl Server {
     /// Accepts until it is stopped. The connections end with the set that they are in.
-    async fn accept(self, listener: TcpListener, permits: Arc<Semaphore>) {
+    async fn accept(self, listener: TcpListener, slots: Arc<Slots>) {
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
             let accepted = tokio::select! {
                 () = self.http.stop.cancelled() => break,
-                accepted = accept_one(&listener, &permits) => accepted,
+                accepted = accept_one(&listener) => accepted,
             };
             match accepted {
-                Ok((stream, permit)) => {
+                Ok(stream) => {
+                    // All others wait meanwhile, in the kernel.
+                    let slot = tokio::select! {
+                        () = self.http.stop.cancelled() => break,
+                        slot = slots.take() => slot,
+                    };
                     let server = self.clone();
                     connections.spawn(async move {
-                        server.connection(stream).await;
-                        drop(permit);
+                        tokio::select! {
+                            () = server.connection(stream, &slot.activity) => {}
+                            () = slot.activity.ends.cancelled() => {}
+                        }
+                        drop(slot);
                     });
                 }
                 // Most often there are too many open files, which only time can heal.
@@ -118,20 +133,20 @@ impl Server {
     }
 
     /// How a connection ends is seen by the caller.
-    async fn connection(self, mut stream: TcpStream) {
+    async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
         // On the heap: a connection that hangs would keep it.
         let mut first = vec![0; 4096];
         match self.connection {
             // Nothing can be refused that was accepted: such a port has no listener.
             Connection::Accepted | Connection::ClientCertificate | Connection::Refused => {
-                self.shake_hands(stream).await;
+                self.shake_hands(stream, activity).await;
             }
             Connection::TlsOrPlainHttp => match stream.peek(&mut first[..1]).await {
-                Ok(1) if first[0] == HANDSHAKE => self.shake_hands(stream).await,
-                Ok(_) | Err(_) => self.http.http1(stream).await,
+                Ok(1) if first[0] == HANDSHAKE => self.shake_hands(stream, activity).await,
+                Ok(_) | Err(_) => self.http.http1(stream, activity).await,
             },
-            Connection::PlainHttp => self.http.http1(stream).await,
+            Connection::PlainHttp => self.http.http1(stream, activity).await,
             Connection::Closed => {
                 // What was not read would turn the end into a reset.
                 let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
@@ -151,7 +166,7 @@ impl Server {
     }
 
     /// A failed handshake is the caller's affair: it sees the reason, and there is no call to write down.
-    async fn shake_hands(&self, stream: TcpStream) {
+    async fn shake_hands(&self, stream: TcpStream, activity: &Arc<Activity>) {
         let acceptor = TlsAcceptor::from(self.tls.next());
         let shaken = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream).into_fallible()).await;
         let stream = match shaken {
@@ -171,8 +186,8 @@ impl Server {
             }
         };
         match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => self.http.clone().http2(stream).await,
-            Some(_) | None => self.http.clone().http1(stream).await,
+            Some(b"h2") => self.http.clone().http2(stream, activity).await,
+            Some(_) | None => self.http.clone().http1(stream, activity).await,
         }
     }
 
@@ -185,15 +200,10 @@ impl Server {
     }
 }
 
-/// Waits for a place before it takes a connection, so that callers queue in the kernel and not here.
-async fn accept_one(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
+async fn accept_one(listener: &TcpListener) -> io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
     // The end of a handshake and the answer are small writes: together with delayed acknowledgements, holding the second
     // back costs every new connection 40 ms.
     let _: std::io::Result<()> = stream.set_nodelay(true);
-    Ok((stream, permit))
+    Ok(stream)
 }

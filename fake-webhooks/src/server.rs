@@ -85,7 +85,10 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of all bodies that are under way. What comes beyond that is answered with 503.
     pub bodies_bytes: usize,
-    /// Connections of a port at a time. Further ones wait.
+    /// Calls of one fake that are under way. A further one is answered with 503.
+    pub calls: usize,
+    /// Connections of a port at a time, for each fake that it serves. For a further one the connection is closed that has
+    /// been idle longest; while a call is under way on each of them, it waits.
     pub connections: usize,
 }
 
@@ -96,6 +99,7 @@ impl Default for Limits {
             journal_bytes: 64 << 20,
             body_bytes: 8 << 20,
             bodies_bytes: 64 << 20,
+            calls: 256,
             connections: 256,
         }
     }

@@ -327,3 +327,47 @@ async fn credentials_of_callers_are_masked_unless_they_are_asked_for() {
     assert_eq!(told("/journal").await, ["***", "***"]);
     assert_eq!(told("/journal?showSecrets=true").await, ["Bearer sesame", "sesame"]);
 }
+
+#[tokio::test]
+async fn a_fake_whose_calls_hang_leaves_the_others_of_its_port_and_the_admin_endpoint_alone() {
+    let text = "version: 1\nwebhooks:\n- {name: hangs, type: validating, behaviour: timeout, http: http1}\n\
+                - {name: slow, type: validating, behaviour: {bytes: {text: \"HTTP/1.1 200 OK\\r\\nContent-Length: 9\\r\\n\\r\\n\", then: hang}}, http: http1}\n\
+                - {name: fine, type: validating, behaviour: allow, http: http1}\n";
+    let mut options = FleetOptions::default();
+    options.limits.calls = 3;
+    options.limits.connections = 3;
+    let steered = Arc::new(steered(text, options).await);
+    for name in ["hangs.fakes.local", "slow.fakes.local"] {
+        let url = steered.url(name).await;
+        let hanging: Vec<_> = (0..3)
+            .map(|_| {
+                let (client, url) = (client(steered.fleet.ca_bundle()), url.clone());
+                tokio::spawn(async move { call(&client, &url, json!({})).await.is_ok() })
+            })
+            .collect();
+        let path = format!("/journal?fake={name}&wait=3&timeout=60");
+        assert_eq!(steered.get(&path).await["entries"].as_array().unwrap().len(), 3, "{name}");
+        let refused = client(steered.fleet.ca_bundle()).post(&url).body("{}").send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE, "{name}");
+        assert_eq!(refused.text().await.unwrap(), "too many calls of this fake are under way");
+        let other = steered.url("fine.fakes.local").await;
+        assert_eq!(steered.call(&other, json!({})).await.unwrap()["response"]["allowed"], true);
+        for call in hanging {
+            assert!(!call.is_finished(), "{name}");
+            call.abort();
+        }
+    }
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_keep_the_admin_endpoint_busy() {
+    let steered = steered(ONE, FleetOptions::default()).await;
+    let mut idle = Vec::new();
+    for _ in 0..70 {
+        let client = client(steered.fleet.ca_bundle());
+        let healthy = client.get(steered.admin("/healthz")).send().await.unwrap();
+        assert_eq!(healthy.status(), StatusCode::OK);
+        idle.push(client);
+    }
+    steered.get("/fakes").await;
+}

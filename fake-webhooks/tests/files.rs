@@ -50,6 +50,14 @@ fn what_is_wrong_is_named_with_file_line_and_what_was_expected() {
     refused(&validating, "6:23:", &["validating"]);
 }
 
+#[test]
+fn a_hundred_thousand_levels_are_refused() {
+    for open in ["[", "{sequence: [", "{when: {if: {every: 2}, then: ", "- "] {
+        let text = file("").replace("allow", &open.repeat(100_000));
+        assert!(FakesFile::parse(&text, "fakes.yaml").is_err(), "{open}");
+    }
+}
+
 async fn configurations(texts: &[&str]) -> Vec<Value> {
     let files: Vec<_> = texts.iter().map(|text| FakesFile::parse(text, "fakes.yaml").unwrap()).collect();
     let log: Log = Arc::new(|_| {});

@@ -81,18 +81,36 @@ async fn bodies_that_arrive_at_once_share_their_bytes() {
     assert_eq!(answer, "HTTP/1.1 400 Bad Request", "the place is free again");
 }
 
+const CALL: &[u8] = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{}";
+
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_limit_wait() {
+async fn an_idle_connection_makes_room_for_another() {
     let fake = start(Limits { connections: 1, ..Limits::default() }).await;
-    let request = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n";
+    let bad = "HTTP/1.1 400 Bad Request";
     let mut first = connect(&fake);
-    assert_eq!(status_line(&mut first, request), "HTTP/1.1 400 Bad Request");
+    assert_eq!(status_line(&mut first, CALL), bad);
+    assert_eq!(status_line(&mut connect(&fake), CALL), bad);
+    // The rest of its answer, and then nothing more.
+    let _ = std::io::copy(&mut first, &mut std::io::sink());
+    assert_eq!(status_line(&mut first, CALL), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_a_call_is_under_way_on_each_connection_others_wait() {
+    let behaviour = serde_json::from_str(r#"{"sequence": [{"timeout": {}}, "allow"]}"#).unwrap();
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let fake = Fake { behaviour, limits, http: HttpVersions::Http1, ..Fake::default() };
+    let fake = FakeWebhook::start(fake).await.unwrap();
+    let mut first = connect(&fake);
+    first.write_all(CALL).unwrap();
+    first.flush().unwrap();
+    fake.wait_for_calls(1, Duration::from_secs(60)).await.unwrap();
     let mut second = connect(&fake);
     second.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    assert_eq!(status_line(&mut second, request), "", "nobody shakes hands with it");
+    assert_eq!(status_line(&mut second, CALL), "", "nobody shakes hands with it");
     drop(first);
     second.sock.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    assert_eq!(status_line(&mut second, request), "HTTP/1.1 400 Bad Request");
+    assert_eq!(status_line(&mut second, CALL), "HTTP/1.1 400 Bad Request");
 }
 
 #[tokio::test(start_paused = true)]

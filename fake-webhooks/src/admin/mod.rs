@@ -31,7 +31,8 @@ pub(crate) struct Admin {
     door: Door,
 }
 
-/// Few people steer; a connection of a stranger ends at the token.
+/// Few people steer. A stranger's connection, which has no call under way but for the moment that the token takes, makes
+/// room for theirs.
 const CONNECTIONS: usize = 64;
 
 impl AdminOptions {

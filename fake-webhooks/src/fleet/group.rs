@@ -21,6 +21,8 @@ pub(super) struct Group {
     planned: PlannedListener,
     door: Door,
     routes: Arc<Routes>,
+    /// For each fake.
+    connections: usize,
 }
 
 type Routes = RwLock<BTreeMap<String, Arc<Endpoint>>>;
@@ -43,7 +45,7 @@ impl Group {
         };
         let served = Router::new().fallback(dispatch).with_state(Arc::clone(&routes));
         let door = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
-        Ok(Self { planned, door, routes })
+        Ok(Self { planned, door, routes, connections: limits.connections })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -79,11 +81,17 @@ impl Group {
 
     /// Serves `endpoint` under `path` from now on, instead of what was there.
     pub(super) fn serve(&self, path: String, endpoint: Arc<Endpoint>) {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner).insert(path, endpoint);
+        self.change(|routes| drop(routes.insert(path, endpoint)));
     }
 
     pub(super) fn forget(&self, path: &str) {
-        self.routes.write().unwrap_or_else(PoisonError::into_inner).remove(path);
+        self.change(|routes| drop(routes.remove(path)));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Endpoint>>)) {
+        let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut routes);
+        self.door.set_connections(self.connections.saturating_mul(routes.len().max(1)));
     }
 
     /// Every handshake from now on shows a new certificate of this kind; connections that are open stay.
