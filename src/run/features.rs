@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use cucumber::feature::Ext as _;
 use gherkin::{EnvError, Feature, GherkinEnv, ParseFileError};
 
-use super::shipped;
+use super::{pieces, shipped};
 use crate::{Failure, documents};
 
 /// Reads the features at `paths`: files, and folders with all that they hold; without a path the shipped ones.
@@ -79,6 +79,10 @@ fn parse_shipped(path: &str, text: &str) -> Result<Feature, String> {
 
 fn parse_file(path: &Path) -> Result<Feature, String> {
     let shown = path.display().to_string();
+    if let Some(mut feature) = fs::read_to_string(path).ok().and_then(|text| pieces::parse(&text)) {
+        feature.path = Some(path.to_owned());
+        return expanded(&shown, feature);
+    }
     match Feature::parse_path(path, GherkinEnv::default()) {
         Ok(feature) => expanded(&shown, feature),
         Err(ParseFileError::Reading { source, .. }) => {

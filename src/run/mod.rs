@@ -7,6 +7,7 @@ mod list;
 mod live;
 pub(crate) mod narration;
 mod order;
+mod pieces;
 mod plan;
 mod record;
 pub(crate) mod report;
