@@ -274,6 +274,16 @@ impl Status {
         status
     }
 
+    /// 429: the server has more to do than it can; the client may try again after so many seconds.
+    ///
+    /// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`; the words are those of apiserver
+    /// pkg/server/filters/priority-and-fairness.go, `tooManyRequests`.
+    pub fn too_many_requests(retry_after_seconds: i32) -> Self {
+        let message = "Too many requests, please try again later.";
+        let details = StatusDetails { retry_after_seconds, ..StatusDetails::default() };
+        Self { details: Some(details), ..Self::failure(429, "TooManyRequests", message) }
+    }
+
     /// 501: kube-apiserver can do this and admit does not imitate it. Not a Status of Kubernetes.
     pub fn unsupported(what: &Unsupported) -> Self {
         Self::failure(501, "NotImplemented", format!("{NOT_IMITATED}{}", what.what))

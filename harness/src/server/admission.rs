@@ -12,6 +12,7 @@ use super::plugins::{
 };
 use super::state::State;
 use super::storage::ObjectReader;
+use super::time_limit;
 use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, Operation};
 use crate::client::{HttpsCaller, ServiceResolver};
@@ -164,8 +165,6 @@ impl<'a> Admitting<'a> {
     /// The client of a request whose time is up is answered at once, whatever its webhooks make of it. Only who opens a
     /// connection is not.
     ///
-    /// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
-    ///
     /// # Errors
     /// 504: the time is up.
     fn in_time(&mut self, operation: Operation) -> Result<(), Box<Status>> {
@@ -173,10 +172,7 @@ impl<'a> Admitting<'a> {
             return Ok(());
         }
         self.record.cut_off = Some(self.deadline.saturating_duration_since(self.started));
-        let mut status = Status::timeout("request did not complete within the allotted timeout");
-        status.kind.clear();
-        status.api_version.clear();
-        Err(Box::new(status))
+        Err(time_limit::exceeded())
     }
 
     fn chain<'c>(&self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>

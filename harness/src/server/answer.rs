@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use serde::Deserialize as _;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 
+use super::budget::Reservation;
 use super::watch::Watch;
 use crate::status::Status;
 
@@ -42,16 +43,31 @@ impl Answer {
         }
     }
 
-    pub(super) fn into_response(self) -> Response {
-        let json =
-            |code: StatusCode, content_type: &'static str, body: serde_json::Result<Vec<u8>>| match body {
-                Ok(mut body) => {
-                    body.push(b'\n');
-                    (code, [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")], body)
-                        .into_response()
+    /// The answer on its way to a client, which may take its time: its bytes count as those of the request did, until
+    /// they are written. If `may_refuse`, nothing has happened yet, and a client is told to try again where other
+    /// requests have the bytes that it takes.
+    pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
+        let held = |mut body: Vec<u8>| {
+            body.push(b'\n');
+            match reservation {
+                Some(mut reservation) => match reservation.resize(body.len()) {
+                    Err(status) if may_refuse => Err(status),
+                    // What was written is answered, with what its request had.
+                    Ok(()) | Err(_) => Ok(reservation.hold(body)),
+                },
+                None => Ok(body.into()),
+            }
+        };
+        let json = |code: StatusCode, content_type: &'static str, body: serde_json::Result<Vec<u8>>| {
+            let body = body.map_err(|error| Box::new(Status::internal_error(&error.to_string())));
+            match body.and_then(held) {
+                Ok(body) => {
+                    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")];
+                    (code, headers, body).into_response()
                 }
-                Err(error) => refusal(&Status::internal_error(&error.to_string())),
-            };
+                Err(status) => refusal(&status),
+            }
+        };
         match self {
             Self::Object(code, object) => json(code, "application/json", serde_json::to_vec(&*object)),
             Self::Document(content_type, value) => {
@@ -70,11 +86,18 @@ impl Answer {
 }
 
 /// A Status as a response.
+///
+/// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
 pub(super) fn refusal(status: &Status) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let body = serde_json::to_string(status).unwrap_or_default() + "\n";
     let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
-    (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response()
+    let mut response = (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response();
+    let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry_after > 0 {
+        response.headers_mut().insert(RETRY_AFTER, retry_after.into());
+    }
+    response
 }
 
 /// A list of objects, serialised without a copy of them.

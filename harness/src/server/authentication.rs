@@ -79,20 +79,28 @@ pub(crate) struct Refused {
 }
 
 impl Authentication {
+    /// Whether somebody is known who makes a request with these headers.
+    pub fn knows(&self, headers: &HeaderMap) -> bool {
+        self.user(headers).is_some()
+    }
+
+    fn user(&self, headers: &HeaderMap) -> Option<&UserInfo> {
+        match self {
+            Self::Always(user) => Some(user),
+            Self::BearerToken { token, user } => {
+                bearer(headers).is_some_and(|text| same(text, token)).then_some(user)
+            }
+        }
+    }
+
     /// Who makes a request with these headers.
     ///
     /// # Errors
     /// [`Refused`] with what the client gets.
     pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Claim, Refused> {
-        let user = match self {
-            Self::Always(user) => user,
-            Self::BearerToken { token, user } if bearer(headers).is_some_and(|text| same(text, token)) => {
-                user
-            }
-            Self::BearerToken { .. } => {
-                let status = Box::new(Status::failure(401, "Unauthorized", "Unauthorized"));
-                return Err(Refused { user: None, status });
-            }
+        let Some(user) = self.user(headers) else {
+            let status = Box::new(Status::failure(401, "Unauthorized", "Unauthorized"));
+            return Err(Refused { user: None, status });
         };
         let wanted =
             impersonation::wanted(headers).map_err(|status| Refused { user: Some(user.clone()), status })?;

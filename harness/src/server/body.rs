@@ -11,6 +11,7 @@ use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::ObjectRequest;
 use super::strategy;
+use super::weight::weight;
 use crate::attributes::GroupVersionKind;
 use crate::config;
 use crate::schema;
@@ -161,9 +162,10 @@ impl FieldValidation {
 ///
 /// # Errors
 /// 400 if it cannot be read, is something else, or has unknown fields that it must not have; 415 if it is of another
-/// media type.
+/// media type; 429 if other requests have the memory that it takes.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
     let (object, unknown) = read(&request.headers, &request.body, &request.target.resource, kind)?;
+    request.reservation.try_grow(weight(&object))?;
     let told = FieldValidation::of(request).tell(&unknown).map_err(|why| {
         let (kind, version) = (&kind.kind, &kind.version);
         Box::new(Status::bad_request(format!(

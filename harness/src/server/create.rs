@@ -178,6 +178,7 @@ fn store(
     }
     // What is read from the storage has the defaults of its version.
     state.set_defaults(&mut object);
+    state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object, owners).ok().ok_or_else(taken)?;
     request.server.has_changed(resource)?;
     let answer = state.in_version_of(&stored, resource).map_err(conversion_failed)?;

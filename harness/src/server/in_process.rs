@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::authentication::Claim;
 use super::discovery::{Resource, Resources};
+use super::incoming::Incoming;
 use super::request::{self, Keep};
 use super::storage::{Key, Raced};
 use super::{ApiServer, Server, body, create, custom_resources, metadata, strategy};
@@ -89,8 +90,8 @@ impl ApiServer {
     pub async fn exchange(&self, request: http::Request<Bytes>, user: UserInfo) -> (Response, Happened) {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(Claim { user, wanted: None });
-        let body = (body.len() <= body::LIMIT).then_some(body);
-        request::respond(&self.server, parts, body, Keep::Body, &AlwaysAllow).await
+        let mut body = Incoming::InMemory(body);
+        request::respond(&self.server, &parts, &mut body, Keep::Body, &AlwaysAllow).await
     }
 
     /// Puts an object where the request that made it would have put it, in place of the one that is there: without

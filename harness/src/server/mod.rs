@@ -10,6 +10,7 @@ mod audit_log;
 mod authentication;
 mod authorization;
 mod body;
+mod budget;
 mod connect;
 mod conversion;
 mod create;
@@ -19,7 +20,9 @@ mod defaulting;
 mod delete;
 mod deletion;
 mod discovery;
+mod history;
 mod in_process;
+mod incoming;
 mod merge_patch;
 mod metadata;
 mod off_thread;
@@ -28,6 +31,7 @@ mod patches;
 mod plugins;
 mod pod_resources;
 mod protobuf;
+mod query;
 mod read;
 mod request;
 mod request_info;
@@ -43,6 +47,7 @@ mod unanswered;
 mod update;
 mod watch;
 mod websocket;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,6 +63,7 @@ pub use self::authorization::AuthorizationMode;
 use self::authorization::aggregation;
 use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
+use self::budget::Budget;
 use self::discovery::Resource;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 pub(crate) use self::plugins::{
@@ -75,6 +81,15 @@ use crate::status::Status;
 
 /// The namespaces that a server has from the start.
 const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What requests and their answers may have under way together.
+const UNDER_WAY: usize = 512 << 20;
+
+/// What the events may have under way together that are too large for a piece of a watch.
+const LARGE_EVENTS: usize = 256 << 20;
+
+/// How many watches there may be.
+const WATCHES: usize = 4096;
 
 /// Which service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,6 +140,11 @@ struct Server {
     impersonation: Impersonation,
     services: ServiceAllocator,
     options: Options,
+    /// Bytes of requests and answers.
+    under_way: Budget,
+    /// Bytes of events.
+    large_events: Budget,
+    watches: Budget,
 }
 
 impl ApiServer {
@@ -155,7 +175,11 @@ impl ApiServer {
         let admission = Admission::new(&state, Arc::new(services));
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
-        Self { server: Arc::new(Server { state, admission, impersonation, services, options }) }
+        let (under_way, large_events) = (Budget::new(UNDER_WAY), Budget::new(LARGE_EVENTS));
+        let watches = Budget::new(WATCHES);
+        let server =
+            Server { state, admission, impersonation, services, options, under_way, large_events, watches };
+        Self { server: Arc::new(server) }
     }
 
     /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request::Query;
+use super::query::Query;
 use crate::status::{FieldError, Status};
 
 const GROUP: &str = "meta.k8s.io";

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::answer::{Answer, List};
 use super::options::{not_an_integer, truth};
-use super::request::{ObjectRequest, Query};
+use super::query::Query;
+use super::request::ObjectRequest;
 use super::{create, scale};
 use crate::selector::{Labels, Selector};
 use crate::status::{FieldError, Status, Unsupported};

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
@@ -22,14 +23,17 @@ use super::answer::{Answer, refusal};
 use super::audit_log::{self, Answered, ObjectReference, Stage};
 use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
+use super::budget::Reservation;
 use super::discovery::Resources;
 use super::in_process::Happened;
+use super::incoming::Incoming;
 use super::off_thread;
+use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::unanswered::Unanswered;
-use super::{Server, body, connect, create, delete, metadata, read, update, watch, websocket};
+use super::{Server, connect, create, delete, metadata, read, update, watch, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::authorizer::{AccessDecision, Authorizer};
@@ -40,33 +44,12 @@ use crate::warnings;
 
 /// From how many bytes on a body is worked on beside the threads that answer everybody: to decode, compare and validate
 /// megabytes takes longer than others should wait.
-const LARGE_BODY: usize = 64 * 1024;
+const LARGE_BODY: u64 = 64 * 1024;
+
+/// What a request takes beside its body and its objects, and its answer beside its text.
+const REQUEST_BYTES: usize = 64 << 10;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// The query of a request: the values of each key, in order.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Query {
-    pairs: BTreeMap<String, Vec<String>>,
-}
-
-impl Query {
-    pub(super) fn parse(query: &str) -> Self {
-        let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            pairs.entry(key.into_owned()).or_default().push(value.into_owned());
-        }
-        Self { pairs }
-    }
-
-    pub(super) fn all(&self, key: &str) -> &[String] {
-        self.pairs.get(key).map_or(&[], Vec::as_slice)
-    }
-
-    pub(super) fn first(&self, key: &str) -> Option<&str> {
-        self.all(key).first().map(String::as_str)
-    }
-}
 
 /// A request for a [`Target`].
 #[derive(Debug)]
@@ -80,6 +63,8 @@ pub(super) struct ObjectRequest<'a> {
     /// Says what the user may do.
     pub(super) authorizer: &'a dyn Authorizer,
     pub(super) keep: Keep,
+    /// What the request takes of the bytes that all requests share.
+    pub(super) reservation: Reservation,
     /// The body as it was read, if it is to be kept.
     pub(super) decoded: Option<Value>,
     /// Whether the webhooks of a configuration, as the request writes them, have lists that are there and empty.
@@ -156,6 +141,8 @@ struct Outcome {
     /// What it warns of later.
     warnings: Vec<String>,
     record: Record,
+    /// What the request takes of the bytes that all requests share.
+    reservation: Option<Reservation>,
 }
 
 impl Outcome {
@@ -174,6 +161,7 @@ impl Outcome {
             early_warnings: Vec::new(),
             warnings: Vec::new(),
             record: Record::default(),
+            reservation: None,
             answered,
         }
     }
@@ -187,20 +175,24 @@ impl Outcome {
 
 /// Answers one request that came over a connection.
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
-    let (parts, incoming) = request.into_parts();
-    // A connection on which a body is left unread cannot be used again, and few clients expect that.
-    let body = axum::body::to_bytes(incoming, body::LIMIT).await.ok();
+    let (parts, body) = request.into_parts();
     let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
-    let is_large = body.as_ref().is_some_and(|body| body.len() > LARGE_BODY);
-    let respond = async move { respond(&server, parts, body, keep, &*server.state.authorizer).await.0 };
+    // A body whose length nobody says may be large.
+    let is_large = body.size_hint().exact().is_none_or(|bytes| bytes > LARGE_BODY);
+    let mut body = Incoming::Stream(body);
+    let respond = async move {
+        let (response, _) = respond(&server, &parts, &mut body, keep, &*server.state.authorizer).await;
+        body.drain(&parts).await;
+        response
+    };
     if is_large { off_thread::run(respond).await } else { respond.await }
 }
 
-/// Answers one request, and tells the audit log of it. `body` is none if it is too large.
+/// Answers one request, and tells the audit log of it.
 pub(super) async fn respond(
     server: &Server,
-    parts: Parts,
-    body: Option<Bytes>,
+    parts: &Parts,
+    body: &mut Incoming,
     keep: Keep,
     authorizer: &dyn Authorizer,
 ) -> (Response, Happened) {
@@ -208,11 +200,10 @@ pub(super) async fn respond(
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-    let incoming = Incoming { parts: &parts, info: &info, query, body, keep, authorizer };
+    let received_request = Received { parts, info: &info, query, body, keep, authorizer };
     let sink = server.options.audit.as_ref();
-    let unanswered =
-        sink.map(|sink| Unanswered { sink, parts: &parts, info: &info, audit_id: &audit_id, received });
-    let outcome = admitted(server, incoming).await;
+    let unanswered = sink.map(|sink| Unanswered { sink, parts, info: &info, audit_id: &audit_id, received });
+    let outcome = admitted(server, received_request).await;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
@@ -225,10 +216,10 @@ pub(super) async fn respond(
         Ok(Answer::Watch(watch)) if websocket::is_requested(&parts.headers) => {
             is_upgrade = true;
             let response;
-            (response, connection) = websocket::handshake(watch, &parts);
+            (response, connection) = websocket::handshake(watch, parts);
             response
         }
-        Ok(answer) => answer.into_response(),
+        Ok(answer) => answer.into_response(outcome.reservation, parts.method.is_safe()),
         Err(status) => refusal(&status),
     };
     let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
@@ -303,12 +294,11 @@ fn annotations(record: &Record, is_deprecated: bool) -> BTreeMap<String, String>
 }
 
 /// A request, and what its path and its query say.
-struct Incoming<'a> {
+struct Received<'a> {
     parts: &'a Parts,
     info: &'a RequestInfo,
     query: Query,
-    /// None if it is too large.
-    body: Option<Bytes>,
+    body: &'a mut Incoming,
     keep: Keep,
     authorizer: &'a dyn Authorizer,
 }
@@ -316,9 +306,9 @@ struct Incoming<'a> {
 /// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
 ///
 /// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
-async fn admitted(server: &Server, incoming: Incoming<'_>) -> Outcome {
-    let Incoming { parts, info, authorizer, .. } = incoming;
-    let time_limit = match time_limit(&incoming.query) {
+async fn admitted(server: &Server, received: Received<'_>) -> Outcome {
+    let Received { parts, info, authorizer, .. } = received;
+    let time_limit = match time_limit(&received.query) {
         Err(status) if !info.is_long_running() => return Outcome::refused(status, None),
         limit => limit.unwrap_or(TIME_LIMIT),
     };
@@ -337,15 +327,19 @@ async fn admitted(server: &Server, incoming: Incoming<'_>) -> Outcome {
     }
     let (decision, allowed) = authorization::authorize(authorizer, identity.effective(), info);
     let outcome = match allowed {
-        Ok(()) => outcome(server, incoming, identity.effective(), time_limit).await,
+        Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
         Err(status) => Outcome::of(Err(status)),
     };
     Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
 }
 
-async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_limit: Duration) -> Outcome {
-    let Incoming { parts, query, body, keep, authorizer, .. } = incoming;
+async fn outcome(server: &Server, received: Received<'_>, user: &UserInfo, time_limit: Duration) -> Outcome {
+    let Received { parts, query, body, keep, authorizer, .. } = received;
     let started = Instant::now();
+    let mut reservation = match server.under_way.try_reserve(REQUEST_BYTES) {
+        Ok(reservation) => reservation,
+        Err(status) => return Outcome::of(Err(status)),
+    };
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
@@ -360,7 +354,8 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         | Route::NoSubresource(..)
         | Route::NoResource
         | Route::NoPath) => {
-            return Outcome::of(document(server, &resources, route, &parts.headers));
+            let answered = document(server, &resources, route, &parts.headers);
+            return Outcome { reservation: Some(reservation), ..Outcome::of(answered) };
         }
     };
     let verb = match verb(&parts.method, &target) {
@@ -370,9 +365,14 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
     if let Err(status) = check_accept(&parts.headers) {
         return Outcome::of(Err(status));
     }
-    let Some(body) = body else {
-        let message = format!("Request entity too large: limit is {}", body::LIMIT);
-        return Outcome::of(Err(Box::new(Status::failure(413, "RequestEntityTooLarge", message))));
+    let body = match verb {
+        Verb::Get | Verb::List => Bytes::new(),
+        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection | Verb::Connect => {
+            match body.read(&mut reservation, started + time_limit).await {
+                Ok(body) => body,
+                Err(status) => return Outcome::of(Err(status)),
+            }
+        }
     };
     let deprecation = target.resource.deprecation();
     let mut request = ObjectRequest {
@@ -384,6 +384,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         user: user.clone(),
         authorizer,
         keep,
+        reservation,
         decoded: None,
         gives_empty_lists: false,
         early_warnings: deprecation.map(str::to_owned).into_iter().collect(),
@@ -396,7 +397,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         },
     };
     let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { decoded, early_warnings, warnings, admitting, .. } = request;
+    let ObjectRequest { decoded, reservation, early_warnings, warnings, admitting, .. } = request;
     if let Some(operation) = operation(verb) {
         server.admission.metrics.observe(operation, &admitting.record);
     }
@@ -406,6 +407,7 @@ async fn outcome(server: &Server, incoming: Incoming<'_>, user: &UserInfo, time_
         early_warnings,
         warnings,
         record: admitting.record,
+        reservation: Some(reservation),
         ..Outcome::of(answered)
     }
 }

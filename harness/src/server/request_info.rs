@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::authorization::impersonation::unescaped;
-use super::request::Query;
+use super::query::Query;
 
 /// A request as its path and method tell it.
 ///

@@ -1,6 +1,6 @@
 //! The objects of the server, in memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Once, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -8,11 +8,23 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::authorization::bootstrap;
+use super::history::History;
+pub(super) use super::history::{Change, Forgotten, Key};
+use super::weight::{json_length, weight};
 use crate::authorizer::{RBAC_GROUP, RbacObjects};
 use crate::ownership::Owners;
+use crate::status::Status;
 
-/// How many changes a watch may lag behind: the oldest of more are forgotten, as upstream's watch cache does.
-const REMEMBERED: usize = 4096;
+/// What all stored objects may weigh.
+///
+/// Source: etcd server/storage/quota.go, `DefaultQuotaBytes`.
+const QUOTA: usize = 2 << 30;
+
+/// The most bytes that one object may have as JSON. etcd takes 1.5 MiB of protobuf, which are seldom more than this; no
+/// body has as many, but one patch after another can make them.
+///
+/// Source: etcd server/embed/config.go, `DefaultMaxRequestBytes`.
+const LARGEST_OBJECT: usize = 2 * super::body::LIMIT;
 
 /// Reads stored objects, which are in their storage version.
 pub(crate) trait ObjectReader: Send + Sync {
@@ -23,42 +35,35 @@ pub(crate) trait ObjectReader: Send + Sync {
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
 }
 
-/// Where an object is stored: one place for all versions of its resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) group: String,
-    pub(super) resource: String,
-    /// Empty for a cluster-scoped object.
-    pub(super) namespace: String,
-    pub(super) name: String,
-}
-
 type Collection = BTreeMap<(String, String), Stored>;
 
 #[derive(Debug)]
 struct Stored {
     object: Arc<Value>,
     owners: Owners,
+    weight: usize,
 }
 
-/// One write.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) key: Key,
-    /// None of an object that is new.
-    pub(super) before: Option<Arc<Value>>,
-    /// None of an object that is gone.
-    pub(super) after: Option<Arc<Value>>,
+impl Stored {
+    fn new(object: Arc<Value>, owners: Owners) -> Self {
+        Self { weight: weight(&object), object, owners }
+    }
+
+    /// The object, and what it weighs.
+    fn weighed(&self) -> (Arc<Value>, usize) {
+        (Arc::clone(&self.object), self.weight)
+    }
 }
 
 #[derive(Debug, Default)]
 struct Contents {
     /// By group, then by resource.
     collections: BTreeMap<String, BTreeMap<String, Collection>>,
-    /// The number of the last of `changes`.
+    /// The number of the last write.
     resource_version: u64,
-    /// The latest writes, one for each `resourceVersion`.
-    changes: VecDeque<Change>,
+    history: History,
+    /// What all objects weigh.
+    weight: usize,
     /// The number of the last write to a role or a binding.
     rbac_version: u64,
 }
@@ -68,20 +73,15 @@ impl Contents {
         self.collections.get(group)?.get(resource)
     }
 
-    /// The `resourceVersion` before the oldest change that is remembered.
-    fn forgotten(&self) -> u64 {
-        self.resource_version - self.changes.len() as u64
-    }
-
-    fn note(&mut self, change: Change) {
+    /// Takes note of a write that put `after` in the place of `before`, which weighed so much.
+    fn note(&mut self, key: Key, before: Option<(Arc<Value>, usize)>, after: Option<&Arc<Value>>) {
         self.resource_version += 1;
-        if change.key.group == RBAC_GROUP {
+        if key.group == RBAC_GROUP {
             self.rbac_version = self.resource_version;
         }
-        if self.changes.len() == REMEMBERED {
-            self.changes.pop_front();
-        }
-        self.changes.push_back(change);
+        let (before, gone) = before.map_or((None, 0), |(object, weight)| (Some(object), weight));
+        self.weight -= gone;
+        self.history.push(Change { key, before, after: after.cloned() }, gone);
     }
 }
 
@@ -116,17 +116,11 @@ struct Bootstrap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raced;
 
-/// Changes are not remembered that far back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Forgotten {
-    /// The oldest `resourceVersion` after which all changes are remembered.
-    pub(super) oldest: u64,
-}
-
 impl Storage {
     /// A storage with the roles and bindings that a server has from the start.
     pub(super) fn with_roles() -> Self {
-        let contents = Contents { resource_version: bootstrap::COUNT, ..Contents::default() };
+        let history = History::after(bootstrap::COUNT);
+        let contents = Contents { resource_version: bootstrap::COUNT, history, ..Contents::default() };
         Self {
             contents: RwLock::new(contents),
             news: watch::Sender::default(),
@@ -139,6 +133,7 @@ impl Storage {
         if let Some(bootstrap) = self.bootstrap.as_ref().filter(|_| group == RBAC_GROUP) {
             bootstrap.read.call_once(|| {
                 let mut contents = self.write();
+                let mut weight = 0;
                 let resources = contents.collections.entry(RBAC_GROUP.to_owned()).or_default();
                 for (version, mut object) in (1..).zip(bootstrap::objects(&bootstrap.time)) {
                     set_resource_version(&mut object, version);
@@ -146,8 +141,11 @@ impl Storage {
                     let place = (text("namespace"), text("name"));
                     let owners = Owners::of(&object, true);
                     let collection = resources.entry(bootstrap::resource(&object).to_owned()).or_default();
-                    collection.insert(place, Stored { object: Arc::new(object), owners });
+                    let stored = Stored::new(Arc::new(object), owners);
+                    weight += stored.weight;
+                    collection.insert(place, stored);
                 }
+                contents.weight += weight;
             });
         }
     }
@@ -203,11 +201,48 @@ impl Storage {
 
     /// At most `limit` of the changes after the `resourceVersion`, which may be one that is yet to come.
     pub(super) fn changes_after(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
+        self.read().history.after_version(version, limit)
+    }
+
+    /// For somebody who goes through a collection and has come to `after`, at a `resourceVersion`: what has changed since
+    /// then, or, if nothing has, the next objects. At most `limit` of either.
+    pub(super) fn next_page(&self, walk: &Walk<'_>, limit: usize) -> Result<Page, Forgotten> {
+        self.read_bootstrap(walk.group);
         let contents = self.read();
-        let oldest = contents.forgotten();
-        let Some(skipped) = version.checked_sub(oldest) else { return Err(Forgotten { oldest }) };
-        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        Ok(contents.changes.iter().skip(skipped).take(limit).cloned().collect())
+        let changes = contents.history.after_version(walk.version, limit)?;
+        if !changes.is_empty() {
+            return Ok(Page::Changes(changes));
+        }
+        let from = match walk.after {
+            Some(place) => Bound::Excluded(place.clone()),
+            None => Bound::Included((walk.namespace.to_owned(), String::new())),
+        };
+        let collection = contents.collection(walk.group, walk.resource);
+        let objects = collection.into_iter().flat_map(|all| all.range((from.clone(), Bound::Unbounded)));
+        let objects = objects
+            .take_while(|((stored_in, _), _)| walk.namespace.is_empty() || stored_in == walk.namespace)
+            .take(limit)
+            .map(|(place, stored)| (place.clone(), Arc::clone(&stored.object)));
+        Ok(Page::Objects(objects.collect()))
+    }
+
+    /// Checks that there is room for an object, in place of the one that is there if there is one.
+    ///
+    /// # Errors
+    /// 500, with what etcd says.
+    ///
+    /// Source: etcd api/v3rpc/rpctypes/error.go, `ErrGRPCNoSpace` and `ErrGRPCRequestTooLarge`.
+    pub(super) fn check_space(&self, object: &Value, before: Option<&Value>) -> Result<(), Box<Status>> {
+        let full = |why: &str| Err(Box::new(Status::failure(500, "", format!("etcdserver: {why}"))));
+        let (new, old) = (weight(object), before.map_or(0, weight));
+        // What weighs little is short, and seldom has to be measured.
+        if new > LARGEST_OBJECT && json_length(object) > LARGEST_OBJECT {
+            return full("request is too large");
+        }
+        if new > old && self.read().weight + (new - old) > QUOTA {
+            return full("mvcc: database space exceeded");
+        }
+        Ok(())
     }
 
     pub(super) fn at(&self, key: &Key) -> Option<Arc<Value>> {
@@ -265,11 +300,11 @@ impl Storage {
         }
         set_resource_version(&mut object, contents.resource_version + 1);
         let object = Arc::new(object);
+        let stored = Stored::new(Arc::clone(&object), owners);
+        contents.weight += stored.weight;
         let collections = contents.collections.entry(key.group.clone()).or_default();
-        let stored = Stored { object: Arc::clone(&object), owners };
         let before = collections.entry(key.resource.clone()).or_default().insert(place, stored);
-        let before = before.map(|stored| stored.object);
-        contents.note(Change { key: key.clone(), before, after: Some(Arc::clone(&object)) });
+        contents.note(key.clone(), before.as_ref().map(Stored::weighed), Some(&object));
         drop(contents);
         self.tell();
         Ok(object)
@@ -287,8 +322,8 @@ impl Storage {
             .ok_or(Raced)?;
         match collection.get(&place) {
             Some(stored) if Arc::ptr_eq(&stored.object, expected) => {
-                let before = collection.remove(&place).map(|stored| stored.object);
-                contents.note(Change { key: key.clone(), before, after: None });
+                let before = collection.remove(&place);
+                contents.note(key.clone(), before.as_ref().map(Stored::weighed), None);
             }
             Some(_) | None => return Err(Raced),
         }
@@ -304,7 +339,7 @@ impl Storage {
         let removed = contents.collections.get_mut(group).and_then(|resources| resources.remove(resource));
         for ((namespace, name), stored) in removed.into_iter().flatten() {
             let key = Key { group: group.to_owned(), resource: resource.to_owned(), namespace, name };
-            contents.note(Change { key, before: Some(stored.object), after: None });
+            contents.note(key, Some(stored.weighed()), None);
         }
         drop(contents);
         self.tell();
@@ -331,19 +366,41 @@ impl Storage {
                             namespace: stored_in.clone(),
                             name: name.clone(),
                         };
-                        gone.push(Change { key, before: Some(Arc::clone(&stored.object)), after: None });
+                        gone.push((key, stored.weighed()));
                     }
                     kept
                 });
             }
         }
-        for change in gone {
-            contents.note(change);
+        for (key, before) in gone {
+            contents.note(key, Some(before), None);
         }
         drop(contents);
         self.tell();
         empty
     }
+}
+
+/// Where somebody has come to who goes through a collection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk<'a> {
+    pub(super) group: &'a str,
+    pub(super) resource: &'a str,
+    /// Empty for all namespaces.
+    pub(super) namespace: &'a str,
+    /// Namespace and name of the last object; none at the beginning.
+    pub(super) after: Option<&'a (String, String)>,
+    /// The `resourceVersion` at which that was.
+    pub(super) version: u64,
+}
+
+/// What comes next to somebody who goes through a collection.
+#[derive(Debug)]
+pub(super) enum Page {
+    /// What has changed meanwhile, before as behind where they have come to.
+    Changes(Vec<Change>),
+    /// Objects, each with its namespace and its name; none at the end.
+    Objects(Vec<((String, String), Arc<Value>)>),
 }
 
 /// Says which write an object is of.
@@ -377,42 +434,4 @@ impl ObjectReader for Storage {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn key(name: &str) -> Key {
-        Key {
-            group: String::new(),
-            resource: "configmaps".to_owned(),
-            namespace: "default".to_owned(),
-            name: name.to_owned(),
-        }
-    }
-
-    #[test]
-    fn a_write_over_an_object_that_somebody_replaced_is_refused() {
-        let storage = Storage::default();
-        let object = || json!({"metadata": {}});
-        let first = storage.insert(&key("a"), object(), Owners::default()).unwrap();
-        let second = storage.replace(&key("a"), Some(&first), object(), Owners::default()).unwrap();
-        assert_eq!(second["metadata"]["resourceVersion"], "2");
-        assert_eq!(storage.replace(&key("a"), Some(&first), object(), Owners::default()), Err(Raced));
-        assert_eq!(storage.remove(&key("a"), &first), Err(Raced));
-        assert_eq!(storage.remove(&key("a"), &second), Ok(3));
-        assert_eq!(storage.at(&key("a")), None);
-    }
-
-    #[test]
-    fn a_list_of_a_namespace_has_its_objects_only() {
-        let storage = Storage::default();
-        for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
-            let key = Key { namespace: namespace.to_owned(), ..key(name) };
-            let object = json!({"metadata": {"name": name, "namespace": namespace}});
-            storage.insert(&key, object, Owners::default()).unwrap();
-        }
-        assert_eq!(storage.list("", "configmaps", "b").len(), 2);
-        assert_eq!(storage.list("", "configmaps", "").len(), 4);
-    }
-}
+mod tests;

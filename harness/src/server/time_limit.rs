@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::request::Query;
+use super::query::Query;
 use crate::status::Status;
 
 /// How long a request may take that says nothing of it.
@@ -25,6 +25,16 @@ pub(super) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     };
     let limit = Duration::try_from_secs_f64(seconds).unwrap_or(TIME_LIMIT);
     Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
+}
+
+/// 504: the time is up.
+///
+/// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
+pub(super) fn exceeded() -> Box<Status> {
+    let mut status = Status::timeout("request did not complete within the allotted timeout");
+    status.kind.clear();
+    status.api_version.clear();
+    Box::new(status)
 }
 
 /// A duration such as `1m10s`, in seconds.

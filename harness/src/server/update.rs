@@ -12,6 +12,7 @@ use super::patches::{self, Change};
 use super::request::ObjectRequest;
 use super::state::settle_stored;
 use super::storage::Key;
+use super::weight::weight;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
@@ -91,6 +92,10 @@ async fn write(
             let gvr = &request.target.resource.gvr;
             return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
         };
+        if which == Attempt::First {
+            // An attempt works on a copy.
+            request.reservation.try_grow(weight(&stored))?;
+        }
         match attempt(request, change, options, &stored, which).await {
             Ok(Some(answer)) => return Ok(answer),
             Ok(None) => {}
@@ -280,6 +285,7 @@ fn store(
         return Ok(shown(Arc::new(new)));
     }
     let new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
+    state.storage.check_space(&new, Some(stored))?;
     match state.storage.replace(&key, Some(stored), new, owners) {
         Ok(stored) => {
             request.server.has_changed(resource)?;

@@ -1,7 +1,9 @@
 //! Watches: the changes of a collection, as they come.
 //!
-//! A watcher keeps no queue. It reads the changes that the [storage](super::storage) remembers from where it last
-//! stopped, and one that lags too far behind is told `410 Expired`, upon which clients list anew.
+//! A watcher keeps no queue, and no objects. It reads what is stored, and then the changes that the
+//! [storage](super::storage) remembers, from where it last stopped. One that lags too far behind ends without a word, as
+//! upstream's cache closes a watcher that does not read; one that begins too far back is told `410 Expired`, upon which
+//! clients list again.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,16 +14,17 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
 use super::answer::Answer;
+use super::budget::{Budget, Reservation};
 use super::discovery::Resource;
-
 use super::options;
+use super::query::Query;
 use super::read::{self, Selection};
-use super::request::{ObjectRequest, Query};
+use super::request::ObjectRequest;
 use super::state::State;
-use super::storage::{Change, Forgotten, News, set_resource_version};
+use super::storage::{Change, Forgotten, Key, News, Page, Walk, set_resource_version};
 use crate::status::{FieldError, Status};
 
 /// How long a watch lives that does not say.
@@ -34,8 +37,12 @@ const LIFETIME: Duration = Duration::from_secs(30 * 60);
 /// Source: apiserver `pkg/storage/cacher/cacher.go`, `defaultBookmarkFrequency`.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// How many changes become one piece of the answer.
-const PIECE: usize = 256;
+/// How many changes or objects a watcher looks at together.
+const LOOKED_AT: usize = 256;
+
+/// A piece of the answer ends with the event that makes it as long as this. Each watcher may have one under way; what is
+/// longer counts as a large event.
+const PIECE_BYTES: usize = 32 << 10;
 
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +70,9 @@ pub(super) struct Watch {
     namespace: String,
     selection: Selection,
     options: WatchOptions,
+    large_events: Budget,
+    /// Its place among the watches.
+    _place: Reservation,
 }
 
 /// Grants a watch of a collection.
@@ -76,6 +86,8 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
         resource,
         namespace: request.target.namespace.clone(),
         options,
+        large_events: request.server.large_events.clone(),
+        _place: request.server.watches.try_reserve(1)?,
     }))
 }
 
@@ -211,13 +223,24 @@ impl Watch {
     }
 }
 
+/// What a watcher has been told.
+#[derive(Clone, Debug)]
+enum Told {
+    /// Nothing.
+    Nothing,
+    /// Which objects there are, as of this `resourceVersion`, up to the one of this namespace and name; none at the
+    /// beginning.
+    Objects { last: Option<(String, String)>, version: u64 },
+    /// All up to this `resourceVersion`.
+    Changes { version: u64 },
+}
+
 /// A watch under way.
 #[derive(Debug)]
 pub(super) struct Watcher {
     watch: Watch,
     news: watch::Receiver<News>,
-    /// The `resourceVersion` up to which all is told; none before the first piece.
-    told: Option<u64>,
+    told: Told,
     ends: Instant,
     bookmarks: Interval,
     is_over: bool,
@@ -230,7 +253,7 @@ impl Watcher {
         bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             news: watch.state.storage.subscribe(),
-            told: None,
+            told: Told::Nothing,
             // A watch that ends beyond all clocks lives as long as one that does not say.
             ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
             bookmarks,
@@ -241,73 +264,165 @@ impl Watcher {
 
     /// The next events, each a line of JSON; none once the watch is over. A caller that stops waiting loses no event.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
+        let mut reserved: Option<Reservation> = None;
         while !self.is_over {
             if *self.news.borrow_and_update() == News::Closed {
                 return None;
             }
+            let told = self.told.clone();
             let mut piece = Vec::new();
-            if let Err(status) = self.look(&mut piece) {
-                self.is_over = true;
-                write(&mut piece, &json!({"type": "ERROR", "object": status}));
-            }
-            if piece.is_empty() {
+            let is_last = self.look(&mut piece).is_err();
+            if piece.is_empty() && !is_last {
                 self.wait(&mut piece).await;
             }
-            if !piece.is_empty() {
+            if piece.len() <= PIECE_BYTES {
+                self.is_over |= is_last;
+                if piece.is_empty() {
+                    continue;
+                }
                 return Some(piece.into());
             }
+            let large_events = &self.watch.large_events;
+            let room = match reserved.take() {
+                Some(mut reserved) => reserved.resize(piece.len()).map(|()| reserved),
+                None => large_events.try_reserve(piece.len()),
+            };
+            if let Ok(room) = room {
+                self.is_over |= is_last;
+                return Some(room.hold(piece));
+            }
+            // Others have the room. Whoever waits for it keeps nothing, and looks again when it is there.
+            self.told = told;
+            let wanted = piece.len();
+            drop(piece);
+            let room = timeout_at(self.ends, large_events.reserve(wanted)).await;
+            self.is_over |= room.is_err();
+            reserved = room.ok().flatten();
         }
         None
     }
 
     /// Writes what has happened since it was last told.
-    fn look(&mut self, piece: &mut Vec<u8>) -> Result<(), Box<Status>> {
-        if self.watch.options.lifetime.is_none() {
-            return Err(Box::new(Status::failure(500, "InternalError", "context deadline exceeded")));
-        }
-        let told = match self.told {
-            Some(told) => told,
-            None => self.begin(piece)?,
-        };
-        self.told = Some(told);
-        let watch = &self.watch;
-        let changes = watch.state.storage.changes_after(told, PIECE).map_err(|Forgotten { oldest }| {
-            let message = format!("too old resource version: {told} ({oldest})");
-            Box::new(Status::failure(410, "Expired", message))
-        })?;
-        for (version, change) in (told + 1..).zip(&changes) {
-            if let Some(event) = watch.event(change, version)? {
-                write(piece, &event);
+    ///
+    /// # Errors
+    /// [`Over`] if nothing comes after it.
+    fn look(&mut self, piece: &mut Vec<u8>) -> Result<(), Over> {
+        let result = self.try_look(piece);
+        result.map_err(|end| {
+            if let End::Failed(status) = end {
+                write(piece, &json!({"type": "ERROR", "object": status}));
             }
-            self.told = Some(version);
+            Over
+        })
+    }
+
+    fn try_look(&mut self, piece: &mut Vec<u8>) -> Result<(), End> {
+        if self.watch.options.lifetime.is_none() {
+            let why = "context deadline exceeded";
+            return Err(End::Failed(Box::new(Status::failure(500, "InternalError", why))));
         }
-        // More may be there than one piece holds.
-        if changes.len() == PIECE {
-            self.news.mark_changed();
+        if let Told::Nothing = self.told {
+            self.begin()?;
+        }
+        while let Told::Objects { last, version } = &self.told {
+            let (last, version) = (last.clone(), *version);
+            self.look_at_objects(last, version, piece)?;
+            if piece.len() >= PIECE_BYTES {
+                return Ok(());
+            }
+        }
+        if let Told::Changes { version } = self.told {
+            let changes = self.watch.state.storage.changes_after(version, LOOKED_AT)?;
+            let told = self.look_at_changes(version, &changes, None, piece)?;
+            self.told = Told::Changes { version: told };
+            if changes.len() == LOOKED_AT {
+                // More may be there, though none of these concerns this watch.
+                self.news.mark_changed();
+            }
         }
         Ok(())
     }
 
-    /// Where the watch begins, with the objects that are there if they are wanted.
-    fn begin(&self, piece: &mut Vec<u8>) -> Result<u64, Box<Status>> {
-        let Watch { state, resource, namespace, selection, options } = &self.watch;
-        match options.start {
-            Start::After(version) => Ok(version),
-            Start::WithObjects => {
-                let (objects, version) = state.storage.list_at_version(
-                    resource.storage_group(),
-                    &resource.gvr.resource,
-                    namespace,
-                );
-                for object in objects.iter().filter(|object| selection.matches(object)) {
-                    write(piece, &self.watch.told("ADDED", object)?);
-                }
+    /// Begins where the watch is to begin, if that is remembered.
+    fn begin(&mut self) -> Result<(), Box<Status>> {
+        let storage = &self.watch.state.storage;
+        self.told = match self.watch.options.start {
+            Start::WithObjects => Told::Objects { last: None, version: storage.resource_version() },
+            Start::After(version) => {
+                storage.changes_after(version, 0).map_err(|Forgotten { oldest }| {
+                    let message = format!("too old resource version: {version} ({oldest})");
+                    Box::new(Status::failure(410, "Expired", message))
+                })?;
+                Told::Changes { version }
+            }
+        };
+        Ok(())
+    }
+
+    /// Writes an event for each of the next objects, or, if something has changed since the last of them was told, what
+    /// has become of those that were told.
+    fn look_at_objects(
+        &mut self,
+        last: Option<(String, String)>,
+        version: u64,
+        piece: &mut Vec<u8>,
+    ) -> Result<(), End> {
+        let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
+        let walk = Walk {
+            group: resource.storage_group(),
+            resource: &resource.gvr.resource,
+            namespace,
+            after: last.as_ref(),
+            version,
+        };
+        match state.storage.next_page(&walk, LOOKED_AT)? {
+            Page::Changes(changes) => {
+                let upto = last.clone().unwrap_or_default();
+                let version = self.look_at_changes(version, &changes, Some(&upto), piece)?;
+                self.told = Told::Objects { last, version };
+            }
+            Page::Objects(objects) if objects.is_empty() => {
                 if options.bookmarks {
                     write(piece, &self.watch.bookmark(version, true));
                 }
-                Ok(version)
+                self.told = Told::Changes { version };
+            }
+            Page::Objects(objects) => {
+                for (place, object) in objects {
+                    if selection.matches(&object) {
+                        write(piece, &self.watch.told("ADDED", &object)?);
+                    }
+                    self.told = Told::Objects { last: Some(place), version };
+                    if piece.len() >= PIECE_BYTES {
+                        break;
+                    }
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Writes the events of the changes after a `resourceVersion`, as long as the piece is not full, and says up to which
+    /// one it did; only of objects up to `upto`, if that is there.
+    fn look_at_changes(
+        &self,
+        mut version: u64,
+        changes: &[Change],
+        upto: Option<&(String, String)>,
+        piece: &mut Vec<u8>,
+    ) -> Result<u64, Box<Status>> {
+        for change in changes {
+            if piece.len() >= PIECE_BYTES {
+                break;
+            }
+            version += 1;
+            let Key { namespace, name, .. } = &change.key;
+            let is_told = upto.is_none_or(|(in_namespace, last)| (namespace, name) <= (in_namespace, last));
+            if is_told && let Some(event) = self.watch.event(change, version)? {
+                write(piece, &event);
+            }
+        }
+        Ok(version)
     }
 
     /// Waits until there is something to look at, the client is due a bookmark, or the time is over.
@@ -317,11 +432,35 @@ impl Watcher {
             changed = self.news.changed() => self.is_over = changed.is_err(),
             () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
-                if let Some(told) = self.told {
-                    write(piece, &self.watch.bookmark(told, false));
+                if let Told::Changes { version } = self.told {
+                    write(piece, &self.watch.bookmark(version, false));
                 }
             }
         }
+    }
+}
+
+/// Nothing comes after what was written.
+struct Over;
+
+/// Why a watch is over.
+enum End {
+    /// The client is told.
+    Failed(Box<Status>),
+    /// It lags too far behind.
+    Lags,
+}
+
+impl From<Box<Status>> for End {
+    fn from(status: Box<Status>) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
+impl From<Forgotten> for End {
+    fn from(_: Forgotten) -> Self {
+        Self::Lags
     }
 }
 

@@ -19,19 +19,28 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Utf8Bytes};
 use url::Url;
 
 use super::answer::refusal;
 use super::audit_log::End;
-use super::body;
 use super::watch::Watch;
 use crate::status::{Status, Unsupported};
 
+/// A client that does not take a frame for so long does not get the rest.
+const UNREAD: Duration = Duration::from_secs(60);
+
 /// How long a client may take for what was on its way to it when the watch ended.
 const GOODBYE: Duration = Duration::from_secs(1);
+
+/// The most bytes of one frame: an event that is longer comes in several. Each frame is copied for its client.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// The most bytes of a message of a client. Nobody reads them.
+const MESSAGE_BYTES: usize = 64 << 10;
 
 /// Whether a request asks for a WebSocket.
 ///
@@ -146,16 +155,17 @@ impl Connection {
 async fn serve(watch: Watch, upgraded: Upgraded) {
     let config = WebSocketConfig::default()
         .write_buffer_size(0)
-        .max_message_size(Some(body::LIMIT))
-        .max_frame_size(Some(body::LIMIT));
+        .max_message_size(Some(MESSAGE_BYTES))
+        .max_frame_size(Some(MESSAGE_BYTES));
     let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
     let (mut sink, mut source) = socket.split();
     let stopped = watch.stopped();
     let mut watcher = watch.begin();
     let sending = async {
         while let Some(piece) = watcher.next().await {
-            for event in events(&piece) {
-                if sink.send(Message::Text(event)).await.is_err() {
+            for frame in events(&piece).flat_map(frames) {
+                let sent = tokio::time::timeout(UNREAD, sink.send(Message::Frame(frame))).await;
+                if !matches!(sent, Ok(Ok(()))) {
                     return;
                 }
             }
@@ -180,8 +190,36 @@ async fn serve(watch: Watch, upgraded: Upgraded) {
 }
 
 /// The lines of a piece, each with its end.
-fn events(piece: &Bytes) -> impl Iterator<Item = Utf8Bytes> + '_ {
-    let lines = piece.split_inclusive(|byte| *byte == b'\n');
-    // What serde_json writes is UTF-8.
-    lines.filter_map(|line| Utf8Bytes::try_from(piece.slice_ref(line)).ok())
+fn events(piece: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
+    piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line))
+}
+
+/// A text message.
+fn frames(mut text: Bytes) -> impl Iterator<Item = Frame> {
+    let mut opcode = Some(Data::Text);
+    std::iter::from_fn(move || {
+        let data = OpCode::Data(opcode?);
+        let payload = text.split_to(text.len().min(FRAME_BYTES));
+        opcode = (!text.is_empty()).then_some(Data::Continue);
+        Some(Frame::message(payload, data, text.is_empty()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_comes_in_several_frames() {
+        let lengths = |bytes: usize| {
+            let frames: Vec<Frame> = frames(vec![b'x'; bytes].into()).collect();
+            let last = frames.iter().rposition(|frame| frame.header().is_final);
+            assert_eq!(last, Some(frames.len() - 1));
+            assert_eq!(frames.iter().filter(|frame| frame.header().is_final).count(), 1);
+            frames.iter().map(|frame| frame.payload().len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(1), [1]);
+        assert_eq!(lengths(FRAME_BYTES), [FRAME_BYTES]);
+        assert_eq!(lengths(2 * FRAME_BYTES + 1), [FRAME_BYTES, FRAME_BYTES, 1]);
+    }
 }

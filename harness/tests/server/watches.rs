@@ -10,7 +10,7 @@ use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::client::{CONFIG_MAPS, delete, post, respond, server};
+use crate::client::{CONFIG_MAPS, delete, post, put, respond, server};
 
 /// The events of a watch, as they come.
 struct Events(BodyDataStream);
@@ -76,6 +76,63 @@ async fn whoever_begins_too_far_back_is_told_to_list_anew() {
         count += events.next().await.unwrap().len();
     }
     assert_eq!(count, 4096);
+}
+
+/// As upstream's cache does it: the client comes back with the last `resourceVersion` that it knows.
+#[tokio::test]
+async fn a_watcher_that_lags_behind_what_is_remembered_ends_without_a_word() {
+    let server = server();
+    assert_eq!(post(&server, CONFIG_MAPS, &config_map("a")).await.0, 201);
+    let mut events = Events::of(&server, "").await;
+    assert_eq!(events.next().await.unwrap().len(), 1);
+    for _ in 0..2_100 {
+        assert_eq!(post(&server, CONFIG_MAPS, &config_map("b")).await.0, 201);
+        assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/b"), None).await.0, 200);
+    }
+    assert_eq!(events.next().await, None);
+}
+
+/// What is there comes in pieces, and what is written in between is told once and in its order.
+#[tokio::test]
+async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
+    let server = server();
+    let large =
+        |name: &str, text: &str| json!({"metadata": {"name": name}, "data": {"k": text.repeat(40_000)}});
+    for name in ["a", "b", "c"] {
+        assert_eq!(post(&server, CONFIG_MAPS, &large(name, "x")).await.0, 201);
+    }
+    let mut events = Events::of(&server, "&allowWatchBookmarks=true").await;
+    let mut told = events.next().await.unwrap();
+    assert_eq!(told.len(), 1, "a piece ends with a large event");
+    for name in ["a", "c"] {
+        assert_eq!(put(&server, &format!("{CONFIG_MAPS}/{name}"), &large(name, "y")).await.0, 200);
+    }
+    assert_eq!(delete(&server, &format!("{CONFIG_MAPS}/b"), None).await.0, 200);
+    assert_eq!(post(&server, CONFIG_MAPS, &config_map("d")).await.0, 201);
+    while told.last().is_some_and(|event| event["type"] != "BOOKMARK") {
+        told.extend(events.next().await.unwrap());
+    }
+    let seen: Vec<(&str, &str, &str)> = told
+        .iter()
+        .map(|event| {
+            let object = &event["object"];
+            (
+                event["type"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap_or_default(),
+                object["data"]["k"].as_str().map_or("", |text| &text[..1]),
+            )
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("ADDED", "a", "x"),
+            ("MODIFIED", "a", "y"),
+            ("ADDED", "c", "y"),
+            ("ADDED", "d", ""),
+            ("BOOKMARK", "", ""),
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

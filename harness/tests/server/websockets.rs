@@ -62,7 +62,7 @@ impl Watch {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_slowly_is_told_that_it_lags_behind() {
+async fn a_client_that_reads_slowly_is_cut_off_when_it_lags_behind() {
     let server = server();
     let mut watch = Watch::of(&server, "").await;
     // More than is remembered, and the piece of it that is under way.
@@ -74,8 +74,7 @@ async fn a_client_that_reads_slowly_is_told_that_it_lags_behind() {
     while let Some(event) = watch.next().await {
         events.push(event);
     }
-    let last = events.pop().unwrap();
-    assert_eq!((&last["type"], &last["object"]["reason"]), (&json!("ERROR"), &json!("Expired")));
+    assert!(events.iter().all(|event| event["type"] != "ERROR"), "{events:?}");
     // What was under way comes, and nothing was kept for it beside that.
     assert!(events.len() <= 256, "{} events", events.len());
 }

@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
 use super::*;
 use crate::authorizer::{AccessDecision, AccessRules, AlwaysAllow, Decision};
-use crate::server::request::Query;
+use crate::server::query::Query;
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -1,0 +1,132 @@
+//! The latest writes, from which watches read: as many as fit into so many bytes, as upstream's watch cache has room for
+//! so many.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// How many changes a watch may lag behind.
+const CHANGES: usize = 4096;
+
+/// What the objects may weigh that only the history keeps.
+const WEIGHT: usize = 128 << 20;
+
+/// Where an object is stored: one place for all versions of its resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) group: String,
+    pub(super) resource: String,
+    /// Empty for a cluster-scoped object.
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+/// One write.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) key: Key,
+    /// None of an object that is new.
+    pub(super) before: Option<Arc<Value>>,
+    /// None of an object that is gone.
+    pub(super) after: Option<Arc<Value>>,
+}
+
+/// Changes are not remembered that far back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Forgotten {
+    /// The oldest `resourceVersion` after which all changes are remembered.
+    pub(super) oldest: u64,
+}
+
+/// The changes of the latest `resourceVersion`s, one for each.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    /// Each with what the object weighs that it alone keeps.
+    changes: VecDeque<(Change, usize)>,
+    /// What these objects weigh together.
+    weight: usize,
+    /// The `resourceVersion` before the oldest change.
+    forgotten: u64,
+}
+
+impl History {
+    /// A history that begins after this `resourceVersion`.
+    pub(super) fn after(version: u64) -> Self {
+        Self { forgotten: version, ..Self::default() }
+    }
+
+    /// Remembers the next change, and forgets the oldest for which there is no room any more. The newest is always
+    /// remembered: whoever watches hears of it, however large it is.
+    ///
+    /// `before` is what the object weighs that the change replaced; the other one is stored, or is the one that a later
+    /// change replaced.
+    pub(super) fn push(&mut self, change: Change, before: usize) {
+        let key = &change.key;
+        let weight = before
+            + size_of::<Change>()
+            + [&key.group, &key.resource, &key.namespace, &key.name].map(String::len).iter().sum::<usize>();
+        self.changes.push_back((change, weight));
+        self.weight += weight;
+        while self.changes.len() > CHANGES || (self.weight > WEIGHT && self.changes.len() > 1) {
+            let Some((_, weight)) = self.changes.pop_front() else { return };
+            self.weight -= weight;
+            self.forgotten += 1;
+        }
+    }
+
+    /// At most `limit` of the changes after the `resourceVersion`, which may be one that is yet to come.
+    pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
+        let oldest = self.forgotten;
+        let Some(skipped) = version.checked_sub(oldest) else { return Err(Forgotten { oldest }) };
+        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
+        Ok(self.changes.iter().skip(skipped).take(limit).map(|(change, _)| change.clone()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn change() -> Change {
+        let key = Key {
+            group: String::new(),
+            resource: "configmaps".to_owned(),
+            namespace: "default".to_owned(),
+            name: "a".to_owned(),
+        };
+        Change { key, before: Some(Arc::new(json!({}))), after: None }
+    }
+
+    #[track_caller]
+    fn check(history: &History, forgotten: u64, remembered: usize) {
+        assert_eq!(history.after_version(forgotten, usize::MAX).unwrap().len(), remembered);
+        let before = forgotten.checked_sub(1).map(|version| history.after_version(version, 1).map(drop));
+        assert!(before.is_none_or(|before| before == Err(Forgotten { oldest: forgotten })));
+    }
+
+    #[test]
+    fn the_oldest_changes_make_room_for_large_ones() {
+        let mut history = History::after(7);
+        for _ in 0..10 {
+            history.push(change(), WEIGHT / 5);
+        }
+        check(&history, 13, 4);
+        assert!(history.weight <= WEIGHT);
+        history.push(change(), 2 * WEIGHT);
+        check(&history, 17, 1);
+        history.push(change(), 0);
+        check(&history, 18, 1);
+    }
+
+    #[test]
+    fn of_small_changes_so_many_are_remembered() {
+        let mut history = History::after(0);
+        for _ in 0..CHANGES + 3 {
+            history.push(change(), 100);
+        }
+        check(&history, 3, CHANGES);
+    }
+}
