@@ -1,36 +1,49 @@
 //! Serves a router over TLS until it is stopped.
 //!
-//! `axum::serve` would be shorter, but has no limits: of connections, of heads, of the time that a handshake or the end
-//! may take.
+//! `axum::serve` would be shorter, but has no limits: of connections, of heads, of the time that a handshake, a request,
+//! an answer or the end may take.
 
+use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
+use harness::server::Authentication;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::delivery::{Delivered, Deliveries};
+use super::places::{FIRST_REQUEST, Place, Places, Watcher};
 use crate::Failure;
 
-/// Further connections wait in the kernel.
-const CONNECTIONS: usize = 1024;
-/// A handshake, and the head of a request, must be there within this time.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How often the client of an HTTP/2 connection is asked whether it is still there.
+const PING: Duration = Duration::from_secs(30);
+/// How long a connection may take to end that was quiet.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Requests under way may still take this long when the server is stopped.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// As many as kube-apiserver grants a connection.
 const STREAMS_PER_CONNECTION: u32 = 100;
+/// What a client may send of one request before somebody reads it.
+///
+/// Source: apiserver `pkg/server/secure_serving.go`, `resourceBody99Percentile`.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// The same of all requests of a connection. kube-apiserver grants as much to each of them.
+const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The largest head that kube-apiserver takes.
 const HEAD_BYTES: usize = 1 << 20;
 
@@ -71,16 +84,24 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Starts to serve.
+    /// Starts to serve. The router asks who makes a request by the same `authentication`; a connection on which somebody
+    /// is known does not make room for others.
     pub(crate) fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
         router: Router,
+        authentication: Authentication,
     ) -> Result<Self, Failure> {
         let listener = TcpListener::from_std(socket.socket)
             .map_err(|error| Failure::environment(format!("cannot listen on {}: {error}", socket.address)))?;
         let stop = CancellationToken::new();
-        let server = Server { tls: TlsAcceptor::from(tls), router, stop: stop.clone() };
+        let server = Server {
+            tls: TlsAcceptor::from(tls),
+            router,
+            authentication: Arc::new(authentication),
+            places: Places::new(),
+            stop: stop.clone(),
+        };
         Ok(Self { accepting: tokio::spawn(server.accept(listener)), stop })
     }
 
@@ -96,29 +117,26 @@ impl Listener {
 struct Server {
     tls: TlsAcceptor,
     router: Router,
+    authentication: Arc<Authentication>,
+    places: Arc<Places>,
     stop: CancellationToken,
 }
 
 impl Server {
     async fn accept(self, listener: TcpListener) {
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => break,
-                accepted = accept_one(&listener, &places) => accepted,
+                accepted = self.accept_one(&listener) => accepted,
             };
-            match accepted {
-                Ok((stream, peer, place)) => {
-                    let server = self.clone();
-                    connections.spawn(async move {
-                        server.connection(stream, peer).await;
-                        drop(place);
-                    });
-                }
-                // Most often there are too many open files, which only time can heal.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+            if let Ok((stream, peer, place)) = accepted {
+                connections.spawn(self.clone().connection(stream, peer, place));
+            } else {
+                // Most often there are too many open files: who can do without makes room, which takes a moment.
+                self.places.evict_one();
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         drop(listener);
@@ -127,44 +145,127 @@ impl Server {
         connections.shutdown().await;
     }
 
-    async fn connection(self, stream: TcpStream, peer: SocketAddr) {
+    async fn accept_one(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, Place)> {
+        let (stream, peer) = listener.accept().await?;
+        Ok((stream, peer, self.places.take().await))
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, place: Place) {
         // Without it a small answer waits for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
+        let watcher = place.watcher();
         let accepted = tokio::select! {
             () = self.stop.cancelled() => return,
-            accepted = tokio::time::timeout(PATIENCE, self.tls.accept(stream)) => accepted,
+            () = watcher.evicted() => return,
+            () = watcher.quiet() => return,
+            accepted = self.tls.accept(stream) => accepted,
         };
         // The client sees why a handshake failed.
-        let Ok(Ok(stream)) = accepted else { return };
-        let router = self.router;
-        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
-            router.clone().oneshot(request)
-        });
-        let mut builder = auto::Builder::new(TokioExecutor::new());
-        builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE).max_buf_size(HEAD_BYTES);
+        let Ok(stream) = accepted else { return };
+        let stream = TokioIo::new(Connected { stream, place });
+        let deliveries = Deliveries::default();
+        let mut builder = auto::Builder::new(deliveries.clone());
+        builder.http1().timer(TokioTimer::new()).header_read_timeout(FIRST_REQUEST).max_buf_size(HEAD_BYTES);
         builder
             .http2()
             .timer(TokioTimer::new())
-            .keep_alive_interval(Some(PATIENCE))
+            .keep_alive_interval(Some(PING))
             .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX));
-        let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
+        let service = service_fn(self.service(peer, &watcher, &deliveries));
+        let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
         tokio::select! {
             // How it ends is seen by the client.
-            _ = connection.as_mut() => return,
-            () = self.stop.cancelled() => connection.as_mut().graceful_shutdown(),
+            _ = connection.as_mut() => {}
+            () = watcher.evicted() => {}
+            () = deliveries.overdue() => {}
+            () = watcher.quiet() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(GOODBYE, connection).await;
+            }
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                let _ = connection.await;
+            }
         }
-        let _ = connection.await;
+        watcher.has_ended();
+    }
+
+    /// Answers requests by the router.
+    fn service(
+        &self,
+        peer: SocketAddr,
+        watcher: &Watcher,
+        deliveries: &Deliveries,
+    ) -> impl Fn(Request<Incoming>) -> BoxedAnswer + use<> {
+        let (router, authentication) = (self.router.clone(), Arc::clone(&self.authentication));
+        let (watcher, deliveries) = (watcher.clone(), deliveries.clone());
+        move |mut request| {
+            let under_way = watcher.request(authentication.knows(request.headers()));
+            let delivery = deliveries.next();
+            request.extensions_mut().insert(ConnectInfo(peer));
+            let answer = router.clone().oneshot(request);
+            Box::pin(async move {
+                let answer = answer.await?;
+                Ok(answer.map(|body| Delivered { body, delivery, _request: under_way }))
+            })
+        }
     }
 }
 
-/// Waits for a place before it takes a connection.
-async fn accept_one(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let place = Arc::clone(places).acquire_owned().await.map_err(std::io::Error::other)?;
-    let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, place))
+type BoxedAnswer =
+    Pin<Box<dyn Future<Output = Result<hyper::Response<Delivered>, std::convert::Infallible>> + Send>>;
+
+/// A connection with its place, which it keeps when HTTP is over and a WebSocket goes on.
+#[derive(Debug)]
+struct Connected {
+    stream: TlsStream<TcpStream>,
+    place: Place,
 }
+
+impl AsyncRead for Connected {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        std::task::ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        Poll::Ready(self.place.has_sent(buffer.filled().len() - before))
+    }
+}
+
+impl AsyncWrite for Connected {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,10 @@
 //! `admit serve`.
 
 mod audit_file;
+mod delivery;
 mod kubeconfig;
 pub(crate) mod listener;
+mod places;
 pub(crate) mod tls;
 
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
@@ -73,6 +76,7 @@ impl Serve {
         }
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
+        raise_limit_of_files();
         let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
         let socket = listener::bind(self.listen)?;
         let credentials = tls::Credentials::new(socket.address())?;
@@ -91,8 +95,9 @@ impl Serve {
         let authentication =
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };
         let server = ApiServer::new(options);
-        let router = server.router(authentication);
-        let listener = Listener::start(socket, Arc::new(credentials.server_config()?), router)?;
+        let router = server.router(authentication.clone());
+        let tls = Arc::new(credentials.server_config()?);
+        let listener = Listener::start(socket, tls, router, authentication)?;
 
         anstream::println!("admit serve: {}", kubeconfig.server);
         anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
@@ -104,6 +109,15 @@ impl Serve {
         }
         Ok(ExitCode::Ok)
     }
+}
+
+/// Takes as many open files as the system grants, since each peer has one and many systems begin with 1,024.
+///
+/// Source: Go's os/rlimit.go, which does so in each program.
+fn raise_limit_of_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // With the limit as it was, peers make room for each other earlier.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.

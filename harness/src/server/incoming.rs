@@ -79,8 +79,13 @@ impl Incoming {
 }
 
 async fn collect(body: Body, reservation: &mut Reservation) -> Result<Bytes, Box<Status>> {
+    // Room for all of it takes no memory before it comes, and what grows would take twice as much.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > LIMIT {
+        return Err(too_large());
+    }
+    let mut collected = BytesMut::with_capacity(announced);
     let mut pieces = body.into_data_stream();
-    let mut collected = BytesMut::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|error| {
             // Source: apimachinery pkg/api/errors: an error without a Status of its own.

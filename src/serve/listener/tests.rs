@@ -1,0 +1,160 @@
+//! How long a peer may take. The clock stands still while anybody has something to do, and then goes on to the next
+//! deadline.
+
+use axum::body::{Body, Bytes};
+use axum::response::IntoResponse as _;
+
+use futures::stream;
+use harness::attributes::UserInfo;
+use http_body_util::{BodyExt as _, Empty};
+use hyper::client::conn::http2;
+use hyper::header::AUTHORIZATION;
+use hyper_util::rt::TokioExecutor;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::super::tls::Credentials;
+use super::*;
+
+/// Much more than any buffer between a server and its client takes.
+const MUCH: usize = 64 << 20;
+
+struct Served {
+    address: SocketAddr,
+    tls: rustls::ClientConfig,
+    _listener: Listener,
+}
+
+/// A server whose answer to `/endless` has no end.
+fn serve() -> Served {
+    let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = socket.address();
+    let credentials = Credentials::new(address).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_slice(credentials.certificate_authority_pem().as_bytes()).unwrap())
+        .unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let router = Router::new().fallback(async |request: axum::extract::Request| match request.uri().path() {
+        "/endless" => {
+            Body::from_stream(stream::repeat_with(|| Ok::<_, io::Error>(Bytes::from_static(&[0; 1 << 14]))))
+                .into_response()
+        }
+        _ => "answer".into_response(),
+    });
+    let authentication =
+        Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
+    let config = Arc::new(credentials.server_config().unwrap());
+    Served { address, tls, _listener: Listener::start(socket, config, router, authentication).unwrap() }
+}
+
+impl Served {
+    async fn connect(&self, protocol: &str) -> TlsStream<TcpStream> {
+        let mut tls = self.tls.clone();
+        tls.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::IpAddress(self.address.ip().into());
+        TlsConnector::from(Arc::new(tls)).connect(name, stream).await.unwrap()
+    }
+}
+
+/// Reads until the server closes the connection, which may also be a reset; how many bytes came.
+async fn read_to_end(stream: &mut (impl AsyncRead + Unpin)) -> usize {
+    let (mut buffer, mut count) = (vec![0; 1 << 16], 0);
+    while let Ok(read) = stream.read(&mut buffer).await {
+        count += read;
+        assert!(count < MUCH, "there is no end");
+        if read == 0 {
+            break;
+        }
+    }
+    count
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_has_its_time_for_the_first_request() {
+    let served = serve();
+    let started = Instant::now();
+    let mut silent = TcpStream::connect(served.address).await.unwrap();
+    assert_eq!(read_to_end(&mut silent).await, 0);
+    assert_eq!(started.elapsed().as_secs(), FIRST_REQUEST.as_secs());
+    for (protocol, sent) in [
+        ("http/1.1", ""),
+        ("http/1.1", "GET / HTTP/1.1\r\nHost: a"),
+        ("h2", ""),
+        ("h2", "PRI * HTTP/2.0\r\n"),
+    ] {
+        let started = Instant::now();
+        let mut stream = served.connect(protocol).await;
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        read_to_end(&mut stream).await;
+        assert_eq!(started.elapsed().as_secs(), FIRST_REQUEST.as_secs(), "{protocol} {sent:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stranger_may_not_drip_one_head_after_another() {
+    let served = serve();
+    let started = Instant::now();
+    let mut stream = served.connect("http/1.1").await;
+    stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+    while stream.write_all(b"a: b\r\n").await.is_ok() {
+        assert!(started.elapsed() < 2 * FIRST_REQUEST);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_http_1_that_nobody_reads_is_cut_off() {
+    let served = serve();
+    let mut stream = served.connect("http/1.1").await;
+    let request = "GET /endless HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\n\r\n";
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // What is read goes on for as long as somebody reads it.
+    let mut part = vec![0; MUCH];
+    stream.read_exact(&mut part).await.unwrap();
+    // The clock may have gone on while the last bytes were on their way.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    read_to_end(&mut stream).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_over_http_2_that_nobody_reads_is_cut_off_without_the_others() {
+    let served = serve();
+    let stream = TokioIo::new(served.connect("h2").await);
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
+    tokio::spawn(connection);
+    let get = |path: &'static str| {
+        let request = Request::get(format!("https://localhost{path}")).header(AUTHORIZATION, "Bearer secret");
+        let mut sender = sender.clone();
+        async move { sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap() }
+    };
+    let mut unread = get("/endless").await.into_body();
+    let mut read = get("/endless").await.into_body();
+    for _ in 0..120 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        for _ in 0..16 {
+            read.frame().await.unwrap().unwrap();
+        }
+    }
+    let cut_off = async {
+        let mut count = 0;
+        while let Some(Ok(frame)) = unread.frame().await {
+            count += frame.into_data().unwrap().len();
+            assert!(count < MUCH, "there is no end");
+        }
+    };
+    cut_off.await;
+    assert!(read.frame().await.unwrap().is_ok());
+    assert_eq!(get("/").await.into_body().collect().await.unwrap().to_bytes(), "answer");
+}

@@ -1,0 +1,149 @@
+//! What the clients of `admit serve` can cost it: its memory, and its places.
+
+#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use futures::{StreamExt as _, stream};
+use reqwest::{Body, Client, Response, StatusCode};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const MEGABYTE: usize = 1 << 20;
+
+/// Half of the time after which a peer that says nothing has to go.
+const SOON: Duration = Duration::from_secs(16);
+
+/// A running `admit serve`; dropped means killed.
+struct Server {
+    process: Child,
+    url: String,
+    token: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_admit"))
+            .args(["serve", "--kubeconfig-out"])
+            .arg(&kubeconfig)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("admit serve: ").unwrap().to_owned();
+        let text = fs::read_to_string(kubeconfig).unwrap();
+        let token = text.lines().find_map(|line| line.trim().strip_prefix("token: ")).unwrap().to_owned();
+        Self { process, url, token, _folder: folder }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.url.strip_prefix("https://").unwrap().parse().unwrap()
+    }
+
+    fn administrator(&self) -> Client {
+        client(&self.token)
+    }
+
+    /// Creates a ConfigMap with so many bytes of data.
+    async fn create(&self, name: &str, bytes: usize) {
+        let object = json!({"metadata": {"name": name}, "data": {"k": "x".repeat(bytes)}}).to_string();
+        let request = self.administrator().post(format!("{}{CONFIG_MAPS}", self.url)).body(object);
+        assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
+    }
+
+    /// The most memory that it ever had, in MiB.
+    fn peak(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() / 1024
+    }
+}
+
+/// A client with a connection of its own.
+fn client(token: &str) -> Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut headers = reqwest::header::HeaderMap::new();
+    headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
+    Client::builder().danger_accept_invalid_certs(true).default_headers(headers).build().unwrap()
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Almost three megabytes, after which nothing comes.
+fn unfinished() -> Body {
+    let pieces = stream::iter(0..47).map(|_| Ok::<_, std::io::Error>(vec![b' '; 64 << 10]));
+    Body::wrap_stream(pieces.chain(stream::pending()))
+}
+
+#[tokio::test]
+async fn the_bodies_of_strangers_are_not_kept() {
+    let server = Server::start();
+    let before = server.peak();
+    let mut requests = JoinSet::new();
+    for _ in 0..4 {
+        let stranger = client("wrong");
+        for _ in 0..100 {
+            let request =
+                stranger.post(format!("{}{CONFIG_MAPS}", server.url)).body(unfinished()).timeout(2 * SOON);
+            requests.spawn(async move { request.send().await.unwrap().status() });
+        }
+    }
+    while let Some(status) = requests.join_next().await {
+        assert_eq!(status.unwrap(), StatusCode::UNAUTHORIZED);
+    }
+    let taken = server.peak() - before;
+    assert!(taken < 100, "{taken} MiB for 1,200 MB of bodies");
+}
+
+#[tokio::test]
+async fn watchers_that_do_not_read_take_no_more_than_there_is_room_for() {
+    let server = Server::start();
+    for name in ["a", "b", "c", "d"] {
+        server.create(name, 5 * MEGABYTE / 2).await;
+    }
+    let before = server.peak();
+    let mut watches: Vec<Response> = Vec::new();
+    let client = server.administrator();
+    for _ in 0..100 {
+        let watch = client.get(format!("{}{CONFIG_MAPS}?watch=true", server.url));
+        watches.push(watch.send().await.unwrap());
+    }
+    // Whoever reads is told everything all the same.
+    let mut read =
+        server.administrator().get(format!("{}{CONFIG_MAPS}?watch=true", server.url)).send().await.unwrap();
+    let mut count = 0;
+    while count < 10 * MEGABYTE {
+        count += read.chunk().await.unwrap().unwrap().len();
+    }
+    let taken = server.peak() - before;
+    assert!(taken < 500, "{taken} MiB for 100 watchers of 10 MB");
+}
+
+/// As many as there are places, and more.
+#[tokio::test]
+async fn idle_strangers_do_not_keep_out_who_has_the_token() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    let server = Server::start();
+    let _strangers: Vec<TcpStream> =
+        (0..1_100).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let request = server.administrator().get(format!("{}/version", server.url)).timeout(SOON);
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+}
