@@ -84,8 +84,16 @@ async fn neither_is_about_a_webhook_that_denies() {
 
 #[tokio::test]
 async fn v58_finds_injectors_that_never_see_a_pod_again() {
-    let check = verify("V58", vec![Suspect::mutating("sidecar")]).await;
+    let check = verify("V58", vec![Suspect::mutating("container-env")]).await;
     finds(&check, &["injects without reinvocation"]);
+    assert_eq!(check.findings[0].severity, Severity::Warning);
+}
+
+#[tokio::test]
+async fn v58_only_notes_a_sidecar_to_which_other_containers_do_not_matter() {
+    let check = verify("V58", vec![Suspect::mutating("sidecar")]).await;
+    finds(&check, &["injects regardless of others, without reinvocation"]);
+    assert_eq!(check.findings[0].severity, Severity::Note);
 }
 
 #[tokio::test]

@@ -262,6 +262,11 @@ impl Outcome {
             .unwrap_or(Verdict::ServerError(status))
     }
 
+    /// The object that the request made; none if it is not admitted, or makes none.
+    pub fn admitted(&self) -> Option<&Value> {
+        self.object.as_ref().filter(|_| self.refusal.is_none())
+    }
+
     /// The webhooks whose match conditions have no value, and the reasons.
     fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
         self.record.events.iter().filter_map(|event| {

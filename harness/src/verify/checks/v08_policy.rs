@@ -6,7 +6,6 @@ use crate::config::ReinvocationPolicy;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::foreign::LIBRARY;
-use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -38,7 +37,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
         let if_needed = trial.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
         let if_needed = trial.outcome(&Trial::in_order([if_needed, foreign.webhook()]), trial.request).await;
         let (Some(expected), Some(once), Some(again)) =
-            (admitted(&first), admitted(&never), admitted(&if_needed))
+            (first.admitted(), never.admitted(), if_needed.admitted())
         else {
             continue;
         };
@@ -61,16 +60,5 @@ async fn run(trial: &Trial<'_>) -> Observed {
         Ok(violations)
     } else {
         Err(Obstacle::not_applicable("it admits nothing that another webhook has changed"))
-    }
-}
-
-fn admitted(outcome: &Outcome) -> Option<&serde_json::Value> {
-    match outcome.verdict() {
-        Verdict::Admitted => outcome.object.as_ref(),
-        Verdict::Denied(_)
-        | Verdict::Failed(_)
-        | Verdict::ServerError(_)
-        | Verdict::NoConditions(_)
-        | Verdict::Unsupported(_) => None,
     }
 }

@@ -1,8 +1,11 @@
 //! V58: a webhook that changes Pods is called again when a later one changes them.
 
+use std::sync::Arc;
+
 use crate::config::ReinvocationPolicy;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
+use crate::verify::foreign::LIBRARY;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
@@ -11,7 +14,8 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Warning,
     why: "Most clusters have several webhooks that change Pods, and none knows whose turn is when. With \
           reinvocationPolicy Never a webhook never sees the sidecars that a later one adds: they go without its mount, \
-          its credentials, its limits. With IfNeeded it is called once more, which it must stand: see V01 and V02.",
+          its credentials, its limits. With IfNeeded it is called once more, which it must stand: see V01 and V02. \
+          Where nothing that it does depends on what other webhooks add, as far as that was tried, it is a note.",
     source: "KEP-492, Reinvocation; istio/istio#54562; aws/amazon-eks-pod-identity-webhook#61",
     audience: Audience::Mutating,
     probe: Probe::Object(|trial| Box::pin(run(trial))),
@@ -34,14 +38,36 @@ async fn run(trial: &Trial<'_>) -> Observed {
     if differences.is_empty() {
         return Ok(Vec::new());
     }
-    let message = format!(
-        "with reinvocationPolicy Never it changes {}: the containers that later webhooks add to a Pod it never sees; if \
-         they matter to it, set IfNeeded",
-        super::fields(&differences)
-    );
-    Ok(vec![
+    let fields = super::fields(&differences);
+    let violation = if depends_on_others(trial).await {
+        let message = format!(
+            "with reinvocationPolicy Never it changes {fields}: the containers that later webhooks add to a Pod it \
+             never sees; if they matter to it, set IfNeeded"
+        );
         Violation::new("injects without reinvocation", message)
-            .with_differences(differences)
-            .with_steps([first]),
-    ])
+    } else {
+        let message = format!(
+            "with reinvocationPolicy Never it changes {fields}, whatever other webhooks add before or after it; if it \
+             is ever to do something to their containers, set IfNeeded"
+        );
+        Violation::new("injects regardless of others, without reinvocation", message)
+            .with_severity(Severity::Note)
+    };
+    Ok(vec![violation.with_differences(differences).with_steps([first])])
+}
+
+/// Whether another object comes out if another webhook's change comes after its call than if that comes before.
+async fn depends_on_others(trial: &Trial<'_>) -> bool {
+    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(trial.object())) {
+        let called = Arc::clone(&trial.subject.called);
+        let before = Trial::in_order([foreign.webhook(), Arc::clone(&called)]);
+        let before = trial.outcome(&before, trial.request).await;
+        let after = trial.outcome(&Trial::in_order([called, foreign.webhook()]), trial.request).await;
+        // What is not admitted cannot be compared, and is no proof that nothing is missed.
+        let (Some(before), Some(after)) = (before.admitted(), after.admitted()) else { return true };
+        if !trial.differences(before, after, Order::Free).is_empty() {
+            return true;
+        }
+    }
+    false
 }
