@@ -78,7 +78,8 @@ soak SECONDS='60' *ARGS:
     cargo build --release -p admit
     cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
 
-# `admit verify` on webhooks of other projects: builds and starts them. Needs Go.
+# `admit verify` on webhooks of other projects: installs and starts them. Needs Go, Python with pip,
+# Node.js with npm, and Java 17 with Maven; what lacks its tools is skipped.
 verified:
     ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture
 

@@ -73,6 +73,28 @@ pub(crate) fn has_go() -> bool {
     is_on_path(&Program { name: "go", ask: &["version"], wanted: (1, 21)..=(1, u32::MAX) })
 }
 
+/// Whether there is Python with a pip that checks hashes; otherwise the test is skipped.
+pub(crate) fn has_python() -> bool {
+    is_on_path(&Program { name: "python3", ask: &["--version"], wanted: (3, 10)..=(3, u32::MAX) })
+        && is_on_path(&Program {
+            name: "python3",
+            ask: &["-m", "pip", "--version"],
+            wanted: (22, 0)..=(u32::MAX, u32::MAX),
+        })
+}
+
+/// Whether there is Node.js with npm; otherwise the test is skipped.
+pub(crate) fn has_node() -> bool {
+    is_on_path(&Program { name: "node", ask: &["--version"], wanted: (20, 0)..=(u32::MAX, u32::MAX) })
+        && is_on_path(&Program { name: "npm", ask: &["--version"], wanted: (9, 0)..=(u32::MAX, u32::MAX) })
+}
+
+/// Whether there is a Java that runs a source file, with Maven; otherwise the test is skipped.
+pub(crate) fn has_java() -> bool {
+    is_on_path(&Program { name: "java", ask: &["--version"], wanted: (17, 0)..=(u32::MAX, u32::MAX) })
+        && is_on_path(&Program { name: "mvn", ask: &["--version"], wanted: (3, 6)..=(u32::MAX, u32::MAX) })
+}
+
 /// Whether a Docker daemon answers; otherwise the test is skipped.
 pub(crate) fn has_docker() -> bool {
     let ask = &["version", "--format", "{{.Server.Version}}"];

@@ -1,10 +1,11 @@
-//! `admit verify` on webhooks that are not ours: built from the modules that their projects publish, started as they
-//! are, and verified over TLS with their own configuration.
+//! `admit verify` on webhooks that are not ours: installed from the packages that their projects publish, started as
+//! they are, or with a small program of their users' kind where the package is a framework, and verified over TLS with
+//! their own configuration.
 //!
-//! `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture` does that; it needs Go, and a proxy for modules
-//! unless they were built before. Without the variable it is skipped and says so. What was found stands in
-//! `NAME/found.json`, and what a person thinks of it in `NAME/review.yaml`; docs/verified.md is made from both.
-//! `UPDATE_EXPECT=1` writes `found.json` and the page anew.
+//! `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified -- --nocapture` does that; it needs the languages' tools, and their
+//! registries unless the packages were installed before. What cannot be had is skipped and says why, as is everything
+//! without the variable. What was found stands in `NAME/found.json`, and what a person thinks of it in
+//! `NAME/review.yaml`; docs/verified.md is made from both. `UPDATE_EXPECT=1` writes `found.json` and the page anew.
 
 #![expect(
     clippy::expect_used,
@@ -12,8 +13,8 @@
     reason = "a test that cannot go on must stop, and it says what it does"
 )]
 
-mod build;
 mod found;
+mod install;
 #[path = "../borrowed/machine.rs"]
 mod machine;
 mod manifest;
@@ -29,25 +30,37 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 4] = ["eks-pod-identity", "vault-agent-injector", "jobset", "vertical-pod-autoscaler"];
+const NAMES: [&str; 7] = [
+    "eks-pod-identity",
+    "vault-agent-injector",
+    "jobset",
+    "vertical-pod-autoscaler",
+    "kopf",
+    "pepr",
+    "java-operator-sdk",
+];
 
 /// One webhook at a time: their answers are timed, and they are built with all processors.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Builds, starts and verifies a webhook, and compares what is found with what was.
+/// Installs, starts and verifies a webhook, and compares what is found with what was.
 fn is_as_it_was(name: &str) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    if !build::can_build() {
+    let manifest = Manifest::read(name);
+    if !install::has_tools(&manifest.from) {
         return;
     }
-    let manifest = Manifest::read(name);
     if let Some(reason) = run::no_mounts().filter(|_| manifest.in_cluster) {
         machine::skipped(&format!("{name} must find the files of a pod's service account: {reason}"));
         return;
     }
-    let found = run::verify(&manifest, &build::built(&manifest));
+    let installed = match install::installed(&manifest) {
+        Ok(installed) => installed,
+        Err(reason) => return machine::skipped(&format!("{name} cannot be fetched: {reason}")),
+    };
+    let found = run::verify(&manifest, &installed);
     expect_file![manifest.folder().join("found.json")].assert_eq(&found.text());
-    println!("{name} {}: verified, {} findings", manifest.go.version, found.findings.len());
+    println!("{name} {}: verified, {} findings", manifest.from.version(), found.findings.len());
 }
 
 #[test]
@@ -68,6 +81,21 @@ fn the_jobset_webhooks_are_as_they_were() {
 #[test]
 fn the_vertical_pod_autoscaler_is_as_it_was() {
     is_as_it_was("vertical-pod-autoscaler");
+}
+
+#[test]
+fn an_operator_of_kopf_is_as_it_was() {
+    is_as_it_was("kopf");
+}
+
+#[test]
+fn a_module_of_pepr_is_as_it_was() {
+    is_as_it_was("pepr");
+}
+
+#[test]
+fn controllers_of_the_java_operator_sdk_are_as_they_were() {
+    is_as_it_was("java-operator-sdk");
 }
 
 #[test]

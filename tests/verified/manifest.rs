@@ -18,14 +18,14 @@ pub(crate) struct Manifest {
     /// What it is for, what it is made with, and what is special about the run: one paragraph.
     pub(crate) about: String,
     /// Where it comes from.
-    pub(crate) go: GoPackage,
+    pub(crate) from: Source,
     /// The service that its configuration names, as `NAMESPACE/NAME`.
     pub(crate) service: String,
     /// Whether it only runs where it finds the files of a pod's service account.
     #[serde(default)]
     pub(crate) in_cluster: bool,
-    /// The arguments of its program, with `{port}`, `{other-port}`, `{third-port}` and `{folder}`, where `tls.crt`,
-    /// `tls.key` and `kubeconfig` are.
+    /// The arguments of its program, with `{port}`, `{other-port}`, `{third-port}`, `{folder}`, where `tls.crt`,
+    /// `tls.key` and `kubeconfig` are, and `{here}`, the folder with this file.
     #[serde(default)]
     pub(crate) arguments: Vec<String>,
     /// Variables of its environment, with the same placeholders.
@@ -42,6 +42,22 @@ pub(crate) struct Manifest {
     pub(crate) verify: Vec<String>,
 }
 
+/// The package of a registry that a webhook comes from.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) enum Source {
+    /// A program in a Go module, from the module proxy.
+    Go(GoPackage),
+    /// A package of the Python Package Index that is run with `python3 -m`; the folder's `requirements.txt` pins it and
+    /// what it needs.
+    Pip(Package),
+    /// A package of npm that a program of the folder loads; the folder's `package-lock.json` pins it and what it needs.
+    Npm(Package),
+    /// An artifact of Maven Central, `GROUP:ARTIFACT`, that a program of the folder loads; the folder's `pom.xml` pins
+    /// it.
+    Maven(Package),
+}
+
 /// A program in a Go module.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,6 +66,47 @@ pub(crate) struct GoPackage {
     pub(crate) version: String,
     /// The folder of the program in the module, such as `./cmd/webhook`.
     pub(crate) package: String,
+}
+
+/// A package of a registry.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Package {
+    pub(crate) package: String,
+    pub(crate) version: String,
+}
+
+impl Source {
+    /// The version that is verified.
+    pub(crate) fn version(&self) -> &str {
+        match self {
+            Self::Go(package) => &package.version,
+            Self::Pip(package) | Self::Npm(package) | Self::Maven(package) => &package.version,
+        }
+    }
+
+    /// The language that it is written in.
+    pub(crate) fn language(&self) -> &'static str {
+        match self {
+            Self::Go(_) => "Go",
+            Self::Pip(_) => "Python",
+            Self::Npm(_) => "TypeScript",
+            Self::Maven(_) => "Java",
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Go(GoPackage { module, version, package }) => {
+                write!(formatter, "`{module}` {version}, `{package}`")
+            }
+            Self::Pip(Package { package, version })
+            | Self::Npm(Package { package, version })
+            | Self::Maven(Package { package, version }) => write!(formatter, "`{package}` {version}"),
+        }
+    }
 }
 
 impl Manifest {

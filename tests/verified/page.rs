@@ -19,9 +19,10 @@ const LONGEST: usize = 160;
 const HEAD: &str = "\
 # Webhooks that were verified
 
-`admit verify` on webhooks of other projects, each built from the module that the project publishes, started with the
-arguments that stand here, and called over TLS with the project's own configuration. `ADMIT_TEST_WEBHOOKS=1 cargo test
---test verified` does it again, and fails when a verdict changes. For each finding somebody has looked into the source:
+`admit verify` on webhooks of other projects, each installed from the package that the project publishes, started with the
+arguments that stand here, and called over TLS with the project's own configuration. A framework is verified with a small
+webhook that is made with it; the folders of `tests/verified` have them. `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified`
+does it again, and fails when a verdict changes. For each finding somebody has looked into the source:
 
 * a **defect** nobody can have meant,
 * a **design** is meant so, and has the consequence all the same,
@@ -35,17 +36,18 @@ these webhooks are in use in many clusters, and most of what was found shows onl
 /// The page.
 pub(crate) fn page(manifests: &[Manifest]) -> String {
     let mut page = HEAD.to_owned();
-    page.push_str("| webhook | version | objects | errors | warnings | notes |\n|---|---|---|---|---|---|\n");
+    page.push_str("| webhook | language | version | objects | errors | warnings | notes |\n|---|---|---|---|---|---|---|\n");
     let all: Vec<(&Manifest, Found)> =
         manifests.iter().map(|manifest| (manifest, Found::read(manifest))).collect();
     for (manifest, found) in &all {
         let count = |severity| found.findings.iter().filter(|finding| finding.severity == severity).count();
         let _ = writeln!(
             page,
-            "| [{}](#{}) | {} | {} | {} | {} | {} |",
+            "| [{}](#{}) | {} | {} | {} | {} | {} | {} |",
             manifest.title,
             manifest.name,
-            manifest.go.version,
+            manifest.from.language(),
+            manifest.from.version(),
             found.objects,
             count(Severity::Error),
             count(Severity::Warning),
@@ -61,11 +63,7 @@ pub(crate) fn page(manifests: &[Manifest]) -> String {
 fn section(manifest: &Manifest, found: &Found) -> String {
     let mut text = format!("\n<a id=\"{}\"></a>\n\n## {}\n\n", manifest.name, manifest.title);
     let _ = writeln!(text, "{}\n", manifest.about.trim());
-    let _ = writeln!(
-        text,
-        "`{}` {}, `{}`, started with\n",
-        manifest.go.module, manifest.go.version, manifest.go.package
-    );
+    let _ = writeln!(text, "{}, started with\n", manifest.from);
     let _ = writeln!(text, "```\n{}\n```\n", started(manifest).join("\n"));
     let _ =
         writeln!(text, "| webhook | found | passed | not checked | not applicable |\n|---|---|---|---|---|");

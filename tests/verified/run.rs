@@ -11,18 +11,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::build::Built;
 use crate::found::Found;
+use crate::install::Installed;
 use crate::manifest::Manifest;
 
 /// The command verifies the webhook, which speaks to the command's API server.
-pub(crate) fn verify(manifest: &Manifest, built: &Built) -> Found {
+pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
     let stage = Stage::new();
     stage.write_certificate(manifest);
-    let mut command = stage.verify(manifest, built);
+    let mut command = stage.verify(manifest, installed);
     let mut said = BufReader::new(command.0.stderr.take().expect("standard error is piped"));
     wait_for_api_server(&mut said);
-    let webhook = stage.start(manifest, built);
+    let webhook = stage.start(manifest, installed);
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("the command writes text");
     let status = command.0.wait().expect("the command ends");
@@ -80,10 +80,10 @@ impl Stage {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn verify(&self, manifest: &Manifest, built: &Built) -> Process {
+    fn verify(&self, manifest: &Manifest, installed: &Installed) -> Process {
         let mut command = admit();
         command.arg("verify").arg("-c").arg(manifest.folder().join("configuration.yaml"));
-        command.args(manifest.definitions.iter().map(|file| built.module.join(file)));
+        command.args(manifest.definitions.iter().map(|file| installed.folder.join(file)));
         command.args(["--service", &format!("{}=127.0.0.1:{}", manifest.service, self.ports[0])]);
         command.arg("--ca-file").arg(self.path("ca.crt"));
         command.arg("--api-server-out").arg(self.path("kubeconfig"));
@@ -97,15 +97,21 @@ impl Stage {
         Process(command.spawn().expect("the command runs"))
     }
 
-    fn start(&self, manifest: &Manifest, built: &Built) -> Process {
+    fn start(&self, manifest: &Manifest, installed: &Installed) -> Process {
+        let here = manifest.folder();
+        let fill = |text: &String| self.fill(text).replace("{here}", &here.to_string_lossy());
         for (name, text) in &manifest.files {
-            fs::write(self.path(name), self.fill(text)).expect("the file is written");
+            fs::write(self.path(name), fill(text)).expect("the file is written");
         }
         let log = File::create(self.path("log")).expect("a file");
-        let environment = manifest.environment.iter().map(|(name, value)| (name, self.fill(value)));
-        let mut command =
-            if manifest.in_cluster { self.in_pod(&built.program) } else { Command::new(&built.program) };
-        command.args(manifest.arguments.iter().map(|argument| self.fill(argument)));
+        let environment = manifest.environment.iter().map(|(name, value)| (name, fill(value)));
+        let mut command = if manifest.in_cluster {
+            self.in_pod(&installed.program)
+        } else {
+            Command::new(&installed.program)
+        };
+        command.args(&installed.arguments).args(manifest.arguments.iter().map(fill));
+        command.envs(installed.environment.iter().map(|(name, value)| (name, value)));
         command.env("KUBECONFIG", self.path("kubeconfig")).envs(environment).current_dir(self.folder.path());
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
         Process(command.spawn().expect("the webhook runs"))

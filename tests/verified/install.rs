@@ -1,0 +1,180 @@
+//! Installs a package of a registry, once, into a cache.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::machine;
+use crate::manifest::{GoPackage, Manifest, Package, Source};
+
+/// How a webhook is started.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    pub(crate) program: PathBuf,
+    /// What comes before the arguments of the webhook.
+    pub(crate) arguments: Vec<OsString>,
+    /// How the program finds what was installed.
+    pub(crate) environment: Vec<(&'static str, OsString)>,
+    /// The package's files, or those of all packages.
+    pub(crate) folder: PathBuf,
+}
+
+/// Whether webhooks are to be installed, and the tools for that are there; otherwise the test is skipped.
+pub(crate) fn has_tools(source: &Source) -> bool {
+    if std::env::var_os("ADMIT_TEST_WEBHOOKS").is_none() {
+        machine::skipped("ADMIT_TEST_WEBHOOKS is not set, and nothing is fetched and built unasked");
+        return false;
+    }
+    match source {
+        Source::Go(_) => machine::has_go(),
+        Source::Pip(_) => machine::has_python(),
+        Source::Npm(_) => machine::has_node(),
+        Source::Maven(_) => machine::has_java(),
+    }
+}
+
+/// The webhook, from the cache or from its registry.
+///
+/// # Errors
+/// What the registry's client says when it cannot fetch the package.
+pub(crate) fn installed(manifest: &Manifest) -> Result<Installed, String> {
+    let folder = cache().join(format!("{}-{}", manifest.name, manifest.from.version()));
+    match &manifest.from {
+        Source::Go(package) => from_go(package, folder),
+        Source::Pip(package) => from_pip(manifest, package, folder),
+        Source::Npm(package) => from_npm(manifest, package, &folder),
+        Source::Maven(package) => from_maven(manifest, package, folder),
+    }
+}
+
+/// Where webhooks stay from one run to the next.
+fn cache() -> PathBuf {
+    let given = std::env::var_os("ADMIT_WEBHOOKS_CACHE").map(PathBuf::from);
+    given.unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache/admit/webhooks")
+    })
+}
+
+/// `go install` would not obey the module's own replacements: it is built as its main module.
+fn from_go(package: &GoPackage, program: PathBuf) -> Result<Installed, String> {
+    let go = |folder: &Path| {
+        let mut command = Command::new("go");
+        command.current_dir(folder).env("CGO_ENABLED", "0").env("GOWORK", "off");
+        command
+    };
+    let module = format!("{}@{}", package.module, package.version);
+    let said = run(go(Path::new(".")).args(["mod", "download", "-json", &module]))?;
+    let said: Value = serde_json::from_slice(&said).expect("go writes JSON");
+    let folder = PathBuf::from(said["Dir"].as_str().expect("the module has a folder"));
+    once(&program, |part| {
+        let mut build = go(&folder);
+        build.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(part).arg(&package.package);
+        run(&mut build).expect("the module can be built");
+        Ok(())
+    })?;
+    Ok(Installed { program, arguments: Vec::new(), environment: Vec::new(), folder })
+}
+
+/// Every file that pip installs has one of the hashes of `requirements.txt`.
+fn from_pip(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
+    let requirements = manifest.folder().join("requirements.txt");
+    assert_pinned(&requirements, &format!("{}=={}\\", package.package, package.version));
+    once(&folder, |part| {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--require-hashes", "--only-binary=:all:", "--target"]);
+        run(pip.arg(part).arg("--requirement").arg(&requirements)).map(drop)
+    })?;
+    Ok(Installed {
+        program: PathBuf::from("python3"),
+        arguments: ["-m".into(), OsString::from(&package.package)].into(),
+        environment: vec![("PYTHONPATH", folder.clone().into_os_string())],
+        folder,
+    })
+}
+
+/// Every package that npm installs has the hash of `package-lock.json`; no script of any package runs.
+/// Peers, which only development needs, are left out.
+fn from_npm(manifest: &Manifest, package: &Package, folder: &Path) -> Result<Installed, String> {
+    let pinned = format!("\"{}\":\"{}\"", package.package, package.version);
+    assert_pinned(&manifest.folder().join("package.json"), &pinned);
+    once(folder, |part| {
+        fs::create_dir_all(part).expect("the folder can be made");
+        for file in ["package.json", "package-lock.json"] {
+            fs::copy(manifest.folder().join(file), part.join(file)).expect("the file can be copied");
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--legacy-peer-deps", "--no-audit", "--no-fund"])
+            .current_dir(part);
+        run(&mut npm).map(drop)
+    })?;
+    let modules = folder.join("node_modules");
+    Ok(Installed {
+        program: PathBuf::from("node"),
+        arguments: Vec::new(),
+        environment: vec![("NODE_PATH", modules.clone().into_os_string())],
+        folder: modules,
+    })
+}
+
+/// Maven has no hashes to pin; artifacts of Maven Central do not change.
+fn from_maven(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
+    let pom = manifest.folder().join("pom.xml");
+    let (_, artifact) = package.package.split_once(':').expect("an artifact is GROUP:ARTIFACT");
+    assert_pinned(
+        &pom,
+        &format!("<artifactId>{artifact}</artifactId><version>{}</version>", package.version),
+    );
+    once(&folder, |part| {
+        let mut maven = Command::new("mvn");
+        maven.args(["--batch-mode", "--quiet", "--file"]).arg(&pom).arg(COPY_DEPENDENCIES);
+        maven.arg("-DincludeScope=runtime").arg(format!("-DoutputDirectory={}", part.display()));
+        run(&mut maven).map(drop)
+    })?;
+    let class_path = folder.join("*").into_os_string();
+    Ok(Installed {
+        program: PathBuf::from("java"),
+        arguments: vec!["-cp".into(), class_path],
+        environment: Vec::new(),
+        folder,
+    })
+}
+
+/// The goal that puts an artifact and what it needs into a folder.
+const COPY_DEPENDENCIES: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// Has `install` make what stands at `path`, unless it is there; half of it never is.
+fn once(path: &Path, install: impl FnOnce(&Path) -> Result<(), String>) -> Result<(), String> {
+    if path.exists() {
+        return Ok(());
+    }
+    println!("installing {}", path.display());
+    fs::create_dir_all(path.parent().expect("the cache is a folder")).expect("the cache can be made");
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    // What an earlier run left behind, a file or a folder.
+    let _ = fs::remove_file(&part);
+    let _ = fs::remove_dir_all(&part);
+    install(&part)?;
+    fs::rename(part, path).expect("it can be renamed");
+    Ok(())
+}
+
+/// The page must not name another version than the one that is installed.
+fn assert_pinned(file: &Path, pinned: &str) {
+    let text = fs::read_to_string(file).expect("the file is there");
+    let without_spaces: String = text.split_whitespace().collect();
+    assert!(without_spaces.contains(pinned), "{} does not say {pinned}", file.display());
+}
+
+fn run(command: &mut Command) -> Result<Vec<u8>, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    Err(format!("{}: {}", command.get_program().display(), said.concat()))
+}
