@@ -12,6 +12,8 @@ mod serve;
 mod service_map;
 mod steps;
 pub mod target;
+#[doc(hidden)]
+pub mod testing;
 mod verify;
 
 use std::io::Write as _;

@@ -18,7 +18,12 @@ use crate::service_map;
 use crate::{ExitCode, Failure};
 
 impl Review {
-    pub(crate) async fn run(mut self) -> Result<ExitCode, Failure> {
+    pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        self.run_printing(crate::print).await
+    }
+
+    /// The same, with the reports given to `print` as they come.
+    pub(crate) async fn run_printing(mut self, mut print: impl FnMut(&str)) -> Result<ExitCode, Failure> {
         self.check_standard_input()?;
         let under_review = documents::read(&self.files)?;
         let existing = documents::read(&self.existing)?;
@@ -55,15 +60,15 @@ impl Review {
                 report.mask_secrets();
             }
             if self.output == Output::Text {
-                crate::print(&report::people::text(&report, self.verbose));
+                print(&report::people::text(&report, self.verbose));
             }
             reports.push(report);
         }
         match self.output {
-            Output::Text if several => crate::print(&report::people::summary(&reports)),
+            Output::Text if several => print(&report::people::summary(&reports)),
             Output::Text => {}
-            Output::Json => crate::print(&report::json::json(&reports).map_err(Failure::environment)?),
-            Output::Yaml => crate::print(&report::json::yaml(&reports).map_err(Failure::environment)?),
+            Output::Json => print(&report::json::json(&reports).map_err(Failure::environment)?),
+            Output::Yaml => print(&report::json::yaml(&reports).map_err(Failure::environment)?),
         }
         if let Some(fleet) = fakes {
             fleet.stop().await;

@@ -22,7 +22,7 @@ pub(crate) use catalogue::Steps;
 
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -242,6 +242,18 @@ fn tag_expression(text: &str) -> Result<TagOperation, String> {
         return Err(format!("a tag expression has at most {MOST_OPERATORS} operators and parentheses"));
     }
     text.parse().map_err(|error| format!("a tag expression is like `@a and not (@b or @c)`: {error}"))
+}
+
+/// How many scenarios of a file run in process with these `--tags`.
+///
+/// # Errors
+/// As of a run, before anything runs.
+pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World>) -> Result<usize, Failure> {
+    let tags = tags.map(tag_expression).transpose().map_err(Failure::usage)?;
+    let selection = Selection { tags, name: None, target: TargetKind::InProcess };
+    let plan = Plan::new(features::read(&[file.to_owned()])?, &selection);
+    sentences::check(&plan.features, steps)?;
+    Ok(plan.scenarios.len())
 }
 
 /// Draws the progress line for as long as nobody aborts it.
