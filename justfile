@@ -69,9 +69,10 @@ cel *ARGS:
 cel-conformance:
     cargo run --quiet -p tests -- cel --conformance
 
-# Any text as an expression: `just fuzz -max_total_time=600`. Needs a nightly toolchain and cargo-fuzz.
-fuzz *ARGS:
-    cd cel && cargo +nightly fuzz run evaluate -- -dict=fuzz/cel.dict -max_len=400 -timeout=30 -rss_limit_mb=2048 {{ARGS}}
+# Searches for inputs that break a law, so many seconds for each target: `just fuzz 60`, `just fuzz 600 patches review`.
+# Needs a C++ compiler.
+fuzz SECONDS *TARGETS:
+    fuzz/run {{SECONDS}} {{TARGETS}}
 
 # An attack on `admit serve`, for so many seconds: watchers that do not read, idle peers, large objects, hostile webhooks.
 soak SECONDS='60' *ARGS:

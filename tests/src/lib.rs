@@ -12,6 +12,7 @@ pub mod difference;
 pub mod differential;
 pub mod fault;
 pub mod known_differences;
+pub mod laws;
 pub mod mask;
 pub mod names;
 pub mod objects;

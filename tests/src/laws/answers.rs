@@ -1,0 +1,109 @@
+//! Any answer of a webhook is refused in words or taken, and a request that no webhook changed is as it came.
+//!
+//! The input: a line with phase (`m` or `v`), review version (`v1`, `v1beta1`), failure policy (`f` or `i`), status and
+//! content type; then the body, in which `$UID` is the uid of the review.
+
+use std::sync::{Arc, LazyLock};
+
+use harness::attributes::UserInfo;
+use harness::caller::{Call, CallError, Caller, Reply};
+use harness::config::{FailurePolicy, Webhook};
+use harness::dispatcher::{Chain, Dispatcher, Refusal};
+use harness::event::{CallResult, Phase};
+use harness::server::Surroundings;
+use harness::{audit, warnings};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{documents, runtime, webhook};
+
+/// What a reply, which is at most as long as the input, may make of an object: its copies have 3 MiB together.
+const LONGEST: usize = 8 * 1024 * 1024;
+
+static SURROUNDINGS: LazyLock<Surroundings> = LazyLock::new(|| Surroundings::new([]));
+
+/// Answers every call so.
+struct Answering(Reply);
+
+impl Caller for Answering {
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        let body = webhook::with_uid(&self.0.body, &call.body).into();
+        Ok(Reply { body, ..self.0.clone() })
+    }
+}
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
+    let (head, body) = input.split_at(end);
+    let Ok(head) = std::str::from_utf8(head) else { return };
+    let words: Vec<&str> = head.splitn(5, ' ').collect();
+    let &[phase, version, policy, status, content_type] = words.as_slice() else { return };
+    let reply = Reply {
+        status: status.parse().unwrap_or(200),
+        content_type: (content_type != "none").then(|| content_type.to_owned()),
+        body: body.get(1..).unwrap_or_default().to_vec().into(),
+    };
+    let phase = if phase == "v" { Phase::Validating } else { Phase::Mutating };
+    let policy = if policy == "i" { FailurePolicy::Ignore } else { FailurePolicy::Fail };
+    let webhook = Arc::new(webhook(version, policy));
+    runtime::block_on(admit(reply, phase, &[webhook]));
+}
+
+fn webhook(version: &str, failure_policy: FailurePolicy) -> Webhook {
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "c"},
+        "webhooks": [{
+            "name": "w.example.com", "clientConfig": {"url": "https://w.example.com/"}, "sideEffects": "None",
+            "admissionReviewVersions": [version], "reinvocationPolicy": "IfNeeded",
+            "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}],
+        }],
+    });
+    let read = harness::config::stored_webhooks(&configuration)
+        .ok()
+        .and_then(|webhooks| webhooks.into_iter().next());
+    Webhook { failure_policy, ..read.unwrap_or_else(|| panic!("{configuration} is valid")) }
+}
+
+async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
+    let object = documents::object("Pod").unwrap_or_else(|| panic!("there is a Pod in documents.yaml"));
+    let request = SURROUNDINGS.create(object, "default", UserInfo::default());
+    let request = request.unwrap_or_else(|status| panic!("{}", status.message));
+    let before = request.object.clone();
+    let given = reply.body.len();
+    let mut run = SURROUNDINGS.run(request);
+    let mutating = if phase == Phase::Mutating { webhooks } else { &[] };
+    let validating = if phase == Phase::Mutating { &[] } else { webhooks };
+    let chain = Chain { mutating, validating, plugins: &[], started: Instant::now(), deadline: None };
+    let dispatcher = Dispatcher::new(Answering(reply));
+    let mut done = dispatcher.mutate(&mut run, &chain).await;
+    if done.is_ok() {
+        done = dispatcher.validate(&mut run, &chain).await;
+    }
+    match &done {
+        Ok(()) => {}
+        Err(Refusal::Status(status)) => {
+            assert!((400..600).contains(&status.code), "a refusal with {}: {}", status.code, status.message);
+            assert!(!status.message.is_empty());
+        }
+        Err(Refusal::Unsupported(unsupported)) => assert!(!unsupported.to_string().is_empty()),
+    }
+    let is_patched = run.record.calls().any(|called| {
+        matches!(&called.result, CallResult::Allowed { patch: Some(patch), .. } if !patch.is_empty())
+    });
+    assert!(run.record.calls().count() > 0, "the webhook is called");
+    let annotations = audit::annotations(&run.record);
+    for header in warnings::headers(&run.record) {
+        assert!(http::HeaderValue::from_str(&header).is_ok(), "{header:?} is no header");
+        assert!(warnings::decode(&header).is_some(), "{header:?} is no warning");
+    }
+    let object = run.take_object();
+    if !is_patched {
+        assert_eq!(object, before, "changed without a patch");
+    }
+    let length = |value: &Value| value.to_string().len();
+    let longest = LONGEST + 64 * given;
+    assert!(object.as_ref().map_or(0, length) + length(&json!(annotations)) < longest, "unbounded");
+}

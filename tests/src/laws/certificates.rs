@@ -1,0 +1,69 @@
+//! Any `caBundle`, any certificate and any kubeconfig is refused in words or taken.
+//!
+//! The input: a line with what it is. `bundle`: a `caBundle`. `leaf`: a certificate that the server shows, as DER.
+//! `kubeconfig`: YAML.
+
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use harness::client::{HttpsCaller, NoServices};
+use harness::config::{ClientConfig, WebhookTarget};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::runtime;
+use super::webhook::Webhook;
+
+/// Nothing here waits for anybody.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
+    let (what, rest) = input.split_at(end);
+    let rest = rest.get(1..).unwrap_or_default();
+    match what {
+        b"bundle" => runtime::block_on(inspect(Some(rest.to_vec()), None)),
+        b"leaf" => runtime::block_on(inspect(None, Some(rest.to_vec()))),
+        b"kubeconfig" => super::with_text(rest, |text| runtime::block_on(check_kubeconfig(text))),
+        _ => {}
+    }
+}
+
+/// Shakes hands with a server: with this `caBundle` or its own, and this certificate or its own.
+async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
+    let webhook = Webhook::of_this_thread().await;
+    let is_own = ca_bundle.is_none() && leaf.is_none();
+    webhook.show(leaf);
+    let config = ClientConfig {
+        target: WebhookTarget::Url(webhook.url.clone()),
+        ca_bundle: ca_bundle.unwrap_or_else(|| webhook.ca_bundle.clone().into_bytes()),
+    };
+    let seen = HttpsCaller::new(Arc::new(NoServices)).inspect(&config, LONGEST).await;
+    webhook.show(None);
+    match seen {
+        Ok(inspection) => {
+            let complaint = inspection.complaint.unwrap_or_default();
+            // Nobody but its own authority vouches for the webhook.
+            let is_trusted = complaint.is_empty();
+            let has_own = config
+                .ca_bundle
+                .windows(webhook.ca_bundle.len().max(1))
+                .any(|part| part == webhook.ca_bundle.as_bytes());
+            assert!(is_own || has_own || !is_trusted || config.ca_bundle.is_empty(), "trusted");
+        }
+        Err(error) => {
+            assert!(!error.is_empty() && !error.contains("deadline exceeded"), "{error}");
+        }
+    }
+}
+
+/// What an exec plugin would do is not done: no client is made.
+async fn check_kubeconfig(text: &str) {
+    let Ok(kubeconfig) = Kubeconfig::from_yaml(text) else { return };
+    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    if let Err(error) = config {
+        assert!(!error.to_string().is_empty());
+    }
+}

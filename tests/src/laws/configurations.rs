@@ -1,0 +1,78 @@
+//! Any configuration is refused in words or read; defaults are set once, and what is valid can be read.
+//!
+//! The input: the configuration as in [`documents`], and behind `---` another one that replaces it.
+
+use harness::config::{
+    ConfigError, check_types, set_defaults, stored_webhooks, update_warnings, validate, validate_update,
+    warnings, webhooks,
+};
+use harness::verify::Subject;
+use serde_json::Value;
+
+use super::{documents, with_text};
+
+const GROUP: &str = "admissionregistration.k8s.io/v1";
+const KINDS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    with_text(input, |text| {
+        let [configuration, other] = documents::parts(text);
+        let configuration = documents::object(&configuration).filter(is_configuration);
+        let Some(configuration) = configuration else { return };
+        let settled = check_one(configuration);
+        if let (Some(old), Some(new)) = (settled, documents::object(&other).filter(is_configuration))
+            && let Some(new) = check_one(new)
+        {
+            for error in validate_update(&new, &old) {
+                assert!(!error.to_string().is_empty());
+            }
+        }
+    });
+}
+
+fn is_configuration(object: &Value) -> bool {
+    let is_known = object.get("kind").is_some_and(|kind| KINDS.iter().any(|known| kind == known));
+    is_known && object.get("apiVersion").is_some_and(|version| version == GROUP)
+}
+
+/// The configuration with its defaults; none if it is of a wrong type.
+fn check_one(mut configuration: Value) -> Option<Value> {
+    // Whoever does not go through the server may bring anything.
+    for read in [webhooks, stored_webhooks] {
+        if let Err(ConfigError::Field { field, what, .. }) = read(&configuration) {
+            assert!(!field.is_empty() && !what.is_empty(), "{configuration}");
+        }
+    }
+    check_types(&configuration).ok()?;
+    set_defaults(&mut configuration);
+    let mut again = configuration.clone();
+    set_defaults(&mut again);
+    assert_eq!(again, configuration, "defaults are set once");
+    let text = configuration.to_string();
+    let read: Value = serde_json::from_str(&text).unwrap_or_default();
+    assert_eq!(read, configuration, "JSON and back");
+    let errors = validate(&configuration);
+    assert_eq!(errors, validate(&read), "the same is wrong each time");
+    for warning in [warnings(&configuration), update_warnings(&configuration)].concat() {
+        assert!(!warning.is_empty());
+    }
+    if errors.is_empty() {
+        match stored_webhooks(&configuration) {
+            Ok(webhooks) => {
+                let declared = configuration.get("webhooks").and_then(Value::as_array).map_or(0, Vec::len);
+                assert_eq!(webhooks.len(), declared);
+            }
+            Err(ConfigError::Unsupported(_)) => {}
+            Err(error) => panic!("it is valid, and cannot be read: {error}\n{configuration:#}"),
+        }
+        if let Ok(subjects) = Subject::of(std::slice::from_ref(&configuration)) {
+            for subject in subjects {
+                assert!(!subject.name().is_empty() && subject.declaration().is_object());
+                drop((subject.server(), subject.caveat()));
+            }
+        }
+    }
+    Some(configuration)
+}

@@ -1,0 +1,58 @@
+//! Any definition of custom resources is refused in words or served; what is served can be sent again, and takes or
+//! refuses any object.
+//!
+//! The input: the definition as in [`documents`], `---`, an object, `---`, another one in its place.
+
+use std::collections::BTreeMap;
+
+use harness::chain::{Chain, Request, RequestError};
+use serde_json::Value;
+
+use super::{documents, runtime, with_text};
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    with_text(input, |text| {
+        let [definition, object, other] = documents::parts(text);
+        let Some(definition) = documents::object(&definition) else { return };
+        if definition.get("kind").is_none_or(|kind| kind != "CustomResourceDefinition") {
+            return;
+        }
+        let objects = [documents::object(&object), documents::object(&other)];
+        runtime::block_on(check_definition(definition, objects));
+    });
+}
+
+async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]) {
+    let chain = Chain::new(BTreeMap::new());
+    let created = send(&chain, Request::create(definition)).await;
+    let Some((201, definition)) = created else { return };
+    let (code, answer) = send(&chain, Request::update(definition.clone())).await.unwrap_or_default();
+    assert_eq!((code, answer), (200, definition), "what was taken is taken again");
+    let Some(object) = object else { return };
+    let Some((201, object)) = send(&chain, Request::create(object)).await else { return };
+    let (code, answer) = send(&chain, Request::update(object.clone())).await.unwrap_or_default();
+    assert_eq!(code, 200, "what was taken is taken again: {answer}\n{object}");
+    if let Some(other) = other {
+        send(&chain, Request::update(other)).await;
+    }
+    let (code, answer) = send(&chain, Request::delete(&object)).await.unwrap_or_default();
+    assert!(matches!(code, 200 | 409), "{code}: {answer}");
+}
+
+/// Code and body; none if it is no request.
+async fn send(chain: &Chain, request: Request) -> Option<(u16, Value)> {
+    match chain.send(&request).await {
+        Ok(sent) => {
+            let is_status = sent.body.get("kind").is_some_and(|kind| kind == "Status");
+            assert!(sent.code < 400 || is_status, "{}: {}", sent.code, sent.body);
+            Some((sent.code, sent.body))
+        }
+        Err(RequestError::NoUri { .. } | RequestError::NoName) => None,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            None
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Laws that hold for any input: what a fuzzer searches for a counterexample of, and what the inputs that it found are
+//! replayed on.
+//!
+//! A law is a function of bytes that panics where it does not hold. `fuzz/` has a target for each, which only hands the
+//! bytes over; `fuzz/corpus/NAME/` has the inputs that `cargo test` replays, those that once broke the law among them.
+
+mod answers;
+mod certificates;
+mod configurations;
+mod definitions;
+mod documents;
+#[path = "../../../cel/tests/laws/mod.rs"]
+mod expressions;
+mod features;
+mod patches;
+mod protobuf;
+mod queries;
+mod requests;
+mod review;
+mod runtime;
+mod verify;
+mod webhook;
+
+/// A law, by the name of its fuzz target and of its corpus.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a law is a name and a function")]
+pub struct Law {
+    /// The name.
+    pub name: &'static str,
+    /// Panics where the law does not hold for these bytes.
+    pub check: fn(&[u8]),
+}
+
+/// All laws, by name.
+pub const ALL: [Law; 12] = [
+    Law { name: "answers", check: answers::check },
+    Law { name: "certificates", check: certificates::check },
+    Law { name: "configurations", check: configurations::check },
+    Law { name: "definitions", check: definitions::check },
+    Law { name: "expressions", check: |input| with_text(input, expressions::check) },
+    Law { name: "features", check: features::check },
+    Law { name: "patches", check: patches::check },
+    Law { name: "protobuf", check: protobuf::check },
+    Law { name: "queries", check: queries::check },
+    Law { name: "requests", check: requests::check },
+    Law { name: "review", check: review::check },
+    Law { name: "verify", check: verify::check },
+];
+
+/// Checks the law of this name.
+///
+/// # Panics
+/// The law does not hold, or there is none of this name.
+pub fn check(name: &str, input: &[u8]) {
+    let law = ALL.iter().find(|law| law.name == name).unwrap_or_else(|| panic!("there is no law {name}"));
+    (law.check)(input);
+}
+
+/// Input that is no text says nothing.
+fn with_text(input: &[u8], check: impl FnOnce(&str)) {
+    if let Ok(text) = std::str::from_utf8(input) {
+        check(text);
+    }
+}

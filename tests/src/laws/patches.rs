@@ -1,0 +1,144 @@
+//! A patch that fails changes nothing, one that does not fails the same way each time, and what comes of it is bounded by
+//! what was given and by the limit on copies.
+//!
+//! The input: a line with the format (`json`, `merge`, `strategic`) and how often the operations of a JSON patch are
+//! repeated; the object as in [`documents`], `---`, the patch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use harness::attributes::{GroupVersionKind, GroupVersionResource};
+use harness::chain::{Chain, administrator};
+use harness::patch::Patch;
+use harness::server::ResourceName;
+use http::{Method, header};
+use serde_json::{Value, json};
+
+use super::{documents, runtime, with_text};
+
+/// The most operations of one patch.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+const MOST_OPERATIONS: usize = 10_000;
+/// What copies may add, times what a byte may become when it is escaped.
+const MOST_COPIED: usize = 6 * 3 * 1024 * 1024;
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    with_text(input, |text| {
+        let Some((head, rest)) = text.split_once('\n') else { return };
+        let (format, times) = head.split_once(' ').unwrap_or((head, ""));
+        let [object, patch] = documents::parts(rest);
+        let Some(object) = documents::object(&object) else { return };
+        match format {
+            "json" => check_operations(&object, patch.as_bytes(), times.parse().unwrap_or(1)),
+            "merge" => runtime::block_on(check_merge(object, &patch)),
+            "strategic" => runtime::block_on(check_strategic(object, &patch)),
+            _ => {}
+        }
+    });
+}
+
+fn check_operations(object: &Value, patch: &[u8], times: usize) {
+    let Ok(patch) = Patch::decode(patch) else { return };
+    let given = object.to_string().len() + json!(patch.operations()).to_string().len();
+    let once = patch.apply(object);
+    assert_eq!(once, patch.apply(object), "another result the second time");
+    if let Ok(result) = &once {
+        assert!(result.to_string().len() <= 6 * given + MOST_COPIED, "unbounded");
+    }
+    if let ([operation], Ok(result)) = (patch.operations(), &once)
+        && operation.get("op").is_some_and(|op| op == "replace")
+        && operation.get("path").is_some_and(|path| path != "")
+    {
+        assert_eq!(patch.apply(result).as_ref(), Ok(result), "{operation} is not idempotent");
+    }
+    if patch.is_empty() || times < 2 {
+        return;
+    }
+    // In time, however many there are: libFuzzer ends what takes too long.
+    let operations: Vec<&Value> = patch
+        .operations()
+        .iter()
+        .cycle()
+        .take((patch.operations().len() * times).min(MOST_OPERATIONS))
+        .collect();
+    let repeated = Patch::decode(json!(operations).to_string().as_bytes());
+    let repeated = repeated.unwrap_or_else(|error| panic!("its operations can be read: {error}"));
+    if let Ok(result) = repeated.apply(object) {
+        assert!(
+            result.to_string().len() <= 6 * given * times.min(MOST_OPERATIONS) + MOST_COPIED,
+            "unbounded"
+        );
+    }
+}
+
+/// A merge patch does nothing the second time.
+async fn check_merge(object: Value, patch: &str) {
+    let Some(stored) = Stored::new(object) else { return };
+    let Some(first) = stored.patch("application/merge-patch+json", patch).await else { return };
+    let patch: Value = serde_json::from_str(patch).unwrap_or_default();
+    // A version that was asked for is no longer the one that is there.
+    if patch.pointer("/metadata/resourceVersion").is_none() {
+        let second = stored.patch("application/merge-patch+json", &patch.to_string()).await;
+        assert_eq!(second, Some(first), "{patch} is not idempotent");
+    }
+}
+
+async fn check_strategic(object: Value, patch: &str) {
+    let Some(stored) = Stored::new(object) else { return };
+    stored.patch("application/strategic-merge-patch+json", patch).await;
+}
+
+/// A server with one object.
+struct Stored {
+    chain: Chain,
+    path: String,
+    resource: GroupVersionResource,
+    namespace: String,
+    name: String,
+}
+
+impl Stored {
+    /// None where the server does not take the object.
+    fn new(object: Value) -> Option<Self> {
+        let chain = Chain::new(BTreeMap::new());
+        if let Some(definition) = documents::object("CustomResourceDefinition") {
+            chain.put(definition).ok()?;
+        }
+        let resource = chain.server().resource(&ResourceName::OfKind(GroupVersionKind::of(&object)))?;
+        let stored = chain.put(object).ok()?;
+        let text = |field: &str| stored.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        let group_version = resource.kind.api_version();
+        let root = if resource.name.group.is_empty() { "api" } else { "apis" };
+        let within = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let path = format!("/{root}/{group_version}{within}/{}/{name}", resource.name.resource);
+        Some(Self { chain, path, resource: resource.name, namespace, name })
+    }
+
+    fn read(&self) -> Option<Arc<Value>> {
+        self.chain.server().stored(&self.resource, &self.namespace, &self.name)
+    }
+
+    /// The object as it is afterwards; none if the server refused the patch, and then left it as it was.
+    async fn patch(&self, format: &str, patch: &str) -> Option<Value> {
+        let before = self.read();
+        let mut request = http::Request::new(Bytes::from(patch.to_owned()));
+        *request.method_mut() = Method::PATCH;
+        *request.uri_mut() = self.path.parse().ok()?;
+        request.headers_mut().insert(header::CONTENT_TYPE, format.parse().ok()?);
+        let (response, _) = self.chain.server().exchange(request, administrator()).await;
+        let code = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if code == 200 {
+            return Some(answer);
+        }
+        assert!(code >= 400 && answer.get("code").is_some_and(|found| found == code), "{code}: {answer}");
+        assert_eq!(self.read(), before, "{code} changed something: {patch}");
+        None
+    }
+}

@@ -1,0 +1,50 @@
+//! Any body in protobuf is refused in words, or is the object that its JSON is.
+//!
+//! The input: a path of the server, a line end, and the body.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
+use harness::chain::{Chain, administrator};
+use http::{Method, Uri, header};
+use serde_json::Value;
+
+use super::runtime;
+
+static CHAIN: LazyLock<Chain> = LazyLock::new(|| Chain::new(BTreeMap::new()));
+
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    let Some(end) = input.iter().position(|&byte| byte == b'\n') else { return };
+    let (path, body) = input.split_at(end);
+    let body = body.get(1..).unwrap_or_default();
+    let Ok(uri) = [path, b"?dryRun=All"].concat().try_into().map(|uri: Uri| uri) else { return };
+    runtime::block_on(async {
+        let Some((code, answer, object)) = post(&uri, PROTOBUF, body.to_vec()).await else { return };
+        assert!(code < 400 || answer.get("code").is_some_and(|found| found == code), "{code}: {answer}");
+        let Some(object) = object else { return };
+        let Some((again, other, read)) =
+            post(&uri, "application/json", object.to_string().into_bytes()).await
+        else {
+            return;
+        };
+        assert_eq!(read.as_ref(), Some(&object), "{code} {answer}; {again} {other}");
+        assert_eq!(again, code, "{answer}\n{other}\n{object}");
+    });
+}
+
+/// The code, the answer, and the body as the server read it.
+async fn post(uri: &Uri, content_type: &'static str, body: Vec<u8>) -> Option<(u16, Value, Option<Value>)> {
+    let mut request = http::Request::new(Bytes::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri.clone();
+    request.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(content_type));
+    let (response, happened) = CHAIN.server().exchange(request, administrator()).await;
+    let code = response.status().as_u16();
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.ok()?;
+    Some((code, serde_json::from_slice(&body).ok()?, happened.body))
+}

@@ -1,0 +1,59 @@
+//! `admit review` of anything prints a report or says which file is wrong.
+//!
+//! The input: a line with options, then four files, separated by `---`: the objects, `--old`, `--with` and the
+//! configurations; an empty one is not given, and of configurations `CONFIGURATIONS` are then. A file may be an object of
+//! [`documents`].
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{documents, runtime, with_text};
+
+/// One that matches nothing, one whose conditions decide, and one that cannot be reached.
+const CONFIGURATIONS: &str = include_str!("configurations.yaml");
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    with_text(input, |text| {
+        let Some((options, files)) = text.split_once('\n') else { return };
+        // What names another file, or another host, is none of the input.
+        let named = ["--service", "--fakes", "-c", "-f", "--with", "--old", "--filename", "--configurations"];
+        if options.split(' ').any(|word| named.iter().any(|name| word.starts_with(name))) {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap_or_else(|error| panic!("no temporary folder: {error}"));
+        let [objects, old, existing, configurations] = documents::parts(files);
+        let mut arguments: Vec<String> =
+            options.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        add(&mut arguments, folder.path(), "-f", &objects);
+        add(&mut arguments, folder.path(), "--old", &old);
+        add(&mut arguments, folder.path(), "--with", &existing);
+        let configurations = if configurations.trim().is_empty() { CONFIGURATIONS } else { &configurations };
+        add(&mut arguments, folder.path(), "-c", configurations);
+        match runtime::block_on(admit::testing::review(&arguments)) {
+            Ok(text) => check_text(&arguments, &text),
+            Err(failure) => assert!(!failure.to_string().is_empty()),
+        }
+    });
+}
+
+/// Writes a file that is not empty, and gives it to an option.
+fn add(arguments: &mut Vec<String>, folder: &Path, option: &str, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let text = documents::object(text).map_or_else(|| text.to_owned(), |object| object.to_string());
+    let path = folder.join(format!("{}.yaml", option.trim_start_matches('-')));
+    fs::write(&path, text).unwrap_or_else(|error| panic!("no temporary file: {error}"));
+    arguments.extend([option.to_owned(), path.display().to_string()]);
+}
+
+fn check_text(arguments: &[String], text: &str) {
+    assert!(!text.is_empty(), "{arguments:?} prints nothing");
+    if arguments.iter().any(|argument| argument == "-ojson") {
+        assert!(serde_json::from_str::<Value>(text).is_ok(), "this is no JSON: {text}");
+    }
+}
