@@ -105,7 +105,7 @@ pub(super) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value
     set(&mut scaled, pointer, replicas.into());
     if scaled != *object {
         let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
-        metadata::set(&mut scaled, "generation", (generation + 1).into());
+        metadata::set(&mut scaled, "generation", generation.wrapping_add(1).into());
     }
     scaled
 }

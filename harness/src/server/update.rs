@@ -227,7 +227,7 @@ fn prepared(
     if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
         strategy::prepare_for_update(&mut new, old, resource, subresource);
         if request.gives_empty_lists && strategy::counts_empty_lists(resource) {
-            metadata::set(&mut new, "generation", (strategy::generation(old) + 1).into());
+            metadata::set(&mut new, "generation", strategy::generation(old).wrapping_add(1).into());
         }
         return Ok(new);
     }

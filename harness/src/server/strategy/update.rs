@@ -72,12 +72,12 @@ pub(in crate::server) fn prepare_for_update(
         let generation = old.pointer(&pointer).and_then(Value::as_str).unwrap_or_default();
         let mut generation: i64 = generation.parse().unwrap_or(0);
         if object.pointer("/spec/template") != old.pointer("/spec/template") {
-            generation += 1;
+            generation = generation.wrapping_add(1);
         }
         set_annotation(object, TEMPLATE_GENERATION, &generation.to_string());
     }
     let changed = subresource != "status" && counts_change(object, old, resource);
-    metadata::set(object, "generation", (generation(old) + i64::from(changed)).into());
+    metadata::set(object, "generation", generation(old).wrapping_add(changed.into()).into());
 }
 
 /// What the strategies of some resources put right in an update of the object itself.
