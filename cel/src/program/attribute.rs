@@ -101,6 +101,7 @@ impl<'a> Machine<'a, '_> {
         Ok(Ok(if optional { Value::some(object) } else { object }))
     }
 
+    #[inline]
     fn charge_selection(&mut self, qualifier: &Qualifier) -> Result<(), Stop> {
         if matches!(qualifier.key, Key::Step(_)) {
             self.tracker.drop([qualifier.id]);
@@ -143,6 +144,7 @@ impl<'a> Machine<'a, '_> {
 }
 
 /// What is at a key or index.
+#[inline]
 fn find<'a>(object: &Value<'a>, key: &Value<'_>, presence: bool) -> Result<Found<'a>, Error> {
     let missing = |error: String| if presence { Ok(Found::Nothing) } else { Err(Error::new(error)) };
     match object {

@@ -192,11 +192,13 @@ impl<'a> Tracker<'a> {
     }
 
     /// Adds to the cost.
+    #[inline]
     pub(super) fn charge(&mut self, cost: u64) {
         self.cost = self.cost.saturating_add(cost);
     }
 
     /// Whether the cost is above its limit.
+    #[inline]
     pub(super) fn is_exhausted(&self) -> bool {
         self.cost > self.limit
     }
@@ -207,6 +209,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// Remembers the result of a node.
+    #[inline]
     pub(super) fn push(&mut self, id: u32, value: impl FnOnce() -> Value<'a>) {
         if let Some(stack) = &mut self.stack {
             stack.push(id, value());
@@ -214,6 +217,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// Forgets the results of nodes and all that was remembered after each.
+    #[inline]
     pub(super) fn drop(&mut self, ids: impl IntoIterator<Item = u32>) {
         if let Some(stack) = &mut self.stack {
             for id in ids {
@@ -224,6 +228,7 @@ impl<'a> Tracker<'a> {
 
     /// The results of a call's arguments as far as they are remembered; none if one is not. Forgets them and all that was
     /// remembered after each.
+    #[inline]
     pub(super) fn take<const N: usize>(&mut self, ids: [u32; N]) -> Option<[Value<'a>; N]> {
         let stack = self.stack.as_mut()?;
         let mut values = [const { Value::Null }; N];
@@ -277,6 +282,7 @@ impl<'a> Stack<'a> {
     }
 
     /// Takes the last entry of a node and all above away.
+    #[inline]
     fn truncate(&mut self, id: u32) -> Option<Value<'a>> {
         let position = *self.last.get(id as usize)?;
         if position == 0 {

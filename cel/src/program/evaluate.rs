@@ -132,7 +132,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn evaluate(&mut self, id: StepId) -> Outcome<'a> {
         let plan = self.plan;
         let Some(step) = plan.step(id) else { return Ok(Err(broken())) };
-        let result = match &step.kind {
+        let mut result = match &step.kind {
             Kind::Constant(value) => Ok(constant(value)),
             Kind::Failed(error) => Err(error.clone()),
             Kind::Attribute { attribute, test } => self.attribute(*attribute, *test)?,
@@ -172,7 +172,10 @@ impl<'a> Machine<'a, '_> {
             Kind::Object { name, fields } => self.object(name, fields)?,
             Kind::Fold(fold) => self.fold(fold)?,
         };
-        let result = result.and_then(Value::valid);
+        // In place: to hand a value on costs more than most steps do.
+        if let Ok(Value::Invalid(why)) = &result {
+            result = Err(Error::new(&**why));
+        }
         self.observe(step, &result)?;
         Ok(result)
     }
