@@ -177,8 +177,8 @@ impl Outcome {
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
     let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
-    // A body whose length nobody says may be large.
-    let is_large = body.size_hint().exact().is_none_or(|bytes| bytes > LARGE_BODY);
+    // One whose length nobody says is worked on here: a thread of its own would wait for it as long as it comes.
+    let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > LARGE_BODY);
     let mut body = Incoming::Stream(body);
     let respond = async move {
         let (response, _) = respond(&server, &parts, &mut body, keep, &*server.state.authorizer).await;
