@@ -87,7 +87,7 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
     let mut previous: Option<Value<'a>> = None;
     for element in call.list(0)? {
         if !is_comparable(&element) {
-            return Err(Error::no_such_overload());
+            return Err(incomparable(element));
         }
         // Elements that have no order among each other are no offence.
         if previous.is_some_and(|previous| matches!(compare("", &previous, &element), Ok(Ordering::Greater)))
@@ -97,6 +97,13 @@ fn is_sorted<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
         previous = Some(element);
     }
     Ok(Value::Bool(true))
+}
+
+/// An element that the schema does not allow says so itself.
+///
+/// Source: cel-go common/types/err.go, `MaybeNoSuchOverloadErr`.
+fn incomparable(element: Value<'_>) -> Error {
+    element.valid().err().unwrap_or_else(Error::no_such_overload)
 }
 
 fn max<'a>(call: &Call<'_, 'a>) -> Result<Value<'a>, Error> {
@@ -112,7 +119,7 @@ fn extreme<'a>(call: &Call<'_, 'a>, name: &str, replaced: Ordering) -> Result<Va
     let mut best: Option<Value<'a>> = None;
     for element in call.list(0)? {
         if !is_comparable(&element) {
-            return Err(Error::no_such_overload());
+            return Err(incomparable(element));
         }
         if best
             .as_ref()

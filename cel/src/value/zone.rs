@@ -1,6 +1,6 @@
 //! Time zones and calendar.
 
-use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::tz::TimeZoneDatabase;
 
 use crate::function::Error;
 
@@ -113,9 +113,20 @@ fn named(name: &str, seconds: i64) -> Result<i32, Error> {
     if name.contains("..") || name.starts_with(['/', '\\']) {
         return Err(Error::new("time: invalid location name".to_owned()));
     }
-    let unknown = || Error::new(format!("unknown time zone {name}"));
-    let zone = TimeZoneDatabase::bundled().get(name).ok().filter(|zone| zone.iana_name() == Some(name));
-    let zone: TimeZone = zone.ok_or_else(unknown)?;
+    // The servers' zones are files in folders, and a name is a path.
+    let path: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let path = path.join("/");
+    let zones = TimeZoneDatabase::bundled();
+    let Some(zone) = zones.get(&path).ok().filter(|zone| zone.iana_name() == Some(path.as_str())) else {
+        let folder = format!("{path}/");
+        let is_folder = path.is_empty() || zones.available().any(|zone| zone.as_str().starts_with(&folder));
+        let reason =
+            if is_folder { "is a directory".to_owned() } else { format!("unknown time zone {name}") };
+        return Err(Error::new(reason));
+    };
+    if name.ends_with(['/', '.']) {
+        return Err(Error::new("not a directory".to_owned()));
+    }
     // The ends of jiff's calendar lie beyond CEL's.
     let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     Ok(zone.to_offset(time).seconds())
