@@ -8,12 +8,11 @@ use std::sync::Arc;
 
 use certs::{CertificateAuthority, Name};
 use output::Readers;
-use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::Value;
 
 use crate::{
     AdminOptions, Authority, FakesFile, FileError, Fleet, FleetError, FleetOptions, InvalidToken, Log,
-    RemoteAccess, StopSignals, Token,
+    RemoteAccess, StopSignals, Token, raise_open_file_limit,
 };
 
 /// What to serve, and how.
@@ -142,7 +141,7 @@ impl Arguments {
     pub async fn run(self, log: &Log) -> Result<(), CommandError> {
         // Before anything can be seen of this process, so that whoever sees it may stop it.
         let mut signals = StopSignals::listen(1).map_err(CommandError::Signals)?;
-        raise_file_limit();
+        raise_open_file_limit();
         let mut files = self.files.iter().map(|file| self.read(file)).collect::<Result<Vec<_>, _>>()?;
         if files.is_empty() {
             let mut file = FakesFile::default();
@@ -222,15 +221,6 @@ impl Output {
             }
         }
     }
-}
-
-/// The connections of four fakes are more files than the soft limit usually allows. It is for programs that use `select`;
-/// those in Go raise it as well.
-fn raise_file_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where that is refused, the limit is what it was.
-    let _: rustix::io::Result<()> = setrlimit(Resource::Nofile, limit);
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {

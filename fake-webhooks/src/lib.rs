@@ -34,6 +34,7 @@ mod memory;
 mod metrics;
 mod misanswer;
 mod mutation;
+mod open_files;
 mod parameters;
 mod plan;
 mod pointer;
@@ -70,6 +71,7 @@ pub use fleet::{Fleet, FleetError, FleetOptions, Log};
 pub use hang::{Hang, InvalidHang};
 pub use journal::{Answered, Entry, Filter, Subject, UnreadableEntry};
 pub use list::List;
+pub use open_files::raise_open_file_limit;
 pub use parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Encoding, Patch, Raw, Repeat, Sidecar,
     StatusCode, Timeout, When,

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
@@ -76,7 +75,7 @@ impl Serve {
         }
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
-        raise_limit_of_files();
+        fake_webhooks::raise_open_file_limit();
         let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
         let socket = listener::bind(self.listen)?;
         let credentials = tls::Credentials::new(socket.address())?;
@@ -109,15 +108,6 @@ impl Serve {
         }
         Ok(ExitCode::Ok)
     }
-}
-
-/// Takes as many open files as the system grants, since each peer has one and many systems begin with 1,024.
-///
-/// Source: Go's os/rlimit.go, which does so in each program.
-fn raise_limit_of_files() {
-    let limit = getrlimit(Resource::Nofile);
-    // With the limit as it was, peers make room for each other earlier.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 /// The user that kubeadm and kind put into their kubeconfigs, by the groups that matter.

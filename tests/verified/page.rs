@@ -22,7 +22,7 @@ const HEAD: &str = "\
 `admit verify` on webhooks of other projects, each installed from the package that the project publishes, started with the
 arguments that stand here, and called over TLS with the project's own configuration. A framework is verified with a small
 webhook that is made with it; the folders of `tests/verified` have them. `ADMIT_TEST_WEBHOOKS=1 cargo test --test verified`
-does it again, and fails when a verdict changes. For each finding somebody has looked into the source:
+repeats the run and fails if a verdict changes. Each finding was checked against the webhook's source and is one of:
 
 * a **defect** nobody can have meant,
 * a **design** is meant so, and has the consequence all the same,

@@ -13,7 +13,7 @@ const API_VERSION: &str = "fakes.admit.dev/v1alpha1";
 /// Headers with which a caller shows who it is.
 const CREDENTIALS: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 
-/// What is told of the values of [`CREDENTIALS`].
+/// Whether the values of [`CREDENTIALS`] are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
     /// Asterisks.

@@ -43,9 +43,8 @@ impl Answer {
         }
     }
 
-    /// The answer on its way to a client, which may take its time: its bytes count as those of the request did, until
-    /// they are written. If `may_refuse`, nothing has happened yet, and a client is told to try again where other
-    /// requests have the bytes that it takes.
+    /// The response. Its bytes count against the budget, as those of the request did, until they are written. If
+    /// `may_refuse`, the request has changed nothing, and a response for which the budget has no room becomes a 429.
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
         let held = |mut body: Vec<u8>| {
             body.push(b'\n');

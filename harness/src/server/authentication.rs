@@ -79,7 +79,7 @@ pub(crate) struct Refused {
 }
 
 impl Authentication {
-    /// Whether somebody is known who makes a request with these headers.
+    /// Whether these headers authenticate the client.
     pub fn knows(&self, headers: &HeaderMap) -> bool {
         self.user(headers).is_some()
     }

@@ -57,7 +57,7 @@ impl History {
     }
 
     /// Remembers the next change, and forgets the oldest for which there is no room any more. The newest is always
-    /// remembered: whoever watches hears of it, however large it is.
+    /// remembered: watches receive it, however large it is.
     ///
     /// `before` is what the object weighs that the change replaced; the other one is stored, or is the one that a later
     /// change replaced.

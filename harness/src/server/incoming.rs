@@ -1,5 +1,5 @@
 //! The body of a request. It is read when an operation wants it, by when the server knows who asks and that they may:
-//! whoever has no token costs no more than a head.
+//! a client without a token costs no more than the head of its request.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 pub(super) enum Incoming {
     /// From a connection.
     Stream(Body),
-    /// From whoever holds the server.
+    /// From the process that holds the server.
     InMemory(Bytes),
 }
 

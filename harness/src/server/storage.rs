@@ -204,8 +204,8 @@ impl Storage {
         self.read().history.after_version(version, limit)
     }
 
-    /// For somebody who goes through a collection and has come to `after`, at a `resourceVersion`: what has changed since
-    /// then, or, if nothing has, the next objects. At most `limit` of either.
+    /// The next piece for a client that reads a collection in pieces: the changes since its `resourceVersion` or, if there
+    /// are none, the objects after its position. At most `limit` of either.
     pub(super) fn next_page(&self, walk: &Walk<'_>, limit: usize) -> Result<Page, Forgotten> {
         self.read_bootstrap(walk.group);
         let contents = self.read();
@@ -381,7 +381,7 @@ impl Storage {
     }
 }
 
-/// Where somebody has come to who goes through a collection.
+/// The position of a client that reads a collection in pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk<'a> {
     pub(super) group: &'a str,
@@ -394,7 +394,7 @@ pub(super) struct Walk<'a> {
     pub(super) version: u64,
 }
 
-/// What comes next to somebody who goes through a collection.
+/// The next piece of a collection.
 #[derive(Debug)]
 pub(super) enum Page {
     /// What has changed meanwhile, before as behind where they have come to.
