@@ -1,8 +1,10 @@
-//! Base64 as Go's JSON decoder reads it: line breaks are skipped, an error says where it is.
+//! Bytes in JSON as Go's decoder reads them. In base64, line breaks are skipped, and an error says where it is.
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
 
 /// Padding is checked before it; the bits that it cuts off may be anything.
 const LETTERS: GeneralPurpose = GeneralPurpose::new(
@@ -11,6 +13,38 @@ const LETTERS: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::RequireNone)
         .with_decode_allow_trailing_bits(true),
 );
+
+/// The bytes of a field: base64, or a list of numbers from 0 to 255, of which `null` is 0; `null` itself is empty.
+///
+/// # Errors
+/// Go's text for text that is not base64, and what was expected for a value of another type.
+///
+/// Source: Go encoding/json/decode.go, `literalStore` and `array`.
+pub(crate) fn bytes(value: &Value) -> Result<Vec<u8>, String> {
+    let byte = |item: &Value| {
+        let number = if item.is_null() { Some(0) } else { item.as_u64() };
+        let byte = number.and_then(|number| u8::try_from(number).ok());
+        byte.ok_or_else(|| format!("must be a list of numbers from 0 to 255, found {item}"))
+    };
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => decode(text),
+        Value::Array(items) => items.iter().map(byte).collect(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err(format!("must be base64 or a list of numbers from 0 to 255, found {value}"))
+        }
+    }
+}
+
+/// What Go writes for the bytes that it read from `value`. None if that is what stands there, or if it cannot be read.
+pub(crate) fn canonical(value: &Value) -> Option<String> {
+    // Most text is: without looking closer, only line breaks and padding can be otherwise.
+    if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
+        return None;
+    }
+    let text = BASE64_STANDARD.encode(bytes(value).ok()?);
+    (value != text.as_str()).then_some(text)
+}
 
 /// The bytes of `text`.
 ///
@@ -70,6 +104,8 @@ fn padding(bytes: &[u8], mut at: usize, letters_in_quantum: usize) -> Result<(),
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[track_caller]
@@ -92,5 +128,25 @@ mod tests {
         check("!!!", Err(0));
         check("ab-_", Err(2));
         check("=", Err(0));
+    }
+
+    // Recorded from kube-apiserver 1.37.1, which answers 400 where there is none.
+    #[test]
+    fn a_list_of_numbers_is_bytes_too_and_written_as_text() {
+        for (value, expect) in [
+            (json!([65, 66]), Some("QUI=")),
+            (json!([null, 65]), Some("AEE=")),
+            (json!([]), Some("")),
+            (json!("QU\nI="), Some("QUI=")),
+            (json!("QUJ="), Some("QUI=")),
+            (json!("QUI="), None),
+            (json!([256]), None),
+            (json!([-1]), None),
+            (json!(["a"]), None),
+            (json!([1.5]), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(canonical(&value).as_deref(), expect, "{value}");
+        }
     }
 }

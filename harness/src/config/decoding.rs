@@ -47,14 +47,19 @@ pub fn check_types(configuration: &Value) -> Result<(), Box<Status>> {
 fn check(value: &Value, shape: &Shape, owner: &str, path: &str) -> Result<(), String> {
     let wrong = |value: &Value, expected: &str| {
         let found = match (value.as_number(), expected) {
-            (Some(number), "int32") => format!("number {number}"),
+            (Some(number), "int32" | "uint8") => format!("number {number}"),
             (Some(_) | None, _) => json_type(value).to_owned(),
         };
         Err(format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {expected}"))
     };
     match (shape, value) {
         // Null leaves a field as it is.
-        (_, Value::Null) | (Shape::Text(_), Value::String(_)) | (Shape::Bytes, Value::Array(_)) => Ok(()),
+        (_, Value::Null) | (Shape::Text(_), Value::String(_)) => Ok(()),
+        (Shape::Bytes, Value::Array(items)) => items.iter().try_for_each(|item| match item {
+            Value::Null => Ok(()),
+            Value::Number(number) if number.as_u64().is_some_and(|byte| u8::try_from(byte).is_ok()) => Ok(()),
+            _ => wrong(item, "uint8"),
+        }),
         (Shape::Bytes, Value::String(text)) => go_base64::decode(text).map(drop),
         (Shape::Int32, Value::Number(number)) => {
             let fits = number.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
@@ -195,7 +200,9 @@ mod tests {
             (json!({"clientConfig": {"service": {"port": 1.5}}}), "json: cannot unmarshal number 1.5 into Go struct field ServiceReference.webhooks.clientConfig.service.port of type int32".to_owned()),
             (json!({"clientConfig": {"service": {"port": 99_999_999_999_i64}}}), "json: cannot unmarshal number 99999999999 into Go struct field ServiceReference.webhooks.clientConfig.service.port of type int32".to_owned()),
             (json!({"clientConfig": {"caBundle": 5}}), format!("{number} WebhookClientConfig.webhooks.clientConfig.caBundle of type []uint8")),
-            (json!({"clientConfig": {"caBundle": [65]}}), String::new()),
+            (json!({"clientConfig": {"caBundle": [65, null]}}), String::new()),
+            (json!({"clientConfig": {"caBundle": [256]}}), "json: cannot unmarshal number 256 into Go struct field WebhookClientConfig.webhooks.clientConfig.caBundle of type uint8".to_owned()),
+            (json!({"clientConfig": {"caBundle": ["a"]}}), format!("{string} WebhookClientConfig.webhooks.clientConfig.caBundle of type uint8")),
             (json!({"rules": 5}), format!("{number} MutatingWebhook.webhooks.rules of type []v1.RuleWithOperations")),
             (json!({"rules": [5]}), format!("{number} MutatingWebhook.webhooks.rules of type v1.RuleWithOperations")),
             (json!({"rules": [{"operations": "CREATE"}]}), format!("{string} RuleWithOperations.webhooks.rules.operations of type []v1.OperationType")),

@@ -208,16 +208,8 @@ fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
     })
 }
 
-/// Base64, or a list of bytes: Go's decoder takes both.
 fn ca_bundle(field: &Field<'_>) -> Result<Vec<u8>, Wrong> {
-    if field.value().is_array() {
-        let byte = |item: &Field<'_>| {
-            let number = item.integer()?.and_then(|number| u8::try_from(number).ok());
-            number.ok_or_else(|| item.wrong("must be between 0 and 255"))
-        };
-        return field.items()?.iter().map(byte).collect();
-    }
-    go_base64::decode(field.text()?.unwrap_or_default()).map_err(|what| field.wrong(what))
+    go_base64::bytes(field.value()).map_err(|what| field.wrong(what))
 }
 
 fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, Wrong> {

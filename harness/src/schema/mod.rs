@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, PatchStrategy, Shape};
 use crate::attributes::GroupVersionKind;
+use crate::go_base64;
 use crate::quantity::Quantity;
 
 /// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
@@ -153,12 +154,16 @@ impl Settler {
         match kind {
             Kind::Message(id) => self.message(MESSAGES.get(id), value, path),
             Kind::Quantity => canonical(value),
+            Kind::Bytes => {
+                if let Some(text) = go_base64::canonical(value) {
+                    *value = Value::String(text);
+                }
+            }
             Kind::String
             | Kind::Bool
             | Kind::Int32
             | Kind::Int64
             | Kind::Double
-            | Kind::Bytes
             | Kind::Json
             | Kind::Time
             | Kind::MicroTime
