@@ -108,6 +108,13 @@ pub(crate) fn with_runtime(
     outcome
 }
 
+/// Signals end the process also where it is the first of its container, for which the kernel ignores those that it does
+/// not handle. The other commands handle them anyway.
+pub(crate) fn end_on_signals_as_init() -> Result<(), Failure> {
+    const INIT: u32 = 1;
+    if std::process::id() == INIT { heed_signals(0).map(drop) } else { Ok(()) }
+}
+
 /// From now on the command heeds `count` signals itself; the one after those ends the process at once.
 pub(crate) fn heed_signals(count: usize) -> Result<StopSignals, Failure> {
     StopSignals::listen(count)

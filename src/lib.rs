@@ -63,6 +63,12 @@ pub fn main() -> std::process::ExitCode {
     }
     .write_global();
     let outcome = exit_code::with_runtime(async {
+        if matches!(
+            admit.command,
+            Command::Review(_) | Command::Steps(_) | Command::Cel(_) | Command::Certs(_)
+        ) {
+            exit_code::end_on_signals_as_init()?;
+        }
         match admit.command {
             Command::Run(run) => run.run().await,
             Command::Review(review) => review.run().await,

@@ -1,9 +1,14 @@
 //! Commands that are stopped by signals while they still have something to do.
 
+#[path = "borrowed/machine.rs"]
+mod machine;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
+use rustix::fs::{CWD, FileType, OFlags, mknodat, openat};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The first scenario says by its end that the run is under way; the second one is still there when the signals come.
@@ -48,5 +53,44 @@ fn the_second_signal_ends_a_run_at_once() {
         stdout.read_to_string(&mut rest).unwrap();
         assert_eq!(run.wait().unwrap().code(), Some(status), "{rest}");
         assert!(!rest.contains("passed"), "it did not wait for its summary: {rest}");
+    }
+}
+
+/// The kernel ignores a signal to the first process of a container unless the process handles it.
+#[test]
+fn a_signal_ends_a_command_that_is_the_first_of_its_container() {
+    let container = ["--user", "--map-root-user", "--pid", "--fork", "--kill-child"];
+    let can = Command::new("unshare").args(container).arg("true").output();
+    if !can.as_ref().is_ok_and(|output| output.status.success()) {
+        return machine::skipped(&format!("unshare cannot be run: {can:?}"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    for command in [&["review", "-c", pipe, "-f", pipe][..], &["cel", "-c", pipe]] {
+        for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+            let mut container = Command::new("unshare")
+                .args(container)
+                .arg(env!("CARGO_BIN_EXE_admit"))
+                .args(command)
+                .spawn()
+                .unwrap();
+            // It can be opened once the command reads it, and the command then waits for what comes.
+            let writer = loop {
+                match openat(CWD, pipe, OFlags::WRONLY | OFlags::NONBLOCK, 0.into()) {
+                    Ok(writer) => break writer,
+                    Err(error) => assert_eq!(error, Errno::NXIO),
+                }
+                assert_eq!(container.try_wait().unwrap(), None, "it ended before it read");
+                std::thread::yield_now();
+            };
+            let id = container.id();
+            let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+            let command = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+            kill_process(command, signal).unwrap();
+            assert_eq!(container.wait().unwrap().code(), Some(status));
+            drop(writer);
+        }
     }
 }

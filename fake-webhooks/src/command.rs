@@ -1,7 +1,7 @@
 //! The command that serves the fakes of files: `admit fakes` and `fake-webhooks`.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -171,14 +171,9 @@ impl Arguments {
     }
 
     fn read(&self, path: &Path) -> Result<FakesFile, CommandError> {
-        let unreadable = |source| CommandError::Read { file: path.to_owned(), source };
-        let (text, shown) = if path == Path::new("-") {
-            let mut bytes = Vec::new();
-            io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
-            (text(bytes).map_err(unreadable)?, "standard input".to_owned())
-        } else {
-            (read(path)?, path.display().to_string())
-        };
+        let text = read(path)?;
+        let shown =
+            if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
         let mut file = FakesFile::parse(&text, &shown)?;
         if file.webhooks.is_empty() && self.admin.is_none() {
             return Err(CommandError::Empty(path.to_owned()));
@@ -224,7 +219,7 @@ impl Output {
 }
 
 fn read(file: &Path) -> Result<String, CommandError> {
-    fs::read(file).and_then(text).map_err(|source| CommandError::Read { file: file.to_owned(), source })
+    output::read(file).and_then(text).map_err(|source| CommandError::Read { file: file.to_owned(), source })
 }
 
 /// # Errors

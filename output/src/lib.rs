@@ -1,10 +1,12 @@
 //! What commands write: [files](OutputFile) that are there whole or not at all, and [texts](one_line) that cannot steer
-//! a terminal.
+//! a terminal; and what they [read], which may never end.
 
 mod append;
 mod file;
+mod input;
 mod text;
 
 pub use append::open_to_append;
 pub use file::{OutputFile, Readers, write};
+pub use input::{MAX_FILE, read};
 pub use text::{OneLine, lines, one_line};

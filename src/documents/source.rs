@@ -33,6 +33,10 @@ pub(super) struct Unreadable {
     what: String,
 }
 
+/// How many bytes a document may have: far more than a server takes, and a list of many objects may well be as long.
+const MAX_DOCUMENT: u64 = 256 << 20;
+const TOO_LONG: &str = "this document has more than 256 MiB: split it";
+
 /// What follows the name of the file: `:12:3: this is not YAML: …`.
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,7 +68,7 @@ impl Source {
         let mut head = Vec::new();
         let format =
             if may_be_json && begins_as_json(&mut reader, &mut head)? { Format::Json } else { Format::Yaml };
-        Ok(Self { format, lines: Lines { reader: Box::new(Cursor::new(head).chain(reader)), line: 1 } })
+        Ok(Self { format, lines: Lines::new(Box::new(Cursor::new(head).chain(reader)), 1) })
     }
 
     /// What comes next: a document, or several that cannot be told apart before they are read. None at the end.
@@ -92,9 +96,15 @@ struct Lines<R> {
     reader: R,
     /// The line of what is read next, from 1.
     line: u64,
+    /// How many bytes a document may have.
+    limit: u64,
 }
 
 impl<R: BufRead> Lines<R> {
+    fn new(reader: R, line: u64) -> Self {
+        Self { reader, line, limit: MAX_DOCUMENT }
+    }
+
     /// The next byte that is no white space, which is not taken.
     fn skip_blanks(&mut self) -> io::Result<Option<u8>> {
         loop {
@@ -110,10 +120,17 @@ impl<R: BufRead> Lines<R> {
     /// The JSON object that begins here. Nothing behind its brace is taken.
     fn json(&mut self) -> Result<Located, Unreadable> {
         let first = self.line;
-        let value = Value::deserialize(&mut serde_json::Deserializer::from_reader(&mut *self));
+        let limit = self.limit;
+        let mut document = (&mut *self).take(limit);
+        let value = Value::deserialize(&mut serde_json::Deserializer::from_reader(&mut document));
+        let is_too_long = document.limit() == 0;
         let value = value.map_err(|error| Unreadable {
             place: Some(self.line.to_string()),
-            what: format!("this is not JSON: {}", without_place(&error.to_string())),
+            what: if is_too_long {
+                TOO_LONG.to_owned()
+            } else {
+                format!("this is not JSON: {}", without_place(&error.to_string()))
+            },
         })?;
         Ok((first, value))
     }
@@ -126,7 +143,10 @@ impl<R: BufRead> Lines<R> {
         let mut holds_something = false;
         loop {
             let start = text.len();
-            let read = self.reader.read_line(&mut text).map_err(|error| {
+            if start as u64 >= self.limit {
+                return Err(Unreadable { place: Some(first.to_string()), what: TOO_LONG.to_owned() });
+            }
+            let read = (&mut self.reader).take(self.limit).read_line(&mut text).map_err(|error| {
                 if error.kind() != io::ErrorKind::InvalidData {
                     return error.into();
                 }
@@ -178,7 +198,7 @@ fn begins_as_json(reader: &mut impl BufRead, head: &mut Vec<u8>) -> io::Result<b
 
 /// JSON objects one after another, which are no YAML; none if it is something else.
 fn json(text: &str, first: u64) -> Option<Vec<Located>> {
-    let mut lines = Lines { reader: text.as_bytes(), line: first };
+    let mut lines = Lines::new(text.as_bytes(), first);
     let mut documents = Vec::new();
     while let Some(byte) = lines.skip_blanks().ok()? {
         if byte != b'{' {
@@ -282,6 +302,16 @@ mod tests {
         let error = found(&format!("kind: A\n---\na: [{}]\n", "1,".repeat(260_000)), true).pop().unwrap().1;
         assert!(error.starts_with(":3"), "{error}");
         assert!(error.ends_with(TOO_LARGE), "{error}");
+    }
+
+    #[test]
+    fn a_document_that_never_ends_is_refused() {
+        for begin in ["a: b", "a\n: b\n", "{\"a\": \"b"] {
+            let text = Cursor::new(begin).chain(BufReader::new(io::repeat(b'a')));
+            let mut source = Source::new(text, true).unwrap();
+            source.lines.limit = 1000;
+            assert_eq!(source.next().unwrap_err().to_string(), format!(":1: {TOO_LONG}"));
+        }
     }
 
     #[test]

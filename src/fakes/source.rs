@@ -1,8 +1,7 @@
 //! Files of fakes: their text, which goes into the cluster, and what it means, which says what else goes there.
 
-use std::io::Read as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use certs::Name;
 use fake_webhooks::{FakesFile, Plan, RemoteAccess};
@@ -41,7 +40,7 @@ impl FileArguments {
     /// # Errors
     /// A file cannot be read or understood, or the files contradict each other.
     pub(crate) fn read(&self, listen: SocketAddr, host: &str) -> Result<Source, Failure> {
-        let files = self.files.iter().map(SourceFile::read).collect::<Result<Vec<_>, _>>()?;
+        let files = self.files.iter().map(|path| SourceFile::read(path)).collect::<Result<Vec<_>, _>>()?;
         Source::place(files, listen, host)
     }
 }
@@ -68,17 +67,10 @@ impl Source {
 }
 
 impl SourceFile {
-    fn read(path: &PathBuf) -> Result<Self, Failure> {
+    fn read(path: &Path) -> Result<Self, Failure> {
         let is_stdin = path.as_os_str() == "-";
         let shown = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
-        let read = || {
-            if !is_stdin {
-                return std::fs::read(path);
-            }
-            let mut bytes = Vec::new();
-            std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-        };
-        let bytes = read().map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+        let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
         let text = documents::text(bytes, &shown)?;
         let file = Self::parse(text, &shown)?;
         if file.parsed.webhooks.is_empty() {

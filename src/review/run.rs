@@ -1,6 +1,5 @@
 //! The edge: reads files, starts fakes, sends requests, prints reports.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -187,7 +186,7 @@ fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
 
 async fn start(file: &Path) -> Result<Fleet, Failure> {
     let shown = file.display().to_string();
-    let bytes = fs::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    let bytes = output::read(file).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     let text = documents::text(bytes, &shown)?;
     let file = FakesFile::parse(&text, &shown).map_err(Failure::usage)?;
     let quiet: fake_webhooks::Log = Arc::new(|_| {});

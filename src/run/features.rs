@@ -79,19 +79,19 @@ fn parse_shipped(path: &str, text: &str) -> Result<Feature, String> {
 
 fn parse_file(path: &Path) -> Result<Feature, String> {
     let shown = path.display().to_string();
-    if let Some(mut feature) = fs::read_to_string(path).ok().and_then(|text| pieces::parse(&text)) {
+    let bytes = output::read(path).map_err(|error| format!("{shown}: {}", reason(&error)))?;
+    let text = documents::text(bytes, &shown).map_err(|failure| failure.to_string())?;
+    let parsed = pieces::parse(&text).or_else(|| Feature::parse(&text, GherkinEnv::default()).ok());
+    if let Some(mut feature) = parsed {
         feature.path = Some(path.to_owned());
         return expanded(&shown, feature);
     }
+    // Only the parser of files tells what is wrong.
     match Feature::parse_path(path, GherkinEnv::default()) {
         Ok(feature) => expanded(&shown, feature),
-        Err(ParseFileError::Reading { source, .. }) => {
-            let not_text = fs::read(path).ok().and_then(|bytes| documents::text(bytes, &shown).err());
-            Err(not_text
-                .map_or_else(|| format!("{shown}: {}", reason(&source)), |failure| failure.to_string()))
-        }
+        Err(ParseFileError::Reading { source, .. }) => Err(format!("{shown}: {}", reason(&source))),
         Err(ParseFileError::Parsing { error: Some(error), source, .. }) => {
-            Err(environment_error(path, &error, &source.to_string()))
+            Err(environment_error(path, &text, &error, &source.to_string()))
         }
         Err(ParseFileError::Parsing { error: None, source, .. }) => {
             Err(not_gherkin(&shown, &source.to_string()))
@@ -100,12 +100,11 @@ fn parse_file(path: &Path) -> Result<Feature, String> {
 }
 
 /// An error that the parser explains, but places where it gave up, which is at the next line.
-fn environment_error(path: &Path, error: &EnvError, parse_error: &str) -> String {
+fn environment_error(path: &Path, text: &str, error: &EnvError, parse_error: &str) -> String {
     let (position, _) = split_parse_error(parse_error);
     let shown = path.display();
     match error {
         EnvError::UnknownKeyword(start) => {
-            let text = fs::read_to_string(path).unwrap_or_default();
             let start = start.lines().next().unwrap_or_default().trim();
             let Some((number, line)) =
                 text.lines().enumerate().find(|(_, line)| line.trim().starts_with(start))

@@ -14,6 +14,7 @@ use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
 use super::world::World;
+use crate::documents;
 use crate::target::RUN_LABEL;
 
 impl World {
@@ -94,9 +95,10 @@ async fn exist(world: &mut World, step: &Step) -> Outcome {
 #[given(expr = "the objects in the file {string} exist")]
 async fn in_the_file_exist(world: &mut World, name: String) -> Outcome {
     let path = world.file(&name);
-    let text = tokio::fs::read_to_string(&path)
-        .await
-        .map_err(|error| StepFailure::new(format!("cannot read {}: {error}", path.display())))?;
+    let cannot_read = |error| StepFailure::new(format!("cannot read {}: {error}", path.display()));
+    let bytes = output::read(&path).map_err(cannot_read)?;
+    let text =
+        documents::text(bytes, path.display()).map_err(|failure| StepFailure::new(failure.to_string()))?;
     let objects = document::parse_documents(&world.names.expand(&text));
     let objects = objects.map_err(|failure| failure.during(path.display()))?;
     world.store_all(objects).await

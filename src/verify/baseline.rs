@@ -1,7 +1,6 @@
 //! `--baseline`: findings that are known and accepted, each for a reason.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
 
 use harness::verify::checks;
@@ -9,7 +8,7 @@ use harness::verify::report::{CheckReport, Finding, Location, Report, StaleEntry
 use serde::{Deserialize, Serialize};
 use serde_saphyr::{Location as At, Spanned};
 
-use crate::Failure;
+use crate::{Failure, documents};
 
 /// The version of the file.
 const VERSION: u32 = 1;
@@ -88,9 +87,9 @@ impl Baseline {
     /// A usage failure that names file, line and field of the first thing that is wrong.
     pub(super) fn read(path: &Path, reasons: Reasons) -> Result<Self, Failure> {
         let file = path.display().to_string();
-        let text = fs::read_to_string(path)
-            .map_err(|error| Failure::usage(format!("--baseline {file}: {error}")))?;
-        Self::parse(&text, &file, reasons)
+        let bytes =
+            output::read(path).map_err(|error| Failure::usage(format!("--baseline {file}: {error}")))?;
+        Self::parse(&documents::text(bytes, &file)?, &file, reasons)
     }
 
     fn parse(text: &str, file: &str, reasons: Reasons) -> Result<Self, Failure> {

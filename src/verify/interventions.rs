@@ -44,7 +44,7 @@ impl Interventions {
         let file = self.rotated_ca_bundle.clone();
         Some(Rotation {
             command: intervention(shell),
-            ca_bundle: file.map(|file| Bundle::new(move || std::fs::read(&file).ok())),
+            ca_bundle: file.map(|file| Bundle::new(move || output::read(&file).ok())),
             patience: Duration::from_secs(self.rotate_within.into()),
         })
     }

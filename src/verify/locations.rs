@@ -1,6 +1,7 @@
 //! Where the webhooks are declared: file, and the line of the entry.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 use harness::verify::report::Location;
 use serde::Deserialize;
@@ -57,8 +58,8 @@ pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTre
 
 /// What the file holds; nothing if it is not YAML throughout, such as JSON documents one after another.
 fn read(file: &str) -> Vec<Outline> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    serde_saphyr::from_multiple(&text).unwrap_or_default()
+    let text = output::read(Path::new(file)).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.and_then(|text| serde_saphyr::from_multiple(&text).ok()).unwrap_or_default()
 }
 
 fn find<'a>(outlines: &'a [Outline], kind: &str, name: &str) -> Option<&'a [Spanned<Named>]> {

@@ -45,7 +45,7 @@ pub(crate) fn redirect(
 ) -> Result<(), Failure> {
     let bundle = match ca_file {
         Some(path) => {
-            let pem = std::fs::read(path)
+            let pem = output::read(path)
                 .map_err(|error| Failure::usage(format!("--ca-file {}: {error}", path.display())))?;
             Some(base64::engine::general_purpose::STANDARD.encode(pem))
         }

@@ -58,7 +58,9 @@ fn check(value: &Value, shape: &Shape, owner: &str, path: &str) -> Result<(), St
         (Shape::Bytes, Value::Array(items)) => items.iter().try_for_each(|item| match item {
             Value::Null => Ok(()),
             Value::Number(number) if number.as_u64().is_some_and(|byte| u8::try_from(byte).is_ok()) => Ok(()),
-            _ => wrong(item, "uint8"),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                wrong(item, "uint8")
+            }
         }),
         (Shape::Bytes, Value::String(text)) => go_base64::decode(text).map(drop),
         (Shape::Int32, Value::Number(number)) => {

@@ -1,0 +1,51 @@
+//! What commands read, which may be a device that never ends.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// How many bytes a file may have that is read as a whole.
+pub const MAX_FILE: u64 = 64 << 20;
+
+/// The content of a file, or of standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or has more than [`MAX_FILE`] bytes.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if path.as_os_str() == "-" {
+        read_within(io::stdin(), MAX_FILE)
+    } else {
+        read_within(File::open(path)?, MAX_FILE)
+    }
+}
+
+fn read_within(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.take(limit + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {} MiB", MAX_FILE >> 20),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_behind_the_limit() {
+        let read = |size: u64| read_within(io::repeat(b'a').take(size), 10).map(|bytes| bytes.len());
+        assert_eq!(read(10).unwrap(), 10);
+        assert_eq!(read(11).unwrap_err().to_string(), "larger than 64 MiB");
+        assert_eq!(read(u64::MAX).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_without_an_end_is_refused() {
+        assert_eq!(read(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+    }
+}
