@@ -1,5 +1,6 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
+mod admission_control;
 mod cel;
 mod certs;
 mod cluster_client;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::config::ClientConfig;
+use crate::event::Phase;
 use crate::status::Unsupported;
 
 /// Carries a review to a webhook: the only I/O of the dispatcher.
@@ -20,6 +21,8 @@ pub trait Caller: Send + Sync {
 pub struct Call<'a> {
     /// Where to, and whom to trust.
     pub client_config: &'a ClientConfig,
+    /// Which plugin calls: each may have credentials of its own.
+    pub phase: Phase,
     /// The `AdmissionReview` as JSON, with the newline that the API server ends it with.
     pub body: Bytes,
     /// How long connecting, sending, retrying and reading may take together. Goes out as `?timeout=`, rounded up to

@@ -21,6 +21,7 @@ pub(crate) fn webhook(name: &str) -> Webhook {
     let all = || vec!["*".to_owned()];
     Webhook {
         id: Arc::new(WebhookId { configuration: "c".to_owned(), name: name.to_owned(), ordinal: 0 }),
+        phase: Phase::Mutating,
         reinvocation_policy: ReinvocationPolicy::Never,
         client_config: ClientConfig {
             target: WebhookTarget::Url(format!("https://{name}/")),

@@ -6,6 +6,7 @@ use harness::attributes::{Operation, UserInfo};
 use harness::chain;
 use harness::server::impersonated_user;
 
+use crate::admission_control::AdmissionControl;
 use crate::service_map::ServiceMapping;
 
 /// Sends one request through the whole chain of webhooks, and tells what each of them did.
@@ -55,6 +56,8 @@ pub(crate) struct Review {
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Webhooks")]
     pub(super) service: Vec<ServiceMapping>,
+    #[command(flatten)]
+    pub(super) admission_control: AdmissionControl,
     /// Start the fakes of this file (see `admit fakes`) and call them too. Namespaces that are made, and `default`, get
     /// the label admit-fakes=enabled, unless `--with` has them
     #[arg(long, value_name = "FILE", help_heading = "Webhooks")]

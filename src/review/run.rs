@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fake_webhooks::{FakesFile, Fleet};
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
+use harness::server::Options;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -34,7 +35,11 @@ impl Review {
         };
         let of_fakes = fakes.iter().flat_map(Fleet::configurations).cloned();
 
-        let chain = Chain::new(service_map::by_service(std::mem::take(&mut self.service)));
+        let chain = Chain::new(Options {
+            services: service_map::by_service(std::mem::take(&mut self.service)),
+            credentials: self.admission_control.credentials()?,
+            ..Options::default()
+        });
         put_existing(&chain, existing)?;
         if fakes.is_some() {
             opt_in(&chain, "default")?;

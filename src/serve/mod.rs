@@ -17,6 +17,7 @@ use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
 pub(crate) use self::listener::Listener;
+use crate::admission_control::AdmissionControl;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, exit_code};
 
@@ -40,6 +41,8 @@ pub(crate) struct Serve {
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
+    #[command(flatten)]
+    admission_control: AdmissionControl,
     /// Authorize requests by the roles and bindings in the server, or allow all. Users in the group system:masters,
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
@@ -73,20 +76,22 @@ impl Serve {
             );
             return Err(Failure::usage(message));
         }
+        let credentials = self.admission_control.credentials()?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
         let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
         let socket = listener::bind(self.listen)?;
-        let credentials = tls::Credentials::new(socket.address())?;
+        let serving = tls::Credentials::new(socket.address())?;
         let kubeconfig = Kubeconfig {
             server: tls::client_url(socket.address()),
-            certificate_authority: credentials.certificate_authority_pem().to_owned(),
+            certificate_authority: serving.certificate_authority_pem().to_owned(),
             token: tls::random_token()?,
         };
         kubeconfig.write(&self.kubeconfig_out)?;
         let options = Options {
             services: service_map::by_service(self.service),
+            credentials,
             audit: audit.as_ref().map(AuditFile::sink),
             record: None,
             authorization_mode: self.authorization_mode.into(),
@@ -95,7 +100,7 @@ impl Serve {
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
-        let tls = Arc::new(credentials.server_config()?);
+        let tls = Arc::new(serving.server_config()?);
         let listener = Listener::start(socket, tls, router, authentication)?;
 
         anstream::println!("admit serve: {}", kubeconfig.server);

@@ -8,6 +8,7 @@ use harness::server::ServiceName;
 
 use super::{Leftovers, TargetKind};
 use crate::Failure;
+use crate::admission_control::AdmissionControl;
 use crate::cluster_client::ClusterArguments;
 use crate::fakes::{DEFAULT_IMAGE, FakesNamespace};
 use crate::service_map::{self, ServiceMapping};
@@ -23,6 +24,9 @@ pub struct TargetArguments {
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     pub(crate) service: Vec<ServiceMapping>,
+
+    #[command(flatten)]
+    pub(crate) admission_control: AdmissionControl,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
@@ -60,6 +64,7 @@ impl TargetArguments {
         Self {
             target,
             service: Vec::new(),
+            admission_control: AdmissionControl::default(),
             cluster: ClusterArguments::default(),
             fakes_in_cluster: None,
             image: DEFAULT_IMAGE.to_owned(),
@@ -83,6 +88,11 @@ impl TargetArguments {
         match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) if self.target != TargetKind::Cluster => {
                 Err(Failure::usage(format!("{option} needs --target cluster")))
+            }
+            Some(_) | None if self.admission_control.file.is_some() && self.target == TargetKind::Cluster => {
+                let message = "--admission-control-config-file is for an API server that admit starts: that of a cluster \
+                               has its own";
+                Err(Failure::usage(message))
             }
             Some(_) | None => Ok(()),
         }

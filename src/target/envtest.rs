@@ -78,13 +78,14 @@ async fn start_once(
     })?;
     let flags = etcd_flags(folder.path(), &etcd_url, peer_port);
     let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &flags, &mut watchdog)?;
-    let mut apiserver = Server::spawn(
-        "kube-apiserver",
-        &assets.apiserver,
-        folder.path(),
-        &apiserver_flags(folder.path(), &files, &etcd_url, secure_port),
-        &mut watchdog,
-    )?;
+    let mut flags = apiserver_flags(folder.path(), &files, &etcd_url, secure_port);
+    if let Some(file) = &arguments.admission_control.file {
+        let file = std::path::absolute(file)
+            .map_err(|error| Failure::environment(format!("{}: {error}", file.display())))?;
+        flags.push(flag("admission-control-config-file", file.display()));
+    }
+    let mut apiserver =
+        Server::spawn("kube-apiserver", &assets.apiserver, folder.path(), &flags, &mut watchdog)?;
     let config = config(&files, secure_port).await?;
     let client = kube::Client::try_from(config.clone()).map_err(|error| no_client(&error))?;
     while !is_ready(&client).await {

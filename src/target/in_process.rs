@@ -10,9 +10,12 @@ use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
+use crate::Failure;
 
 /// A new server without objects.
-pub(super) fn target(arguments: &TargetArguments) -> Target {
+/// # Errors
+/// `--admission-control-config-file` cannot be understood.
+pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let index = AuditIndex::default();
     let recorded = index.clone();
     let calls = CallIndex::default();
@@ -20,6 +23,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
     let services = arguments.services();
     let server = ApiServer::new(Options {
         services: services.clone(),
+        credentials: arguments.admission_control.credentials()?,
         audit: Some(Arc::new(move |event| recorded.record(event))),
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
@@ -32,7 +36,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         ..UserInfo::default()
     };
     let router = server.router(Authentication::Always(user));
-    Target {
+    Ok(Target {
         kind: TargetKind::InProcess,
         client: kube::Client::new(router.clone(), "default"),
         connecting_client: connection::client(router),
@@ -44,5 +48,5 @@ pub(super) fn target(arguments: &TargetArguments) -> Target {
         leftovers: Leftovers::Removed,
         identities: Identities::Chosen(server.clone()),
         storage: Storage::InProcess(server),
-    }
+    })
 }

@@ -168,7 +168,7 @@ impl Launched {
     /// The surroundings are not as they must be: the failure says what to do.
     pub async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
-            TargetKind::InProcess => (in_process::target(arguments), None),
+            TargetKind::InProcess => (in_process::target(arguments)?, None),
             TargetKind::Envtest => {
                 let (target, servers) = envtest::start(arguments, tell).await?;
                 (target, Some(servers))

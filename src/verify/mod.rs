@@ -37,6 +37,7 @@ use self::objects::Objects;
 use self::output::Outputs;
 use self::proof::Proofs;
 use self::target::Services;
+use crate::admission_control::AdmissionControl;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
 use crate::{ExitCode, Failure, documents, exit_code};
@@ -75,6 +76,9 @@ pub(crate) struct Verify {
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT", help_heading = "Target")]
     service: Vec<ServiceMapping>,
+
+    #[command(flatten)]
+    admission_control: AdmissionControl,
 
     /// Reach all other webhooks there: a service keeps its name in TLS, a URL is replaced (with its own path, if this
     /// one has none)
@@ -274,7 +278,8 @@ impl Verify {
         let around = || configurations.around.iter().chain([&own_namespace]);
         let api_server = self.api_server(around())?;
         let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user())
-            .with_redirects(redirects);
+            .with_redirects(redirects)
+            .with_credentials(self.admission_control.credentials()?);
         laboratory.namespace.clone_from(&self.namespace);
         let patience = Duration::from_secs(self.wait.into());
         let unreached = readiness::wait(&subjects, &laboratory, &services, patience).await;

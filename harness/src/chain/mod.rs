@@ -17,7 +17,6 @@
 mod path;
 mod sent;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -26,7 +25,7 @@ use serde_json::{Value, json};
 
 pub use self::sent::{Sent, Verdict};
 use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
-use crate::server::{ApiServer, Options, ResourceName, ServiceName};
+use crate::server::{ApiServer, Options, ResourceName};
 use crate::status::Status;
 use crate::{audit, warnings};
 
@@ -128,10 +127,9 @@ pub fn administrator() -> UserInfo {
 }
 
 impl Chain {
-    /// A server with the namespaces of a new cluster and without webhooks. `services` says where a service listens that
-    /// a `clientConfig` names: host and port.
-    pub fn new(services: BTreeMap<ServiceName, (String, u16)>) -> Self {
-        Self { server: ApiServer::new(Options { services, audit: None, ..Options::default() }) }
+    /// A server with the namespaces of a new cluster and without webhooks.
+    pub fn new(options: Options) -> Self {
+        Self { server: ApiServer::new(options) }
     }
 
     /// The server.

@@ -24,7 +24,7 @@ fn configuration(failure_policy: &str) -> Value {
 }
 
 fn chain() -> Chain {
-    Chain::new(BTreeMap::new())
+    Chain::new(Options::default())
 }
 
 #[tokio::test]

@@ -5,12 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Method, header};
+use http::{HeaderMap, Method, header};
 use reqwest::{RequestBuilder, redirect, retry};
 use url::{Host, Url};
 
+use super::credentials::{Identity, UserError, WebhookCredentials};
 use super::{ServiceResolver, tls};
 use crate::config::{ClientConfig, ServiceReference, WebhookTarget};
+use crate::event::Phase;
+use crate::status::Unsupported;
 
 /// How many clients are kept.
 const MAX_CLIENTS: usize = 200;
@@ -24,10 +27,21 @@ pub(super) enum Error {
     Client(String),
     /// The call failed.
     Transport(String),
+    Unsupported(Unsupported),
+}
+
+impl From<UserError> for Error {
+    fn from(error: UserError) -> Self {
+        match error {
+            UserError::Client(text) => Self::Client(text),
+            UserError::Request(text) => Self::Transport(text),
+            UserError::Unsupported(what) => Self::Unsupported(what),
+        }
+    }
 }
 
 /// Which client: addresses of services may change, those of URLs are found by each connection.
-type Key = (ClientConfig, Vec<SocketAddr>, Versions);
+type Key = (ClientConfig, Vec<SocketAddr>, Versions, Option<Identity>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Versions {
@@ -38,6 +52,7 @@ enum Versions {
 /// The clients, at most [`MAX_CLIENTS`] of them.
 pub(super) struct Connections {
     services: Arc<dyn ServiceResolver>,
+    credentials: WebhookCredentials,
     clients: Mutex<Clients>,
 }
 
@@ -49,9 +64,11 @@ struct Clients {
 
 /// A client that knows how to reach a service by its name.
 pub(super) struct Client {
-    client: reqwest::Client,
+    http: reqwest::Client,
     /// The authority of the service's URL: what is reached at an address that its name does not have.
     service: Option<String>,
+    /// Who calls.
+    credentials: HeaderMap,
 }
 
 impl Client {
@@ -62,11 +79,12 @@ impl Client {
             Some(service) => {
                 let path = &url[("https://".len() + service.len()).min(url.len())..];
                 let name = service.rsplit_once(':').map_or(service.as_str(), |(name, _)| name);
-                self.client.request(method, format!("https://{name}{path}")).header(header::HOST, service)
+                self.http.request(method, format!("https://{name}{path}")).header(header::HOST, service)
             }
-            None => self.client.request(method, url),
+            None => self.http.request(method, url),
         };
         request
+            .headers(self.credentials.clone())
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver-admission")
     }
@@ -74,13 +92,24 @@ impl Client {
 
 impl Connections {
     pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { services, clients: Mutex::default() }
+        Self { services, credentials: WebhookCredentials::default(), clients: Mutex::default() }
+    }
+
+    pub(super) fn with_credentials(self, credentials: WebhookCredentials) -> Self {
+        Self { credentials, ..self }
     }
 
     /// The client for a request to `url` on behalf of `config`.
     ///
     /// Source: apiserver pkg/util/webhook/client.go.
-    pub(super) async fn client(&self, config: &ClientConfig, url: &str) -> Result<Client, Error> {
+    pub(super) async fn client(
+        &self,
+        config: &ClientConfig,
+        phase: Phase,
+        url: &str,
+    ) -> Result<Client, Error> {
+        let user = self.credentials.of(phase).user(&config.target);
+        let identity = user.map(|user| user.identity()).transpose()?.flatten();
         let (service, versions) = match &config.target {
             WebhookTarget::Service(service) => (Some(service), Versions::Http1),
             WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
@@ -94,21 +123,24 @@ impl Connections {
             Some((service, _)) => self.addresses(service).await.map_err(Error::Transport)?,
             None => Vec::new(),
         };
-        let key = (config.clone(), addresses, versions);
+        let key = (config.clone(), addresses, versions, identity);
         let service = service.map(|(_, authority)| authority);
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.by_key.get(&key) {
-            return Ok(Client { client: client.clone(), service });
+        let headers = || user.map(|user| user.headers()).transpose().map(Option::unwrap_or_default);
+        if let Some(http) = clients.by_key.get(&key) {
+            return Ok(Client { http: http.clone(), service, credentials: headers()? });
         }
-        let client = build(&key, service.as_deref()).map_err(Error::Client)?;
+        let http = build(&key, service.as_deref()).map_err(Error::Client)?;
+        // As in Go's client: what is wrong with certificates comes first.
+        let credentials = headers()?;
         if clients.oldest_first.len() == MAX_CLIENTS
             && let Some(oldest) = clients.oldest_first.pop_front()
         {
             clients.by_key.remove(&oldest);
         }
         clients.oldest_first.push_back(key.clone());
-        clients.by_key.insert(key, client.clone());
-        Ok(Client { client, service })
+        clients.by_key.insert(key, http.clone());
+        Ok(Client { http, service, credentials })
     }
 
     /// Where a service listens: host and port.
@@ -127,13 +159,16 @@ impl Connections {
     }
 }
 
-fn build((config, addresses, versions): &Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+fn build(
+    (config, addresses, versions, identity): &Key,
+    service: Option<&str>,
+) -> Result<reqwest::Client, String> {
     let protocols: &[&str] = match versions {
         Versions::Http1 => &["http/1.1"],
         Versions::Http1And2 => &["h2", "http/1.1"],
     };
     let mut builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls::client_config(&config.ca_bundle, protocols)?)
+        .tls_backend_preconfigured(tls::client_config(&config.ca_bundle, protocols, identity.as_ref())?)
         .redirect(redirect::Policy::none())
         .referer(false)
         .retry(retry::never())

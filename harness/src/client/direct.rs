@@ -11,12 +11,15 @@ use super::address::Address;
 use super::{HttpsCaller, reply};
 use crate::caller::{CallError, Reply};
 use crate::config::ClientConfig;
+use crate::event::Phase;
 
 /// One request, sent as it is: no redirect is followed, and nothing is sent again.
 #[derive(Clone, Debug)]
 pub struct DirectRequest<'a> {
     /// Where to, and whom to trust.
     pub client_config: &'a ClientConfig,
+    /// Of which plugin the webhook is, whose credentials are sent.
+    pub phase: Phase,
     /// The HTTP method.
     pub method: Method,
     /// The `Content-Type`.
@@ -42,7 +45,9 @@ impl HttpsCaller {
             Some(body) => sent.header(header::CONTENT_TYPE, request.content_type).body(body),
             None => sent,
         };
-        let response = self.once(request.client_config, &request.method, &url, deadline, complete).await?;
+        let response = self
+            .once((request.client_config, request.phase), &request.method, &url, deadline, complete)
+            .await?;
         reply(response, deadline).await
     }
 }

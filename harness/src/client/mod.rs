@@ -3,6 +3,7 @@
 mod address;
 mod certificate;
 mod connection;
+mod credentials;
 mod direct;
 mod failure;
 mod inspection;
@@ -18,10 +19,12 @@ use reqwest::RequestBuilder;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
+pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::{ClientConfig, ServiceReference};
+use crate::event::Phase;
 use crate::json_text::{self, Token};
 use crate::status::Unsupported;
 use address::Address;
@@ -111,6 +114,12 @@ impl HttpsCaller {
         Self { connections: Connections::new(services), redirects: Redirects::All }
     }
 
+    /// The same caller with credentials, which nothing has called yet.
+    #[must_use]
+    pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
+        Self { connections: self.connections.with_credentials(credentials), ..self }
+    }
+
     /// The same caller with other redirects.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
@@ -142,7 +151,8 @@ impl HttpsCaller {
                     None => request,
                 }
             };
-            let response = self.once(call.client_config, &method, &url, deadline, complete).await?;
+            let response =
+                self.once((call.client_config, call.phase), &method, &url, deadline, complete).await?;
             let status = response.status().as_u16();
             method = match status {
                 301..=303 => Method::GET,
@@ -177,14 +187,14 @@ impl HttpsCaller {
     /// One HTTP request, as `complete` makes it, and nothing that its answer asks for.
     async fn once(
         &self,
-        config: &ClientConfig,
+        (config, phase): (&ClientConfig, Phase),
         method: &Method,
         url: &str,
         deadline: Instant,
         complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<reqwest::Response, CallError> {
         let sending = async {
-            let client = self.connections.client(config, url).await?;
+            let client = self.connections.client(config, phase, url).await?;
             match complete(client.request(method.clone(), url)).send().await {
                 Ok(response) => Ok(response),
                 Err(error) => Err(failure::transport(&error, url).await),
@@ -193,6 +203,7 @@ impl HttpsCaller {
         match timeout_at(deadline, sending).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(connection::Error::Client(text))) => Err(CallError::Client(text)),
+            Ok(Err(connection::Error::Unsupported(what))) => Err(CallError::Unsupported(what)),
             Ok(Err(connection::Error::Transport(text))) => Err(post_failed(url, &text)),
             Err(_elapsed) => Err(post_failed(url, "context deadline exceeded")),
         }

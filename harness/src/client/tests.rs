@@ -3,8 +3,13 @@
 use std::net::SocketAddr;
 use std::sync::Mutex;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoClientAuth, WebPkiClientVerifier};
 use time::{Duration as Days, OffsetDateTime};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -48,18 +53,27 @@ impl Drop for Server {
 
 impl Server {
     async fn start(authority: &Authority, leaf: CertificateParams, answers: &[&str]) -> Self {
+        Self::start_for(Arc::new(NoClientAuth), authority, leaf, answers).await
+    }
+
+    async fn start_for(
+        clients: Arc<dyn ClientCertVerifier>,
+        authority: &Authority,
+        leaf: CertificateParams,
+        answers: &[&str],
+    ) -> Self {
         let key = KeyPair::generate().unwrap();
         let certificate = leaf.signed_by(&key, &authority.issuer).unwrap();
-        let config =
-            rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-                .with_safe_default_protocol_versions()
-                .unwrap()
-                .with_no_client_auth()
-                .with_single_cert(
-                    vec![certificate.der().clone()],
-                    PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
-                )
-                .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_client_cert_verifier(clients)
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -129,7 +143,12 @@ async fn call_for(
     timeout: Duration,
 ) -> Result<Reply, String> {
     let client_config = ClientConfig { target, ca_bundle: ca_bundle.as_bytes().to_vec() };
-    let call = Call { client_config: &client_config, body: Bytes::from_static(b"{\"a\":1}\n"), timeout };
+    let call = Call {
+        client_config: &client_config,
+        phase: Phase::Mutating,
+        body: Bytes::from_static(b"{\"a\":1}\n"),
+        timeout,
+    };
     HttpsCaller::new(Arc::new(At(server.address))).call(call).await.map_err(|error| error.to_string())
 }
 
@@ -314,8 +333,12 @@ async fn redirects_to_another_origin_are_followed_only_if_all_are() {
         let caller = HttpsCaller::new(Arc::new(At(server.address))).with_redirects(redirects);
         let client_config =
             ClientConfig { target: url(&server, "/"), ca_bundle: authority.pem.clone().into_bytes() };
-        let call =
-            Call { client_config: &client_config, body: "{}".into(), timeout: Duration::from_secs(10) };
+        let call = Call {
+            client_config: &client_config,
+            phase: Phase::Mutating,
+            body: "{}".into(),
+            timeout: Duration::from_secs(10),
+        };
         let before = elsewhere.requests().len();
         let mut detours = Vec::new();
         let reply = caller.call_noting(call, &mut detours).await;
@@ -390,4 +413,52 @@ async fn a_reply_has_at_most_so_many_values() {
         call(&server, url(&server, "/"), &authority.pem).await.unwrap_err(),
         "unsupported: responses of webhooks with more than 250000 JSON values"
     );
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
+    let (servers, clients) = (authority("servers"), authority("clients"));
+    let mut trusted = rustls::RootCertStore::empty();
+    trusted.add(CertificateDer::from_pem_slice(clients.pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trusted), provider).build().unwrap();
+    let server = Server::start_for(verifier, &servers, leaf(&["127.0.0.1"]), &[OK]).await;
+
+    let key = KeyPair::generate().unwrap();
+    let mut params = leaf(&["kube-apiserver"]);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let certificate = params.signed_by(&key, &clients.issuer).unwrap();
+    let client_config =
+        ClientConfig { target: url(&server, "/"), ca_bundle: servers.pem.clone().into_bytes() };
+    let called = async |certificate: &str, key: &str| {
+        let data = |pem: &str| BASE64_STANDARD.encode(pem);
+        let kubeconfig = format!(
+            "users: [{{name: '*', user: {{client-certificate-data: {}, client-key-data: {}}}}}]",
+            data(certificate),
+            data(key)
+        );
+        let mutating = Credentials::parse(&kubeconfig, std::path::Path::new("/")).unwrap();
+        let credentials = WebhookCredentials { mutating, ..WebhookCredentials::default() };
+        let caller = HttpsCaller::new(Arc::new(At(server.address))).with_credentials(credentials);
+        let body = Bytes::from_static(b"{}");
+        let call = |phase| Call {
+            client_config: &client_config,
+            phase,
+            body: body.clone(),
+            timeout: Duration::from_secs(10),
+        };
+        let reply = caller.call(call(Phase::Mutating)).await.map(|reply| reply.status);
+        let of_the_other_plugin = caller.call(call(Phase::Validating)).await.map(|reply| reply.status);
+        assert!(matches!(of_the_other_plugin, Err(CallError::Transport(_))), "{of_the_other_plugin:?}");
+        reply.map_err(|error| error.to_string())
+    };
+    assert_eq!(called(&certificate.pem(), &key.serialize_pem()).await, Ok(200));
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    for (certificate, key, expect) in [
+        (certificate.pem(), other, "tls: private key does not match public key"),
+        ("none".to_owned(), key.serialize_pem(), "tls: failed to find any PEM data in certificate input"),
+        (certificate.pem(), "none".to_owned(), "tls: failed to find any PEM data in key input"),
+    ] {
+        assert_eq!(called(&certificate, &key).await, Err(expect.to_owned()));
+    }
 }

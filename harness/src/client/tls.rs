@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
+use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
 
 use super::certificate;
+use super::credentials::Identity;
 
 /// TLS for calls that trust `ca_bundle` (PEM), or the system's roots if it is empty.
 ///
@@ -19,8 +22,51 @@ use super::certificate;
 /// What kube-apiserver says about a bundle without a certificate.
 ///
 /// Source: client-go transport/transport.go, `rootCertPool`.
-pub(super) fn client_config(ca_bundle: &[u8], protocols: &[&str]) -> Result<ClientConfig, String> {
-    client_config_with(verifier(ca_bundle)?, protocols)
+pub(super) fn client_config(
+    ca_bundle: &[u8],
+    protocols: &[&str],
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, String> {
+    let mut config = client_config_with(verifier(ca_bundle)?, protocols)?;
+    if let Some(identity) = identity {
+        config.client_auth_cert_resolver = Arc::new(Always(Arc::new(certified_key(identity)?)));
+    }
+    Ok(config)
+}
+
+/// Shows the certificate to every server that asks for one.
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Always {
+    fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.key.choose_scheme(schemes).map(|_signer| Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// # Errors
+/// The text of Go's crypto/tls/tls.go, `X509KeyPair`.
+fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
+    let chain =
+        CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
+    if chain.is_empty() {
+        return Err("tls: failed to find any PEM data in certificate input".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(&identity.key)
+        .map_err(|_error| "tls: failed to find any PEM data in key input".to_owned())?;
+    let key = ring::sign::any_supported_type(&key)
+        .map_err(|_error| "tls: failed to parse private key".to_owned())?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => {
+            Err("tls: private key does not match public key".to_owned())
+        }
+        Ok(()) | Err(_) => Ok(certified),
+    }
 }
 
 /// TLS for calls to those whom `verifier` lets pass.

@@ -20,6 +20,7 @@ pub use self::warnings::{update_warnings, warnings};
 use serde_json::Value;
 
 use crate::conditions::Condition;
+use crate::event::Phase;
 use crate::selector::Selector;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -35,6 +36,8 @@ const STATIC_SUFFIX: &str = ".static.k8s.io";
 pub struct Webhook {
     /// Which one it is.
     pub id: Arc<WebhookId>,
+    /// Which half of admission calls it, by the kind of its configuration.
+    pub phase: Phase,
     /// `reinvocationPolicy`; `Never` for a validating webhook.
     pub reinvocation_policy: ReinvocationPolicy,
     /// `clientConfig`.

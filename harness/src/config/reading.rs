@@ -13,6 +13,7 @@ use super::{
 };
 use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
+use crate::event::Phase;
 use crate::go_base64;
 use crate::selector::Selector;
 use crate::status::Unsupported;
@@ -140,6 +141,10 @@ fn webhook(
     let versions = field.child("admissionReviewVersions").some_items()?;
     Ok(Webhook {
         id,
+        phase: match admission {
+            Admission::Mutating => Phase::Mutating,
+            Admission::Validating => Phase::Validating,
+        },
         reinvocation_policy: reinvocation_policy.unwrap_or_default(),
         client_config: client_config(&field.child("clientConfig").object()?)?,
         rules,

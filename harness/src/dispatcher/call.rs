@@ -133,7 +133,8 @@ impl<C: Caller> Dispatcher<C> {
         if timeout.is_zero() {
             return Err(CallError::Transport("context deadline exceeded".to_owned()).into());
         }
-        let call = Call { client_config: &webhook.client_config, body: called.review.clone(), timeout };
+        let (client_config, phase) = (&webhook.client_config, webhook.phase);
+        let call = Call { client_config, phase, body: called.review.clone(), timeout };
         let reply = called.reply.insert(self.caller.call(call).await?);
         Ok(response::read(reply, version, &called.uid, called.phase)?)
     }

@@ -15,7 +15,7 @@ use super::storage::ObjectReader;
 use super::time_limit;
 use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, Operation};
-use crate::client::{HttpsCaller, ServiceResolver};
+use crate::client::{HttpsCaller, ServiceResolver, WebhookCredentials};
 use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
 use crate::event::Record;
@@ -84,10 +84,14 @@ pub(super) struct Admitting<'a> {
 }
 
 impl Admission {
-    pub(super) fn new(state: &Arc<State>, services: Arc<dyn ServiceResolver>) -> Self {
+    pub(super) fn new(
+        state: &Arc<State>,
+        services: Arc<dyn ServiceResolver>,
+        credentials: WebhookCredentials,
+    ) -> Self {
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
         Self {
-            dispatcher: Dispatcher::new(HttpsCaller::new(services)),
+            dispatcher: Dispatcher::new(HttpsCaller::new(services).with_credentials(credentials)),
             // Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`.
             plugins: vec![
                 Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),

@@ -75,6 +75,7 @@ use self::storage::{Key, ObjectReader as _, Storage};
 pub(crate) use self::strategy::forget_selector;
 pub use self::surroundings::Surroundings;
 use crate::authorizer::{Authorizer, RBAC_GROUP};
+use crate::client::WebhookCredentials;
 use crate::event::Record;
 use crate::ownership::Owners;
 use crate::status::Status;
@@ -113,6 +114,8 @@ pub struct Options {
     /// Where services listen, by name: host (a name or an IP) and port, whatever port the webhook asks for. Looked at
     /// before the stored Services.
     pub services: BTreeMap<ServiceName, (String, u16)>,
+    /// How the server authenticates to webhooks.
+    pub credentials: WebhookCredentials,
     /// Gets the audit events.
     pub audit: Option<AuditSink>,
     /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
@@ -172,7 +175,7 @@ impl ApiServer {
         }
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let state = Arc::new(State::new(storage, options.authorization_mode));
-        let admission = Admission::new(&state, Arc::new(services));
+        let admission = Admission::new(&state, Arc::new(services), options.credentials.clone());
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
         let (under_way, large_events) = (Budget::new(UNDER_WAY), Budget::new(LARGE_EVENTS));

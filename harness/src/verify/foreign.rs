@@ -17,6 +17,7 @@ use crate::config::{
     ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Webhook,
     WebhookId, WebhookTarget,
 };
+use crate::event::Phase;
 use crate::selector::Selector;
 
 /// The host of a foreign mutation's URL: a name that never resolves (RFC 2606).
@@ -70,6 +71,7 @@ impl Foreign {
                 name: self.name.to_owned(),
                 ordinal: 0,
             }),
+            phase: Phase::Mutating,
             reinvocation_policy: ReinvocationPolicy::Never,
             client_config: ClientConfig {
                 target: WebhookTarget::Url(format!("{HOST}{}", self.name)),

@@ -12,7 +12,7 @@ use super::line::{Direct, Exchange, Exchangery, Exchanges, Line};
 use super::{plugins, stored};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
-use crate::client::{DirectRequest, HttpsCaller, Inspection, Redirects, ServiceResolver};
+use crate::client::{DirectRequest, HttpsCaller, Inspection, Redirects, ServiceResolver, WebhookCredentials};
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -24,6 +24,7 @@ use crate::status::Status;
 pub struct Laboratory {
     services: Arc<dyn ServiceResolver>,
     redirects: Redirects,
+    credentials: WebhookCredentials,
     exchangery: Arc<Exchangery>,
     asked: Mutex<HashMap<WebhookId, Asked>>,
     /// Namespaces and served resources.
@@ -110,15 +111,39 @@ impl Laboratory {
     /// A laboratory that finds services by `services`, and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>, surroundings: Surroundings, user: UserInfo) -> Self {
         let exchangery = Arc::new(Exchangery::new(HttpsCaller::new(Arc::clone(&services))));
-        let (redirects, asked) = (Redirects::All, Mutex::default());
-        Self { services, redirects, exchangery, asked, surroundings, user, namespace: "default".to_owned() }
+        Self {
+            services,
+            redirects: Redirects::All,
+            credentials: WebhookCredentials::default(),
+            exchangery,
+            asked: Mutex::default(),
+            surroundings,
+            user,
+            namespace: "default".to_owned(),
+        }
     }
 
     /// The same laboratory with other redirects; nothing may have been called yet.
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
-        let https = HttpsCaller::new(Arc::clone(&self.services)).with_redirects(redirects);
-        Self { redirects, exchangery: Arc::new(Exchangery::new(https)), ..self }
+        Self { redirects, ..self }.with_new_caller()
+    }
+
+    /// The same laboratory with credentials; nothing may have been called yet.
+    #[must_use]
+    pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
+        Self { credentials, ..self }.with_new_caller()
+    }
+
+    fn with_new_caller(self) -> Self {
+        Self { exchangery: Arc::new(Exchangery::new(self.new_caller())), ..self }
+    }
+
+    /// A caller without connections.
+    fn new_caller(&self) -> HttpsCaller {
+        HttpsCaller::new(Arc::clone(&self.services))
+            .with_redirects(self.redirects)
+            .with_credentials(self.credentials.clone())
     }
 
     /// How often a webhook was asked.
@@ -193,8 +218,8 @@ impl Laboratory {
     /// Sends `body` to a webhook as it is, past the dispatcher: for reviews that no API server sends.
     pub async fn post(&self, webhook: &Webhook, body: Bytes) -> Exchange {
         let started = Instant::now();
-        let call =
-            Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
+        let (client_config, phase) = (&webhook.client_config, webhook.phase);
+        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout };
         let mut detours = Vec::new();
         let reply = self.exchangery.call(call, &mut detours).await;
         let direct = Some(Direct::review(webhook));
@@ -205,16 +230,13 @@ impl Laboratory {
     /// future is to go away before the answer.
     pub async fn call(&self, webhook: &Webhook, body: Bytes, connection: Connection) -> Exchange {
         let started = Instant::now();
-        let call =
-            Call { client_config: &webhook.client_config, body: body.clone(), timeout: webhook.timeout };
+        let (client_config, phase) = (&webhook.client_config, webhook.phase);
+        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout };
         let mut detours = Vec::new();
         self.exchangery.count();
         let reply = match connection {
             Connection::Kept => self.exchangery.https().call_noting(call, &mut detours).await,
-            Connection::New => {
-                let https = HttpsCaller::new(Arc::clone(&self.services)).with_redirects(self.redirects);
-                https.call_noting(call, &mut detours).await
-            }
+            Connection::New => self.new_caller().call_noting(call, &mut detours).await,
         };
         let direct = Some(Direct::review(webhook));
         Exchange { review: body, reply, took: started.elapsed(), detours, is_foreign: false, direct }

@@ -31,7 +31,7 @@ fn deployment() -> Value {
 
 fn planned(line: &str, under_review: Value, old: &[Value]) -> Result<Planned, String> {
     let old: Vec<Document> = old.iter().cloned().map(document).collect();
-    let chain = Chain::new(std::collections::BTreeMap::new());
+    let chain = Chain::new(harness::server::Options::default());
     let mut planned = plan(&arguments(line), vec![document(under_review)], &old, chain.server())
         .map_err(|failure| failure.to_string())?;
     assert_eq!(planned.len(), 1);

@@ -3,9 +3,8 @@
 //!
 //! The input: the definition as in [`documents`], `---`, an object, `---`, another one in its place.
 
-use std::collections::BTreeMap;
-
 use harness::chain::{Chain, Request, RequestError};
+use harness::server::Options;
 use serde_json::Value;
 
 use super::{documents, runtime, with_text};
@@ -25,7 +24,7 @@ pub(super) fn check(input: &[u8]) {
 }
 
 async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]) {
-    let chain = Chain::new(BTreeMap::new());
+    let chain = Chain::new(Options::default());
     let created = send(&chain, Request::create(definition)).await;
     let Some((201, definition)) = created else { return };
     let (code, answer) = send(&chain, Request::update(definition.clone())).await.unwrap_or_default();

@@ -96,10 +96,10 @@ fn value(text: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use harness::attributes::GroupVersionKind;
     use harness::chain::{Chain, Request};
+    use harness::server::Options;
     use serde_json::json;
 
     use super::*;
@@ -119,7 +119,7 @@ mod tests {
     /// What the server refuses is no beginning for a search.
     #[tokio::test]
     async fn the_server_takes_every_example() {
-        let chain = Chain::new(BTreeMap::new());
+        let chain = Chain::new(Options::default());
         for example in EXAMPLES.iter() {
             let kind = GroupVersionKind::of(example).kind;
             // These are sent to subresources, or hold a request.

@@ -4,14 +4,13 @@
 //! The input: a line with the format (`json`, `merge`, `strategic`) and how often the operations of a JSON patch are
 //! repeated; the object as in [`documents`], `---`, the patch.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Bytes;
 use harness::attributes::{GroupVersionKind, GroupVersionResource};
 use harness::chain::{Chain, administrator};
 use harness::patch::Patch;
-use harness::server::ResourceName;
+use harness::server::{Options, ResourceName};
 use http::{Method, header};
 use serde_json::{Value, json};
 
@@ -104,7 +103,7 @@ struct Stored {
 impl Stored {
     /// None where the server does not take the object.
     fn new(object: Value) -> Option<Self> {
-        let chain = Chain::new(BTreeMap::new());
+        let chain = Chain::new(Options::default());
         if let Some(definition) = documents::object("CustomResourceDefinition") {
             chain.put(definition).ok()?;
         }

@@ -2,17 +2,17 @@
 //!
 //! The input: a path of the server, a line end, and the body.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
 use harness::chain::{Chain, administrator};
+use harness::server::Options;
 use http::{Method, Uri, header};
 use serde_json::Value;
 
 use super::runtime;
 
-static CHAIN: LazyLock<Chain> = LazyLock::new(|| Chain::new(BTreeMap::new()));
+static CHAIN: LazyLock<Chain> = LazyLock::new(|| Chain::new(Options::default()));
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 

@@ -4,13 +4,12 @@
 //! subresource and the query, in which `%0A` and the like stand for what is no line; then the body as an object of
 //! [`documents`].
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
 use harness::attributes::{GroupVersionKind, GroupVersionResource, Operation};
 use harness::chain::{Chain, Request, RequestError, administrator};
-use harness::server::ResourceName;
+use harness::server::{Options, ResourceName};
 use serde_json::Value;
 
 use super::{documents, runtime, with_text};
@@ -19,7 +18,7 @@ use super::{documents, runtime, with_text};
 const LONGEST_URI: usize = u16::MAX as usize - 1;
 
 static CHAIN: LazyLock<Chain> = LazyLock::new(|| {
-    let chain = Chain::new(BTreeMap::new());
+    let chain = Chain::new(Options::default());
     for kind in ["CustomResourceDefinition", "ConfigMap", "Pod", "Deployment", "Widget"] {
         let object = documents::object(kind).unwrap_or_else(|| panic!("there is a {kind} in documents.yaml"));
         chain.put(object).unwrap_or_else(|status| panic!("{kind}: {}", status.message));

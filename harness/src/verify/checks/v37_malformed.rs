@@ -123,6 +123,7 @@ async fn send(station: &Station<'_>, malformed: &Malformed) -> (Exchange, Option
         .laboratory
         .send(DirectRequest {
             client_config: &webhook.client_config,
+            phase: webhook.phase,
             method: malformed.method.clone(),
             content_type,
             body: malformed.body.clone(),

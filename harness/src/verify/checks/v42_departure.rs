@@ -111,6 +111,7 @@ async fn outlasts_timeout(station: &Station<'_>, usual: &Usual<'_>, took: Durati
         .laboratory
         .send(DirectRequest {
             client_config: &station.subject.called.client_config,
+            phase: station.subject.called.phase,
             method: Method::POST,
             content_type: "application/json",
             body: Some(usual.review.clone()),

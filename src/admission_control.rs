@@ -1,0 +1,303 @@
+//! `--admission-control-config-file`: the file that tells kube-apiserver's admission plugins what to do.
+
+use std::path::{Path, PathBuf};
+
+use harness::client::{Credentials, WebhookCredentials};
+use serde_json::{Map, Value};
+
+use crate::{Failure, documents};
+
+/// The option, for every command that calls webhooks.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct AdmissionControl {
+    /// The configuration file of the admission plugins, as kube-apiserver takes it. The kubeconfig files that it names
+    /// for the two webhook plugins hold the credentials for webhooks
+    #[arg(long = "admission-control-config-file", value_name = "FILE", help_heading = "Webhooks")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+const VERSION: &str = "apiserver.config.k8s.io/v1";
+const MUTATING: &str = "MutatingAdmissionWebhook";
+const VALIDATING: &str = "ValidatingAdmissionWebhook";
+
+impl AdmissionControl {
+    /// The credentials of both plugins; anonymous without the option, or where a plugin has no configuration.
+    ///
+    /// # Errors
+    /// A usage failure that names the file and says what is wrong, in the words of kube-apiserver; [`Failure::unsupported`]
+    /// for what admit does not imitate.
+    pub(crate) fn credentials(&self) -> Result<WebhookCredentials, Failure> {
+        let Some(file) = &self.file else { return Ok(WebhookCredentials::default()) };
+        let plugins = plugins(file)?;
+        Ok(WebhookCredentials {
+            mutating: credentials(&plugins, MUTATING, file)?,
+            validating: credentials(&plugins, VALIDATING, file)?,
+        })
+    }
+}
+
+/// Where a plugin has its configuration.
+#[derive(Debug, PartialEq)]
+struct PluginConfiguration {
+    name: String,
+    /// Relative to the folder of the file.
+    path: String,
+    configuration: Option<Value>,
+}
+
+/// Source: apiserver pkg/admission/config.go, `ReadAdmissionConfiguration`.
+fn plugins(file: &Path) -> Result<Vec<PluginConfiguration>, Failure> {
+    let shown = file.display();
+    let wrong = |what: String| Failure::usage(format!("--admission-control-config-file {shown}: {what}"));
+    let object = object(file).map_err(wrong)?;
+    plugins_of(&object).map_err(wrong)
+}
+
+fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginConfiguration>, String> {
+    check_kind(object, "AdmissionConfiguration")?;
+    let mut unknown = unknown_fields(object, "", &["apiVersion", "kind", "plugins"]);
+    let mut plugins = Vec::new();
+    let written = match object.get("plugins") {
+        None | Some(Value::Null) => &[][..],
+        Some(Value::Array(plugins)) => plugins,
+        Some(other) => {
+            return Err(mistyped(
+                other,
+                "AdmissionConfiguration.plugins",
+                "[]v1.AdmissionPluginConfiguration",
+            ));
+        }
+    };
+    for (index, plugin) in written.iter().enumerate() {
+        let Value::Object(members) = plugin else {
+            return Err(mistyped(
+                plugin,
+                "AdmissionConfiguration.plugins",
+                "v1.AdmissionPluginConfiguration",
+            ));
+        };
+        let text =
+            |field: &str| text(members, field, &format!("AdmissionPluginConfiguration.plugins.{field}"));
+        plugins.push(PluginConfiguration {
+            name: text("name")?,
+            path: text("path")?,
+            configuration: members.get("configuration").filter(|value| !value.is_null()).cloned(),
+        });
+        let path = format!("plugins[{index}].");
+        unknown.extend(unknown_fields(members, &path, &["name", "path", "configuration"]));
+    }
+    if unknown.is_empty() { Ok(plugins) } else { Err(strict(&unknown)) }
+}
+
+/// The first entry of the plugin counts.
+fn credentials(plugins: &[PluginConfiguration], name: &str, file: &Path) -> Result<Credentials, Failure> {
+    let Some(plugin) = plugins.iter().find(|plugin| plugin.name == name) else {
+        return Ok(Credentials::default());
+    };
+    let shown = file.display();
+    let wrong = |what: String| {
+        Failure::usage(format!("--admission-control-config-file {shown}: plugin {name}: {what}"))
+    };
+    let configuration = match &plugin.configuration {
+        Some(Value::Object(members)) => members.clone(),
+        Some(_) => return Err(wrong("configuration: expected an object".to_owned())),
+        None if plugin.path.is_empty() => return Ok(Credentials::default()),
+        None => {
+            let path = file.parent().unwrap_or(Path::new("")).join(&plugin.path);
+            object(&path).map_err(|what| wrong(format!("{}: {what}", path.display())))?
+        }
+    };
+    let configuration = webhook_admission(&configuration).map_err(&wrong)?;
+    if !configuration.static_manifests_dir.is_empty() {
+        let what = format!(
+            "--admission-control-config-file {shown}: plugin {name}: staticManifestsDir: admit reads no webhooks from a \
+             folder as the API server starts"
+        );
+        return Err(Failure::unsupported(what));
+    }
+    let kubeconfig = Path::new(&configuration.kube_config_file);
+    if configuration.kube_config_file.is_empty() {
+        return Ok(Credentials::default());
+    }
+    let what =
+        |what: &dyn std::fmt::Display| wrong(format!("kubeConfigFile {}: {what}", kubeconfig.display()));
+    let bytes = output::read(kubeconfig).map_err(|error| what(&error))?;
+    let text = documents::text(bytes, kubeconfig.display())?;
+    Credentials::parse(&text, kubeconfig.parent().unwrap_or(Path::new("/"))).map_err(|error| what(&error))
+}
+
+/// A `WebhookAdmissionConfiguration`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct WebhookAdmission {
+    kube_config_file: String,
+    static_manifests_dir: String,
+}
+
+/// Source: apiserver pkg/admission/plugin/webhook/config/kubeconfig.go, `LoadConfig`.
+fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, String> {
+    check_kind(object, "WebhookAdmissionConfiguration")?;
+    let text = |field: &str| text(object, field, &format!("WebhookAdmission.{field}"));
+    let kube_config_file = text("kubeConfigFile")?;
+    let static_manifests_dir = text("staticManifestsDir")?;
+    let known = ["apiVersion", "kind", "kubeConfigFile", "staticManifestsDir"];
+    let unknown = unknown_fields(object, "", &known);
+    if !unknown.is_empty() {
+        return Err(strict(&unknown));
+    }
+    for (field, path) in
+        [("kubeConfigFile", &kube_config_file), ("staticManifestsDir", &static_manifests_dir)]
+    {
+        if !path.is_empty() && !Path::new(path).is_absolute() {
+            return Err(format!("{field}: Invalid value: {path:?}: must be an absolute file path"));
+        }
+    }
+    Ok(WebhookAdmission { kube_config_file, static_manifests_dir })
+}
+
+/// The one object in a file of YAML or JSON.
+fn object(file: &Path) -> Result<Map<String, Value>, String> {
+    let bytes = output::read(file).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_error| "this is not UTF-8 text".to_owned())?;
+    match serde_saphyr::from_str(&text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Null) => Err("Object 'Kind' is missing in ''".to_owned()),
+        Ok(_) => Err("expected an object with apiVersion and kind".to_owned()),
+        Err(error) => Err(error.without_snippet().to_string()),
+    }
+}
+
+fn check_kind(object: &Map<String, Value>, wanted: &str) -> Result<(), String> {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match (text("apiVersion"), text("kind")) {
+        (_, None) => Err(format!("kind: is required: {wanted} of {VERSION}")),
+        (None, _) => Err(format!("apiVersion: is required: {VERSION}")),
+        (Some(VERSION), Some(kind)) if kind == wanted => Ok(()),
+        (Some(version), Some(kind)) => Err(format!(
+            "no kind {kind:?} is registered for version {version:?}: expected {wanted} of {VERSION}"
+        )),
+    }
+}
+
+fn text(object: &Map<String, Value>, field: &str, path: &str) -> Result<String, String> {
+    match object.get(field) {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Err(mistyped(other, path, "string")),
+    }
+}
+
+fn mistyped(value: &Value, path: &str, expected: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
+}
+
+fn unknown_fields(object: &Map<String, Value>, path: &str, known: &[&str]) -> Vec<String> {
+    let unknown = object.keys().filter(|name| !known.contains(&name.as_str()));
+    unknown.map(|name| format!("unknown field \"{path}{name}\"")).collect()
+}
+
+fn strict(unknown: &[String]) -> String {
+    format!("strict decoding error: {}", unknown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn members(object: Value) -> Map<String, Value> {
+        let Value::Object(members) = object else { panic!("an object is wanted") };
+        members
+    }
+
+    // What follows the file's name is what kube-apiserver 1.37.1 prints before it ends.
+    #[test]
+    fn a_configuration_that_is_wrong_is_refused_in_the_servers_words() {
+        let kind = |mut object: Value| {
+            object["apiVersion"] = json!(VERSION);
+            object["kind"] = json!("AdmissionConfiguration");
+            plugins_of(&members(object)).unwrap_err()
+        };
+        assert_eq!(
+            kind(json!({"foo": 1, "plugins": [{"name": "x", "bar": 2}]})),
+            "strict decoding error: unknown field \"foo\", unknown field \"plugins[0].bar\""
+        );
+        assert_eq!(
+            kind(json!({"plugins": 5})),
+            "json: cannot unmarshal number into Go struct field AdmissionConfiguration.plugins of type \
+             []v1.AdmissionPluginConfiguration"
+        );
+        assert_eq!(
+            kind(json!({"plugins": [{"name": 5}]})),
+            "json: cannot unmarshal number into Go struct field AdmissionPluginConfiguration.plugins.name of type string"
+        );
+        let webhook = |mut object: Value| {
+            object["apiVersion"] = json!(VERSION);
+            object["kind"] = json!("WebhookAdmissionConfiguration");
+            webhook_admission(&members(object))
+        };
+        for (object, expect) in [
+            (
+                json!({"kubeConfigFile": "rel/kube.config"}),
+                "kubeConfigFile: Invalid value: \"rel/kube.config\": must be an absolute file path",
+            ),
+            (
+                json!({"staticManifestsDir": "x"}),
+                "staticManifestsDir: Invalid value: \"x\": must be an absolute file path",
+            ),
+            (json!({"foo": 1}), "strict decoding error: unknown field \"foo\""),
+            (
+                json!({"kubeConfigFile": 5}),
+                "json: cannot unmarshal number into Go struct field WebhookAdmission.kubeConfigFile of type string",
+            ),
+        ] {
+            assert_eq!(webhook(object).unwrap_err(), expect);
+        }
+        assert_eq!(webhook(json!({})).unwrap(), WebhookAdmission::default());
+        for (version, name) in
+            [("apiserver.config.k8s.io/v1alpha1", "WebhookAdmission"), (VERSION, "WebhookAdmission")]
+        {
+            let error =
+                webhook_admission(&members(json!({"apiVersion": version, "kind": name}))).unwrap_err();
+            let begin = format!("no kind \"WebhookAdmission\" is registered for version {version:?}");
+            assert!(error.starts_with(&begin), "{error}");
+        }
+    }
+
+    #[test]
+    fn paths_begin_in_the_folder_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            file
+        };
+        let kubeconfig = write("kubeconfig", "users: [{name: '*', user: {token: t}}]");
+        let file = write(
+            "admission.yaml",
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n\
+             - {name: MutatingAdmissionWebhook, path: webhooks.yaml}\n- {name: Other, path: nowhere}\n",
+        );
+        let control = AdmissionControl { file: Some(file) };
+        let error = control.credentials().unwrap_err().to_string();
+        assert!(error.contains("webhooks.yaml: No such file"), "{error}");
+        write(
+            "webhooks.yaml",
+            &format!(
+                "apiVersion: apiserver.config.k8s.io/v1\nkind: WebhookAdmissionConfiguration\nkubeConfigFile: {}\n",
+                kubeconfig.display()
+            ),
+        );
+        let credentials = control.credentials().unwrap();
+        assert_eq!(format!("{:?}", credentials.mutating), "Credentials { users: 1, .. }");
+        assert_eq!(format!("{:?}", credentials.validating), "Credentials { users: 0, .. }");
+    }
+}
