@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::config::ClientConfig;
-use crate::event::Phase;
+use crate::config::{ClientConfig, Phase};
 use crate::status::Unsupported;
 
 /// Carries a review to a webhook: the only I/O of the dispatcher.

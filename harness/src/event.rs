@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::caller::Reply;
 use crate::conditions::Evaluation;
+pub use crate::config::Phase;
 use crate::config::{FailurePolicy, WebhookId};
 use crate::status::Status;
 
@@ -117,16 +118,6 @@ pub enum Event {
         /// What the client gets.
         status: Box<Status>,
     },
-}
-
-/// The first or the second of admission's two halves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
-pub enum Phase {
-    /// In-tree plugins and webhooks that may change the object, one after another.
-    Mutating,
-    /// Those that may only refuse it.
-    Validating,
 }
 
 /// The first or the second time through the mutating chain. Validating has the first only.

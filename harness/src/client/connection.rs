@@ -11,8 +11,7 @@ use url::{Host, Url};
 
 use super::credentials::{Identity, UserError, WebhookCredentials};
 use super::{ServiceResolver, tls};
-use crate::config::{ClientConfig, ServiceReference, WebhookTarget};
-use crate::event::Phase;
+use crate::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use crate::status::Unsupported;
 
 /// How many clients are kept.

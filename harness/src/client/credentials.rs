@@ -12,8 +12,7 @@ use url::Url;
 
 use self::user::WrittenUser;
 pub(super) use self::user::{Identity, User, UserError};
-use crate::config::WebhookTarget;
-use crate::event::Phase;
+use crate::config::{Phase, WebhookTarget};
 
 /// The credentials of both admission plugins, `MutatingAdmissionWebhook` and `ValidatingAdmissionWebhook`.
 #[derive(Clone, Debug, Default)]

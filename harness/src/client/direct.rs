@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use super::address::Address;
 use super::{HttpsCaller, reply};
 use crate::caller::{CallError, Reply};
-use crate::config::ClientConfig;
-use crate::event::Phase;
+use crate::config::{ClientConfig, Phase};
 
 /// One request, sent as it is: no redirect is followed, and nothing is sent again.
 #[derive(Clone, Debug)]

@@ -20,7 +20,6 @@ pub use self::warnings::{update_warnings, warnings};
 use serde_json::Value;
 
 use crate::conditions::Condition;
-use crate::event::Phase;
 use crate::selector::Selector;
 
 const API_VERSION: &str = "admissionregistration.k8s.io/v1";
@@ -60,6 +59,16 @@ pub struct Webhook {
     pub admission_review_versions: Vec<String>,
     /// `matchConditions`: all of them must be true for a call.
     pub match_conditions: Vec<Condition>,
+}
+
+/// The first or the second of admission's two halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "admission has these two")]
+pub enum Phase {
+    /// In-tree plugins and webhooks that may change the object, one after another.
+    Mutating,
+    /// Those that may only refuse it.
+    Validating,
 }
 
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.

@@ -8,12 +8,11 @@ use serde_json::Value;
 
 use super::field::{Field, Wrong};
 use super::{
-    ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy,
+    ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy, Phase,
     ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
 };
 use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
-use crate::event::Phase;
 use crate::go_base64;
 use crate::selector::Selector;
 use crate::status::Unsupported;
