@@ -3,11 +3,11 @@
 //! The input: a line with what it is. `bundle`: a `caBundle`. `leaf`: a certificate that the server shows, as DER.
 //! `kubeconfig`: YAML.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use std::sync::Arc;
-
-use harness::client::{HttpsCaller, NoServices};
+use harness::client::{Credentials, HttpsCaller, NoServices};
 use harness::config::{ClientConfig, WebhookTarget};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
@@ -61,6 +61,9 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
 
 /// What an exec plugin would do is not done: no client is made.
 async fn check_kubeconfig(text: &str) {
+    if let Err(error) = Credentials::parse(text, Path::new("/")) {
+        assert!(!error.is_empty());
+    }
     let Ok(kubeconfig) = Kubeconfig::from_yaml(text) else { return };
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     if let Err(error) = config {
