@@ -125,10 +125,11 @@ mod tests {
     #[test]
     fn hyphens_in_a_uuid_may_be_missing() {
         let uuid_ = "123e4567-E89B-12d3-a456-426614174000";
+        let too_short = "23e4567-E89B-12d3-a456-426614174000";
         check(
             uuid,
             &[uuid_, "123e4567e89b12d3a456426614174000"],
-            &["", "-", &uuid_[1..], "123e4567--e89b12d3a45642661417400"],
+            &["", "-", too_short, "123e4567--e89b12d3a45642661417400"],
         );
     }
 

@@ -82,19 +82,21 @@ const SHA1_WITH_RSA: [u8; 11] = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1,
 impl Digest {
     /// What rcgen wrote, which knows SHA-256 only, with the name of this digest: both names are equally long.
     fn named_in(self, der: &[u8]) -> Vec<u8> {
-        let mut der = der.to_vec();
-        if self == Self::Sha1 {
-            let places: Vec<usize> = der
-                .windows(SHA256_WITH_RSA.len())
-                .enumerate()
-                .filter(|(_, window)| *window == SHA256_WITH_RSA)
-                .map(|(place, _)| place)
-                .collect();
-            for place in places {
-                der[place..place + SHA1_WITH_RSA.len()].copy_from_slice(&SHA1_WITH_RSA);
-            }
+        if self != Self::Sha1 {
+            return der.to_vec();
         }
-        der
+        let mut named = Vec::with_capacity(der.len());
+        let mut rest = der;
+        while let Some((byte, after)) = rest.split_first() {
+            rest = if let Some(after) = rest.strip_prefix(&SHA256_WITH_RSA) {
+                named.extend(SHA1_WITH_RSA);
+                after
+            } else {
+                named.push(*byte);
+                after
+            };
+        }
+        named
     }
 
     fn pem(self, der: &[u8]) -> String {

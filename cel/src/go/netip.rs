@@ -124,9 +124,8 @@ fn address_error(text: &[u8], message: &str, at: &[u8]) -> String {
 /// Reads four numbers; `text` is all of the address, for errors.
 fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
     let error = |message: &str, at: &[u8]| Err(address_error(text, message, at));
-    let mut octets = [0; 4];
-    let mut octet = 0;
-    let (mut value, mut digits) = (0_u16, 0);
+    let (mut address, mut octets) = (0_u32, 0);
+    let (mut value, mut digits) = (0_u32, 0);
     for (index, byte) in fields.iter().enumerate() {
         let rest = fields.get(index..).unwrap_or_default();
         match byte {
@@ -134,7 +133,7 @@ fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
                 if digits == 1 && value == 0 {
                     return error("IPv4 field has octet with leading zero", b"");
                 }
-                value = value * 10 + u16::from(byte - b'0');
+                value = value * 10 + u32::from(byte - b'0');
                 digits += 1;
                 if value > 255 {
                     return error("IPv4 field has value >255", b"");
@@ -143,25 +142,19 @@ fn parse_ipv4(text: &[u8], fields: &[u8]) -> Result<[u8; 4], String> {
             b'.' if digits == 0 || rest.len() == 1 => {
                 return error("IPv4 field must have at least one digit", rest);
             }
-            b'.' if octet == 3 => return error("IPv4 address too long", b""),
+            b'.' if octets == 3 => return error("IPv4 address too long", b""),
             b'.' => {
-                octets[octet] = octet_of(value);
-                octet += 1;
+                address = address << 8 | value;
+                octets += 1;
                 (value, digits) = (0, 0);
             }
             _ => return error("unexpected character", rest),
         }
     }
-    if octet < 3 {
+    if octets < 3 {
         return error("IPv4 address too short", b"");
     }
-    octets[3] = octet_of(value);
-    Ok(octets)
-}
-
-/// `value` is at most 255.
-fn octet_of(value: u16) -> u8 {
-    u8::try_from(value).unwrap_or(u8::MAX)
+    Ok((address << 8 | value).to_be_bytes())
 }
 
 fn parse_ipv6(text: &[u8]) -> Result<Address<'_>, String> {

@@ -90,19 +90,22 @@ fn escaped_byte(digits: &[u8]) -> Option<u8> {
 ///
 /// Source: Go net/url/url.go, `escape`.
 pub(super) fn escape(bytes: &[u8], mode: Mode) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         if mode.must_escape(*byte) {
             text.push('%');
-            text.push(DIGITS[usize::from(byte >> 4)]);
-            text.push(DIGITS[usize::from(byte & 15)]);
+            text.push(hexadecimal_digit(byte >> 4));
+            text.push(hexadecimal_digit(byte & 15));
         } else {
             text.push(char::from(*byte));
         }
     }
     text
+}
+
+/// The digit of a number below 16.
+fn hexadecimal_digit(number: u8) -> char {
+    char::from(if number < 10 { b'0' + number } else { b'A' + (number - 10) })
 }
 
 /// Whether nothing in `text` has to be escaped; more than [`escape`] leaves alone is allowed.
