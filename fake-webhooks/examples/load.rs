@@ -66,7 +66,7 @@ impl Server {
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         let mut roots = rustls::RootCertStore::empty();
-        let bundle = told["bundle"].as_str().unwrap();
+        let bundle = told.get("bundle").and_then(serde_json::Value::as_str).unwrap();
         roots.add(CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -74,7 +74,7 @@ impl Server {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let address = told["address"].as_str().unwrap().to_owned();
+        let address = told.get("address").and_then(serde_json::Value::as_str).unwrap().to_owned();
         Self { process, address, tls: TlsConnector::from(Arc::new(config)) }
     }
 

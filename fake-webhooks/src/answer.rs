@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bytes_of::{Script, script};
 use crate::condition::holds;
+use crate::json::set;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
 use crate::{Behaviour, Circumstances, Hang, Leak, MixUp, Queue, Timeout, Write, changed, mutation};
@@ -159,8 +160,8 @@ fn mixed_up(mix_up: &MixUp, at: &Circumstances, review: &Value) -> Act {
         return act(&mix_up.then, at, review).after(mix_up.hold.duration());
     };
     let mut other = review.clone();
-    if other["request"].is_object() {
-        other["request"]["uid"] = json!(uid);
+    if let Some(request) = other.get_mut("request").and_then(Value::as_object_mut) {
+        request.insert("uid".to_owned(), json!(uid));
     }
     act(&mix_up.then, at, &other).after(mix_up.hold.duration())
 }
@@ -207,14 +208,15 @@ pub(crate) struct Question<'a> {
 
 impl<'a> Question<'a> {
     pub(crate) fn read(review: &'a Value) -> Result<Self, String> {
-        let text = |value: &'a Value, field: &str| {
-            value.as_str().filter(|text| !text.is_empty()).ok_or_else(|| format!("`{field}` is missing"))
+        let text = |value: Option<&'a Value>, field: &str| {
+            let text = value.and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.ok_or_else(|| format!("`{field}` is missing"))
         };
-        let api_version = text(&review["apiVersion"], "apiVersion")?;
+        let api_version = text(review.get("apiVersion"), "apiVersion")?;
         if review["kind"] != "AdmissionReview" {
             return Err("`kind` is not `AdmissionReview`".to_owned());
         }
-        Ok(Self { api_version, uid: text(&review["request"]["uid"], "request.uid")? })
+        Ok(Self { api_version, uid: text(review.pointer("/request/uid"), "request.uid")? })
     }
 
     /// The whole review around a response.
@@ -229,7 +231,7 @@ impl<'a> Question<'a> {
 }
 
 fn object(review: &Value) -> &Value {
-    &review["request"]["object"]
+    review.pointer("/request/object").unwrap_or(&Value::Null)
 }
 
 fn review_answer(
@@ -243,20 +245,20 @@ fn review_answer(
     match behaviour {
         Behaviour::Allow(allow) => remark(&mut response, &allow.warnings, &allow.audit_annotations),
         Behaviour::Deny(deny) => {
-            response["allowed"] = json!(false);
+            set(&mut response, &["allowed"], false);
             summary = match &deny.message {
                 Some(message) => format!("denied: {message}"),
                 None => "denied".to_owned(),
             };
             let status = json!({"code": deny.code, "reason": deny.reason, "message": deny.message});
-            response["status"] = without_nulls(status);
+            set(&mut response, &["status"], without_nulls(status));
             remark(&mut response, &deny.warnings, &deny.audit_annotations);
         }
         Behaviour::Patch(patch) => {
             summary = mutate(&mut response, &patch.operations);
             if patch.padding > 0 {
                 let text = Value::from(patch.operations.as_slice()).to_string() + &" ".repeat(patch.padding);
-                response["patch"] = json!(STANDARD.encode(text));
+                set(&mut response, &["patch"], STANDARD.encode(text));
             }
             remark(&mut response, &patch.warnings, &patch.audit_annotations);
         }
@@ -299,8 +301,8 @@ fn mutate(response: &mut Value, operations: &[Value]) -> String {
     if operations.is_empty() {
         return "allowed, nothing to patch".to_owned();
     }
-    response["patchType"] = json!("JSONPatch");
-    response["patch"] = json!(encoded(operations));
+    set(response, &["patchType"], "JSONPatch");
+    set(response, &["patch"], encoded(operations));
     match operations.len() {
         1 => "allowed, patched with 1 operation".to_owned(),
         count => format!("allowed, patched with {count} operations"),
@@ -314,10 +316,10 @@ pub(crate) fn encoded(operations: &[Value]) -> String {
 
 fn remark(response: &mut Value, warnings: &[String], audit_annotations: &BTreeMap<String, String>) {
     if !warnings.is_empty() {
-        response["warnings"] = json!(warnings);
+        set(response, &["warnings"], warnings);
     }
     if !audit_annotations.is_empty() {
-        response["auditAnnotations"] = json!(audit_annotations);
+        set(response, &["auditAnnotations"], json!(audit_annotations));
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{Change, Circumstances, Keep, Order, Pointer, Repeat, dice};
 
 /// The operations that make the changes to the object of the review.
 pub(crate) fn operations(changes: &[Change], at: &Circumstances, review: &Value) -> Vec<Value> {
-    let mut object = review["request"]["object"].clone();
+    let mut object = review.pointer("/request/object").cloned().unwrap_or_default();
     let mut operations = Vec::new();
     if object.is_object() {
         make(changes, at, review, &mut object, &mut operations);

@@ -71,7 +71,7 @@ fn fact(name: &str, at: &Circumstances, review: &Value) -> Option<String> {
     };
     Some(match name {
         "uid" | "operation" | "namespace" | "name" => text(&request[name]),
-        "user" => text(&request["userInfo"]["username"]),
+        "user" => text(request.pointer("/userInfo/username").unwrap_or(&Value::Null)),
         "call" => (at.nth + 1).to_string(),
         "timestamp" => at.time.to_string(),
         "random" => dice::letters(0, at.nth),

@@ -107,13 +107,14 @@ pub(crate) fn holds(condition: &Condition, at: &Circumstances, review: &Value) -
         }),
         Condition::Namespaces(names) => among(names, &request["namespace"]),
         Condition::Resources(names) => {
-            let resource = request["resource"]["resource"].as_str().unwrap_or_default();
+            let resource = request.pointer("/resource/resource").and_then(Value::as_str).unwrap_or_default();
             let subresource = request["subResource"].as_str().filter(|subresource| !subresource.is_empty());
             let full = subresource.map_or_else(|| resource.to_owned(), |sub| format!("{resource}/{sub}"));
             names.contains(&full)
         }
         Condition::ApiVersions(versions) => {
-            let part = |name: &str| request["kind"][name].as_str().unwrap_or_default();
+            let kind = &request["kind"];
+            let part = |name: &str| kind[name].as_str().unwrap_or_default();
             let group = Some(part("group")).filter(|group| !group.is_empty());
             let version = part("version");
             versions.contains(&group.map_or_else(|| version.to_owned(), |group| format!("{group}/{version}")))
@@ -122,7 +123,9 @@ pub(crate) fn holds(condition: &Condition, at: &Circumstances, review: &Value) -
         Condition::ReviewVersion(version) => {
             review["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()) == Some(version)
         }
-        Condition::Users(names) => among(names, &request["userInfo"]["username"]),
+        Condition::Users(names) => {
+            request.pointer("/userInfo/username").is_some_and(|user| among(names, user))
+        }
         Condition::DryRun(expected) => (request["dryRun"] == true) == *expected,
         Condition::Call(number) => at.nth + 1 == *number,
         Condition::Every(number) => (at.nth + 1).is_multiple_of(number.get()),
@@ -140,5 +143,8 @@ pub(crate) fn has_name(entries: &[Value], name: &str) -> bool {
 
 fn has_metadata(request: &Value, field: &str, expected: &BTreeMap<String, String>) -> bool {
     let object = Some(&request["object"]).filter(|object| !object.is_null()).unwrap_or(&request["oldObject"]);
-    expected.iter().all(|(key, value)| object["metadata"][field][key] == *value)
+    let entries = object.get("metadata").and_then(|metadata| metadata.get(field));
+    expected
+        .iter()
+        .all(|(key, value)| entries.and_then(|entries| entries.get(key)).is_some_and(|it| it == value))
 }

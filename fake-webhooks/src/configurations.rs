@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::fakes_file::{FakeEntry, Kind};
+use crate::json::set;
 
 /// The configurations named `name`, of webhooks with their `clientConfig`s: one for the mutating and one for the
 /// validating webhooks, as far as there are any.
@@ -36,9 +37,9 @@ pub(crate) fn by_url(url: &str, ca_bundle: &str) -> Value {
 
 fn entry(webhook: &FakeEntry, client_config: &Value) -> Value {
     let mut entry = json!(webhook.fields);
-    entry["name"] = json!(webhook.name);
+    set(&mut entry, &["name"], &*webhook.name);
     let mut client_config = client_config.clone();
     json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
-    entry["clientConfig"] = client_config;
+    set(&mut entry, &["clientConfig"], client_config);
     entry
 }

@@ -27,6 +27,7 @@ mod fields;
 mod fleet;
 mod hang;
 mod journal;
+mod json;
 mod list;
 mod listener;
 mod log_line;

@@ -63,8 +63,13 @@ fn table(faults: &[&Fault]) -> String {
     let head = ["ID", "NAME", "CLASS", "HELP"];
     let rows = faults.iter().map(|fault| [&*fault.id, &*fault.name, fault.class.as_str(), &*fault.help]);
     let rows: Vec<[&str; 4]> = std::iter::once(head).chain(rows).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
-    let [id_width, name_width, class_width] = [width(0), width(1), width(2)];
+    let mut widths = [0; 4];
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.len().max(*width);
+        }
+    }
+    let [id_width, name_width, class_width, _] = widths;
     let line = |[id, name, class, help]: &[&str; 4]| {
         format!("{id:id_width$}  {name:name_width$}  {class:class_width$}  {help}\n")
     };

@@ -136,30 +136,33 @@ impl Server {
     async fn connection(self, mut stream: TcpStream, activity: &Arc<Activity>) {
         let _open = self.metrics.connected();
         // On the heap: a connection that hangs would keep it.
-        let mut first = vec![0; 4096];
+        let mut buffer = vec![0; 4096];
         match self.connection {
             // Nothing can be refused that was accepted: such a port has no listener.
             Connection::Accepted | Connection::ClientCertificate | Connection::Refused => {
                 self.shake_hands(stream, activity).await;
             }
-            Connection::TlsOrPlainHttp => match stream.peek(&mut first[..1]).await {
-                Ok(1) if first[0] == HANDSHAKE => self.shake_hands(stream, activity).await,
-                Ok(_) | Err(_) => self.http.http1(stream, activity).await,
-            },
+            Connection::TlsOrPlainHttp => {
+                let mut first = [0];
+                match stream.peek(&mut first).await {
+                    Ok(1) if first == [HANDSHAKE] => self.shake_hands(stream, activity).await,
+                    Ok(_) | Err(_) => self.http.http1(stream, activity).await,
+                }
+            }
             Connection::PlainHttp => self.http.http1(stream, activity).await,
             Connection::Closed => {
                 // What was not read would turn the end into a reset.
-                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+                let _: io::Result<usize> = self.read(&mut stream, &mut buffer).await;
             }
             Connection::Reset => {
-                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+                let _: io::Result<usize> = self.read(&mut stream, &mut buffer).await;
                 let _: io::Result<()> = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
             }
             Connection::Silent => {
-                while self.read(&mut stream, &mut first).await.is_ok_and(|bytes| bytes > 0) {}
+                while self.read(&mut stream, &mut buffer).await.is_ok_and(|bytes| bytes > 0) {}
             }
             Connection::Tls11 => {
-                let _: io::Result<usize> = self.read(&mut stream, &mut first).await;
+                let _: io::Result<usize> = self.read(&mut stream, &mut buffer).await;
                 let _: io::Result<()> = stream.write_all(&PROTOCOL_VERSION_ALERT).await;
             }
         }

@@ -48,9 +48,10 @@ impl Memory {
         remembered.calls += 1;
         let other_uid = remembered.under_way.first().map(|(_, uid)| uid.clone());
         let mut seen = 0;
-        if let Some(uid) = review["request"]["uid"].as_str() {
+        let request = &review["request"];
+        if let Some(uid) = request["uid"].as_str() {
             remembered.under_way.push((nth, uid.to_owned()));
-            seen = remembered.see(identity(&review["request"]));
+            seen = remembered.see(identity(request));
         }
         (Circumstances { nth, seen, time, other_uid }, UnderWay { memory: self, nth })
     }

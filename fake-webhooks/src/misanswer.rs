@@ -8,6 +8,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::answer::{JSON, Question, encoded};
+use crate::json::set;
 use crate::{Answer, BadResponse, Reply};
 
 /// Answers to `review` in the way that `bad` says.
@@ -39,40 +40,41 @@ pub(crate) fn misanswer(bad: BadResponse, review: &Value) -> Answer {
             answer.as_object_mut().map(|fields| fields.remove("response"));
         }),
         BadResponse::NoUid => spoilt("no uid", |answer| {
-            answer["response"].as_object_mut().map(|fields| fields.remove("uid"));
+            answer.pointer_mut("/response").and_then(Value::as_object_mut).map(|fields| fields.remove("uid"));
         }),
         BadResponse::UidInCapitals => spoilt("uid in capital letters", |answer| {
-            let uid = answer["response"]["uid"].as_str().unwrap_or_default().to_uppercase();
-            answer["response"]["uid"] = json!(uid);
+            let uid = answer.pointer("/response/uid").and_then(Value::as_str).unwrap_or_default();
+            let uid = uid.to_uppercase();
+            set(answer, &["response", "uid"], uid);
         }),
         BadResponse::EchoedRequest => match Question::read(review) {
             Ok(question) => {
                 let mut answer = question.answered(&json!({"uid": question.uid, "allowed": true}));
-                answer["request"] = review["request"].clone();
+                set(&mut answer, &["request"], review["request"].clone());
                 Reply::json(&answer, "allowed, with the request repeated".to_owned())
             }
             Err(fault) => Reply::not_a_review(&fault),
         },
         BadResponse::WrongUid => {
-            spoilt("wrong uid", |answer| answer["response"]["uid"] = json!("not-the-uid-of-the-request"))
+            spoilt("wrong uid", |answer| set(answer, &["response", "uid"], "not-the-uid-of-the-request"))
         }
-        BadResponse::WrongKind => spoilt("wrong kind", |answer| answer["kind"] = json!("AdmissionResponse")),
+        BadResponse::WrongKind => spoilt("wrong kind", |answer| set(answer, &["kind"], "AdmissionResponse")),
         BadResponse::WrongVersion => spoilt("wrong version", |answer| {
             let version = if answer["apiVersion"] == V1 { V1BETA1 } else { V1 };
-            answer["apiVersion"] = json!(version);
+            set(answer, &["apiVersion"], version);
         }),
         BadResponse::PatchWithoutPatchType => spoilt("patch without patchType", |answer| {
             let operation = json!({"op": "add", "path": "/metadata/labels", "value": {}});
-            answer["response"]["patch"] = json!(encoded(&[operation]));
+            set(answer, &["response", "patch"], encoded(&[operation]));
         }),
         BadResponse::UndecodablePatch => spoilt("undecodable patch", |answer| {
-            answer["response"]["patchType"] = json!("JSONPatch");
-            answer["response"]["patch"] = json!(STANDARD.encode("this is not a JSON Patch"));
+            set(answer, &["response", "patchType"], "JSONPatch");
+            set(answer, &["response", "patch"], STANDARD.encode("this is not a JSON Patch"));
         }),
         BadResponse::PatchThatDoesNotApply => spoilt("patch that does not apply", |answer| {
             let operation = json!({"op": "remove", "path": "/no/object/has/this"});
-            answer["response"]["patchType"] = json!("JSONPatch");
-            answer["response"]["patch"] = json!(encoded(&[operation]));
+            set(answer, &["response", "patchType"], "JSONPatch");
+            set(answer, &["response", "patch"], encoded(&[operation]));
         }),
     })
 }

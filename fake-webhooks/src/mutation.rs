@@ -25,7 +25,7 @@ fn set(operations: &mut Vec<Value>, object: &Value, field: &str, entries: &BTree
     if entries.is_empty() {
         return;
     }
-    if !object["metadata"][field].is_object() {
+    if !object.get("metadata").and_then(|metadata| metadata.get(field)).is_some_and(Value::is_object) {
         operations.push(add(&format!("/metadata/{field}"), json!({})));
     }
     for (key, value) in entries {
@@ -37,7 +37,8 @@ fn set(operations: &mut Vec<Value>, object: &Value, field: &str, entries: &BTree
 pub(crate) fn append(parameters: &Append, object: &Value) -> Vec<Value> {
     match parameters {
         Append::Annotation(key) => {
-            let before = object["metadata"]["annotations"][key].as_str().unwrap_or_default();
+            let before = object.pointer("/metadata/annotations").and_then(|annotations| annotations.get(key));
+            let before = before.and_then(Value::as_str).unwrap_or_default();
             let annotations = BTreeMap::from([(key.clone(), format!("{before}x"))]);
             always_mutate(&AlwaysMutate { annotations, ..AlwaysMutate::default() }, object)
         }

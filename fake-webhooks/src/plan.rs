@@ -39,6 +39,8 @@ pub struct PlannedFake {
     pub entry: FakeEntry,
     /// Which of [`Plan::listeners`] serves it.
     pub listener: usize,
+    /// Where that one listens. Port 0 is one that is free when it starts.
+    pub listen: SocketAddr,
 }
 
 /// The fakes of a file, in its order.
@@ -96,19 +98,21 @@ impl Plan {
         let first = self.listeners.len();
         let mut fakes = Vec::new();
         for entry in &file.webhooks {
-            let shared = self.listeners.iter().skip(first).position(|it| it.transport == entry.transport);
-            let listener = if let Some(index) = shared {
-                first + index
+            let mut own = self.listeners.iter().enumerate().skip(first);
+            let shared = own.find(|(_, it)| it.transport == entry.transport);
+            let (listener, listen) = if let Some((listener, planned)) = shared {
+                (listener, planned.listen)
             } else {
+                let listen = ports.next(file.listen)?;
                 self.listeners.push(PlannedListener {
-                    listen: ports.next(file.listen)?,
+                    listen,
                     remote_access: file.remote_access,
                     host: host.clone(),
                     transport: entry.transport,
                 });
-                self.listeners.len() - 1
+                (self.listeners.len() - 1, listen)
             };
-            fakes.push(PlannedFake { entry: entry.clone(), listener });
+            fakes.push(PlannedFake { entry: entry.clone(), listener, listen });
         }
         self.files.push(PlannedFile { name: file.name.clone(), fakes });
         Ok(())
@@ -120,7 +124,7 @@ impl Plan {
     }
 
     /// The fakes of all files, in their order.
-    pub fn fakes(&self) -> impl Iterator<Item = &PlannedFake> {
+    pub fn fakes(&self) -> impl Iterator<Item = &PlannedFake> + Clone {
         self.files.iter().flat_map(|file| &file.fakes)
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn raw(raw: &Raw, review: &Value) -> Reply {
 
 /// The text with what stands in for the review: `{review}` is one that allows, `{length}` its bytes, `{uid}` its uid.
 pub(crate) fn filled(text: &str, review: &Value) -> String {
-    let uid = review["request"]["uid"].as_str().unwrap_or_default();
+    let uid = review.pointer("/request/uid").and_then(Value::as_str).unwrap_or_default();
     let allowing = match Question::read(review) {
         Ok(question) => question.answered(&json!({"uid": uid, "allowed": true})).to_string(),
         Err(_) => String::new(),

@@ -18,9 +18,9 @@ fn ids_and_names_are_unambiguous_and_well_formed() {
         };
         assert!(is_kebab(&fault.name), "{}", fault.name);
         let (number, variant) = fault.id.split_once('-').unwrap_or((&fault.id, "x"));
-        let letter = number.chars().next().unwrap();
+        let (letter, number) = number.split_at(1);
         assert!("THEPCM".contains(letter), "{}", fault.id);
-        assert!(number.len() == 3 && number[1..].parse::<u8>().is_ok(), "{}", fault.id);
+        assert!(number.len() == 2 && number.parse::<u8>().is_ok(), "{}", fault.id);
         assert!(!variant.is_empty() && is_kebab(variant), "{}", fault.id);
         assert!(!fault.help.ends_with('.') && fault.help.len() <= 100, "{}: {}", fault.id, fault.help);
         assert_eq!(Fault::find(&fault.id), Some(fault));

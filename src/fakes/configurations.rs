@@ -139,7 +139,7 @@ impl Configurations<'_> {
             "service": {
                 "namespace": self.namespace.as_str(),
                 "name": NAME,
-                "port": self.plan.listeners()[fake.listener].listen.port(),
+                "port": fake.listen.port(),
                 "path": fake.entry.path,
             },
             "caBundle": own_bundle.unwrap_or_else(|| STANDARD.encode(self.ca_certificate)),

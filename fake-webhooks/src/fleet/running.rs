@@ -13,6 +13,7 @@ use super::group::Group;
 use crate::configurations::by_url;
 use crate::endpoint::{Endpoint, Shared};
 use crate::fakes_file::{FakeEntry, FakesFile};
+use crate::json::set;
 use crate::log_line::log_line;
 use crate::plan::{self, Plan, PlanError, PlannedListener};
 use crate::{Behaviour, Certificate, Limits, Observer, StartError, TlsError, Transport};
@@ -81,18 +82,20 @@ impl Running {
     /// Starts all of a plan, and returns the `clientConfig`s of its fakes in their order.
     pub(super) async fn start(&self, plan: &Plan) -> Result<Vec<Value>, StartError> {
         let mut state = self.state.lock().await;
-        for planned in plan.listeners() {
+        let mut client_configs = BTreeMap::new();
+        for (listener, planned) in plan.listeners().iter().enumerate() {
             let group = self.listen(planned.clone()).await?;
+            let address = group.address();
+            let client_config = |path: &str| self.client_config(&group, path);
+            let served = plan.fakes().enumerate().filter(|(_, fake)| fake.listener == listener);
+            client_configs
+                .extend(served.clone().map(|(place, fake)| (place, client_config(&fake.entry.path))));
             state.groups.push(group);
+            for (_, fake) in served {
+                self.place(&mut state, fake.entry.clone(), address);
+            }
         }
-        let mut client_configs = Vec::new();
-        for fake in plan.fakes() {
-            let placed = &state.groups[fake.listener];
-            client_configs.push(self.client_config(placed, &fake.entry.path));
-            let address = placed.address();
-            self.place(&mut state, fake.entry.clone(), address);
-        }
-        Ok(client_configs)
+        Ok(client_configs.into_values().collect())
     }
 
     async fn listen(&self, planned: PlannedListener) -> Result<Group, StartError> {
@@ -207,19 +210,23 @@ impl Running {
     fn view(&self, state: &State, name: &str) -> Option<Value> {
         let Placed { entry, address, .. } = state.fakes.get(name)?;
         let group = state.groups.iter().find(|group| group.address() == *address)?;
-        let mut view = self.client_config(group, &entry.path);
-        view["name"] = json!(entry.name);
-        view["type"] = json!(entry.kind);
-        view["path"] = json!(entry.path);
-        view["port"] = json!(address.port());
-        view["behaviour"] = json!(entry.behaviour);
         let Transport { certificate, rotate, connection, http } = entry.transport;
-        view["certificate"] = json!(certificate);
-        if let Some(rotate) = rotate {
-            view["rotate"] = json!(rotate);
+        let mut view = self.client_config(group, &entry.path);
+        for (field, value) in [
+            ("name", json!(entry.name)),
+            ("type", json!(entry.kind)),
+            ("path", json!(entry.path)),
+            ("port", json!(address.port())),
+            ("behaviour", json!(entry.behaviour)),
+            ("certificate", json!(certificate)),
+            ("connection", json!(connection)),
+            ("http", json!(http)),
+        ] {
+            set(&mut view, &[field], value);
         }
-        view["connection"] = json!(connection);
-        view["http"] = json!(http);
+        if let Some(rotate) = rotate {
+            set(&mut view, &["rotate"], json!(rotate));
+        }
         Some(view)
     }
 
@@ -253,8 +260,8 @@ impl Running {
 
 /// Takes a fake from its port, and frees the port if it was the last.
 async fn leave(state: &mut State, placed: &Placed) {
-    let Some(index) = state.groups.iter().position(|group| group.address() == placed.address) else { return };
-    let group = &state.groups[index];
+    let mut groups = state.groups.iter().enumerate();
+    let Some((index, group)) = groups.find(|(_, group)| group.address() == placed.address) else { return };
     let is_served =
         group.at(&placed.entry.path).is_some_and(|endpoint| Arc::ptr_eq(&endpoint, &placed.endpoint));
     if is_served {

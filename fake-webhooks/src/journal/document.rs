@@ -5,6 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
+use crate::json::set;
 use crate::{Answered, Entry, Subject};
 
 /// The version of what is below: what it means does not change, fields may come.
@@ -119,9 +120,9 @@ fn call(entry: &Entry, credentials: Credentials) -> Value {
         "answered": answered(entry),
     });
     match entry.review() {
-        Some(review) => call["review"] = review,
+        Some(review) => set(&mut call, &["review"], review),
         // Base64 would hide what is most often a text.
-        None => call["body"] = json!(String::from_utf8_lossy(&entry.body)),
+        None => set(&mut call, &["body"], String::from_utf8_lossy(&entry.body)),
     }
     call
 }

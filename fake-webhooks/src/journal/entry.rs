@@ -96,7 +96,7 @@ impl Subject {
         let operation = request["operation"].as_str()?.to_owned();
         Some(Self {
             operation,
-            kind: text(&request["kind"]["kind"]),
+            kind: request.pointer("/kind/kind").map(text).unwrap_or_default(),
             sub_resource: text(&request["subResource"]),
             namespace: text(&request["namespace"]),
             name: object_name(request),
@@ -111,8 +111,9 @@ impl Subject {
 }
 
 fn object_name(request: &Value) -> String {
-    let metadata = &request["object"]["metadata"];
-    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
-    let generated = || text(&metadata["generateName"]).map(|prefix| format!("{prefix}*"));
-    text(&request["name"]).or_else(|| text(&metadata["name"])).or_else(generated).unwrap_or_default()
+    let text = |pointer: &str| {
+        request.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    let generated = || text("/object/metadata/generateName").map(|prefix| format!("{prefix}*"));
+    text("/name").or_else(|| text("/object/metadata/name")).or_else(generated).unwrap_or_default()
 }

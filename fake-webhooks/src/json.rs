@@ -1,0 +1,46 @@
+//! Setting members of JSON documents.
+
+use serde_json::{Map, Value};
+
+/// Sets the member of `document` at `path`, which has the names from the outermost one. Whatever is not an object on the
+/// way there is replaced by one, so that the member is always there afterwards.
+pub(crate) fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) {
+    set_value(document, path, value.into());
+}
+
+fn set_value(document: &mut Value, path: &[&str], value: Value) {
+    let Some((name, rest)) = path.split_first() else {
+        *document = value;
+        return;
+    };
+    if let Value::Object(members) = document {
+        set_value(members.entry(*name).or_insert(Value::Null), rest, value);
+    } else {
+        let mut member = Value::Null;
+        set_value(&mut member, rest, value);
+        *document = Value::Object(Map::from_iter([((*name).to_owned(), member)]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(mut document: Value, path: &[&str], expected: &Value) {
+        set(&mut document, path, 1);
+        assert_eq!(document, *expected);
+    }
+
+    #[test]
+    fn a_member_is_there_whatever_was_there_before() {
+        check(json!({"a": 2, "b": 3}), &["a"], &json!({"a": 1, "b": 3}));
+        check(json!({"a": {"b": 2, "c": 3}}), &["a", "b"], &json!({"a": {"b": 1, "c": 3}}));
+        check(json!({"a": {}}), &["a", "b", "c"], &json!({"a": {"b": {"c": 1}}}));
+        check(Value::Null, &["a", "b"], &json!({"a": {"b": 1}}));
+        check(json!({"a": [2], "b": 3}), &["a", "0"], &json!({"a": {"0": 1}, "b": 3}));
+        check(json!("a"), &[], &json!(1));
+    }
+}
