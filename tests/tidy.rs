@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first six are values and words that everything may use; `server` is the API server around the dispatcher,
+/// The first seven are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 35] = [
+const HARNESS_LAYERS: [&str; 36] = [
     "status",
     "names",
+    "json",
     "quoting",
     "json_text",
     "go_base64",

@@ -59,8 +59,7 @@ fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
     let bytes = text.as_bytes();
     let mut letters: Vec<u8> = Vec::with_capacity(bytes.len());
     let mut at = 0;
-    while at < bytes.len() {
-        let byte = bytes[at];
+    while let Some(&byte) = bytes.get(at) {
         at += 1;
         match byte {
             b'\r' | b'\n' => {}

@@ -26,6 +26,7 @@ pub mod dispatcher;
 pub mod equality;
 pub mod event;
 pub mod failure;
+pub mod json;
 pub mod matching;
 pub mod metrics;
 pub mod names;

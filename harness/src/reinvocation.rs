@@ -18,13 +18,14 @@ pub fn is_second_round_due(record: &Record) -> bool {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
 pub fn is_due(webhook: &Webhook, record: &Record) -> bool {
-    webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded
-        && record.events.iter().position(|event| is_call_of(event, webhook)).is_some_and(|first| {
-            record.events[first + 1..].iter().any(|later| {
+    webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded && {
+        let mut events = record.events.iter();
+        events.any(|event| is_call_of(event, webhook))
+            && events.any(|later| {
                 changed_by_webhook(later, |_| true)
                     || matches!(later, Event::PluginChanged { round: Round::Second, .. })
             })
-        })
+    }
 }
 
 fn is_call_of(event: &Event, webhook: &Webhook) -> bool {

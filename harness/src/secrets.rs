@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::attributes::GroupVersionKind;
+use crate::json;
 
 /// The annotation in which `kubectl apply` keeps the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -69,7 +70,8 @@ fn has_kind_secret(object: &Map<String, Value>) -> bool {
 pub(crate) fn is_of_secret(review: &Value) -> bool {
     let request = &review["request"];
     let kind = |field: &str| {
-        request[field]["kind"] == "Secret" && request[field]["group"].as_str().unwrap_or_default().is_empty()
+        let text = |part: &str| json::text(request, &[field, part]);
+        text("kind") == "Secret" && text("group").is_empty()
     };
     let object = |field: &str| is_secret(&request[field]);
     kind("kind") || kind("requestKind") || object("object") || object("oldObject")
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_text_that_may_hold_a_secret_is_masked_whole() {
-        let cut_off = secret().to_string()[..80].to_owned();
+        let cut_off: String = secret().to_string().chars().take(80).collect();
         let (mut review, mut reply) = (Value::from(cut_off), json!("bad gateway"));
         Masker::default().exchange(&mut review, &mut reply);
         assert_eq!(

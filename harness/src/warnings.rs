@@ -71,7 +71,7 @@ pub fn decode(header: &str) -> Option<String> {
 }
 
 fn cut(text: &str) -> &str {
-    text.char_indices().nth(EACH).map_or(text, |(end, _)| &text[..end])
+    text.char_indices().nth(EACH).and_then(|(end, _)| text.get(..end)).unwrap_or(text)
 }
 
 fn header(text: &str) -> Option<String> {

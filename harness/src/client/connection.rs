@@ -74,9 +74,9 @@ impl Client {
     /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
     /// port goes into the Host header only.
     pub(super) fn request(&self, method: Method, url: &str) -> RequestBuilder {
-        let request = match &self.service {
-            Some(service) => {
-                let path = &url[("https://".len() + service.len()).min(url.len())..];
+        let service = self.service.as_ref().and_then(|service| Some((service, path_at(url, service)?)));
+        let request = match service {
+            Some((service, path)) => {
                 let name = service.rsplit_once(':').map_or(service.as_str(), |(name, _)| name);
                 self.http.request(method, format!("https://{name}{path}")).header(header::HOST, service)
             }
@@ -117,7 +117,7 @@ impl Connections {
         let authority = service
             .map(|service| (service, format!("{}.{}.svc:{}", service.name, service.namespace, service.port)));
         // A redirect may lead away from the service.
-        let service = authority.filter(|(_, authority)| leads_to(url, authority));
+        let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
         let addresses = match &service {
             Some((service, _)) => self.addresses(service).await.map_err(Error::Transport)?,
             None => Vec::new(),
@@ -183,10 +183,11 @@ fn build(
     builder.build().map_err(|error| error.to_string())
 }
 
-fn leads_to(url: &str, authority: &str) -> bool {
-    url.strip_prefix("https://")
-        .and_then(|rest| rest.strip_prefix(authority))
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+/// The path and the query of `url`, if it leads to `authority`.
+fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
+    url.strip_prefix("https://")?
+        .strip_prefix(authority)
+        .filter(|path| path.is_empty() || path.starts_with(['/', '?']))
 }
 
 /// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.

@@ -374,9 +374,9 @@ fn distinct(mut items: Vec<Value>) -> Vec<Value> {
             places.get(&item).and_then(|same| same.range(place + 1..).next().copied())
         };
         while let Some(repetition) = next(&places) {
-            let last = items.len() - 1;
-            for (value, place) in [(&item, repetition), (&items[last], last)] {
-                places.entry(value.clone()).or_default().remove(&place);
+            places.entry(item.clone()).or_default().remove(&repetition);
+            if let Some((last, others)) = items.split_last() {
+                places.entry(last.clone()).or_default().remove(&others.len());
             }
             items.swap_remove(repetition);
             if let Some(moved) = items.get(repetition) {

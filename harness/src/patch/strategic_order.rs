@@ -117,8 +117,8 @@ fn sorted(mut items: Vec<Value>, order: &[Value], key: &str) -> Result<Vec<Value
     } else if places.len() <= BLOCK {
         for end in 1..places.len() {
             for at in (1..=end).rev() {
-                let in_order =
-                    matches!((places[at].0, places[at - 1].0), (Some(one), Some(other)) if one >= other);
+                let pair = places.get(at - 1..=at);
+                let in_order = matches!(pair, Some([(Some(other), _), (Some(one), _)]) if one >= other);
                 if in_order {
                     break;
                 }

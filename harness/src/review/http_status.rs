@@ -34,7 +34,7 @@ fn text(reply: &Reply) -> String {
         content_type.is_empty() || content_type.trim_start().to_ascii_lowercase().starts_with("text/")
     });
     if is_text {
-        String::from_utf8_lossy(&reply.body[..reply.body.len().min(MAX_BODY)]).trim().to_owned()
+        String::from_utf8_lossy(reply.body.get(..MAX_BODY).unwrap_or(&reply.body)).trim().to_owned()
     } else {
         "unknown".to_owned()
     }

@@ -38,7 +38,7 @@ pub(super) fn complaint(header: &str) -> Option<&'static str> {
             .map(|(name, _)| name.trim().to_ascii_lowercase())
             .collect();
         names.sort_unstable();
-        let repeated = names.windows(2).any(|pair| pair[0] == pair[1]);
+        let repeated = !names.is_sorted_by(|one, other| one < other);
         if broken {
             Some("mime: invalid media parameter")
         } else {

@@ -120,7 +120,10 @@ impl Messages {
     }
 
     pub(crate) fn get(&self, MessageId(number): MessageId) -> &Message {
-        &self.all[number]
+        match self.all.get(number) {
+            Some(message) => message,
+            None => unreachable!("the messages have no number {number}, although only they give numbers"),
+        }
     }
 
     fn new(table: Table) -> Self {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::budget::Reservation;
 use super::watch::Watch;
+use crate::json::set;
 use crate::status::Status;
 
 /// What the server answers.
@@ -118,7 +119,7 @@ impl Serialize for List {
         let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
         if self.typed_items {
             // Lists of custom resources are free-form upstream, so that an empty token is written too.
-            metadata["continue"] = "".into();
+            set(&mut metadata, &["continue"], "");
         }
         map.serialize_entry("metadata", &metadata)?;
         map.serialize_entry("items", &Items(self))?;

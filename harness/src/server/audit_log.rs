@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::AuditSink;
 use super::authentication::Identity;
 use crate::authorizer::AccessDecision;
+use crate::json::set;
 use crate::status::Status;
 
 /// When the event was made.
@@ -85,8 +86,8 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.event["stage"] = "ResponseComplete".into();
-        self.event["stageTimestamp"] = micro_time(Timestamp::now()).into();
+        set(&mut self.event, &["stage"], "ResponseComplete");
+        set(&mut self.event, &["stageTimestamp"], micro_time(Timestamp::now()));
         (self.sink)(&self.event);
     }
 }
@@ -134,28 +135,29 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
         "stageTimestamp": micro_time(answered.completed),
     });
     if answered.stage != Stage::RequestReceived {
-        event["responseStatus"] = response_status(answered);
+        set(&mut event, &["responseStatus"], response_status(answered));
     }
     if let Some(identity) = answered.identity {
-        event["user"] = json!(identity.user);
+        set(&mut event, &["user"], json!(identity.user));
     }
     if let Some(impersonated) = answered.identity.and_then(|identity| identity.impersonated.as_ref()) {
-        event["impersonatedUser"] = json!(impersonated.user);
+        set(&mut event, &["impersonatedUser"], json!(impersonated.user));
         if !impersonated.constraint.is_empty() {
-            event["authenticationMetadata"] = json!({"impersonationConstraint": impersonated.constraint});
+            let constraint = json!({"impersonationConstraint": impersonated.constraint});
+            set(&mut event, &["authenticationMetadata"], constraint);
         }
     }
     if !answered.source_ips.is_empty() {
-        event["sourceIPs"] = json!(answered.source_ips);
+        set(&mut event, &["sourceIPs"], json!(answered.source_ips));
     }
     if !answered.user_agent.is_empty() {
-        event["userAgent"] = json!(truncated(answered.user_agent));
+        set(&mut event, &["userAgent"], truncated(answered.user_agent));
     }
     if let Some(object) = &answered.object {
-        event["objectRef"] = object_reference(object);
+        set(&mut event, &["objectRef"], object_reference(object));
     }
     if let Some(object) = answered.request_object {
-        event["requestObject"] = object.clone();
+        set(&mut event, &["requestObject"], object.clone());
     }
     let mut annotations = answered.annotations.clone();
     if let Some(decision) = answered.decision {
@@ -164,7 +166,7 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
         annotations.insert("authorization.k8s.io/reason".to_owned(), decision.reason.clone());
     }
     if !annotations.is_empty() {
-        event["annotations"] = json!(annotations);
+        set(&mut event, &["annotations"], json!(annotations));
     }
     event
 }
@@ -236,8 +238,8 @@ fn truncated(user_agent: &str) -> String {
     if user_agent.len() <= MOST {
         return user_agent.to_owned();
     }
-    let end = (0..=MOST).rev().find(|end| user_agent.is_char_boundary(*end)).unwrap_or_default();
-    format!("{}...TRUNCATED", &user_agent[..end])
+    let begin = (0..=MOST).rev().find_map(|end| user_agent.get(..end)).unwrap_or_default();
+    format!("{begin}...TRUNCATED")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::storage::ObjectReader as _;
 use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
 use crate::cluster_state::ClusterState as _;
+use crate::json::set;
 use crate::ownership::Times;
 use crate::selector::{Labels, Selector};
 use crate::status::{Status, Unsupported};
@@ -119,21 +120,23 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
     };
     for name in ["stdin", "stdout", "stderr", "tty"] {
         if matches!(kind.kind.as_str(), "PodExecOptions" | "PodAttachOptions") && flag(name) {
-            object[name] = true.into();
+            set(&mut object, &[name], true);
         }
     }
     for name in ["container", "path"] {
         if let Some(value) = request.query.first(name).filter(|value| !value.is_empty()) {
-            object[name] = value.into();
+            set(&mut object, &[name], value);
         }
     }
     match kind.kind.as_str() {
-        "PodExecOptions" => object["command"] = json!(request.query.all("command")),
+        "PodExecOptions" => {
+            set(&mut object, &["command"], json!(request.query.all("command")));
+        }
         "PodPortForwardOptions" => {
             let ports: Vec<i32> =
                 request.query.all("ports").iter().filter_map(|port| port.parse().ok()).collect();
             if !ports.is_empty() {
-                object["ports"] = json!(ports);
+                set(&mut object, &["ports"], json!(ports));
             }
         }
         _ => {}

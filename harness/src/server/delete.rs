@@ -13,6 +13,7 @@ use super::storage::Key;
 use super::update::{Attempt, is_outdated, wrong_precondition};
 use super::{body, create, custom_resources, metadata, options, read};
 use crate::attributes::Operation;
+use crate::json::set;
 use crate::ownership::Times;
 use crate::status::Status;
 
@@ -65,7 +66,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
             let mut details =
                 json!({"name": name, "kind": resource.gvr.resource, "uid": metadata::text(&object, "uid")});
             if !resource.gvr.group.is_empty() {
-                details["group"] = resource.gvr.group.clone().into();
+                set(&mut details, &["group"], &*resource.gvr.group);
             }
             Ok(Answer::Object(
                 StatusCode::OK,
@@ -120,7 +121,7 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
     if has_body {
         // The audit log encodes the internal type.
         let mut noted = options.document.clone();
-        noted["apiVersion"] = "meta.k8s.io/__internal".into();
+        set(&mut noted, &["apiVersion"], "meta.k8s.io/__internal");
         request.note_decoded(&noted);
     }
     Ok(options)
@@ -350,7 +351,7 @@ fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Va
     let mut options = options.clone();
     let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
     if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
-        options["gracePeriodSeconds"] = 1.into();
+        set(&mut options, &["gracePeriodSeconds"], 1);
     }
     if resource == "namespaces"
         && let Some(members) = options.as_object_mut()
@@ -363,7 +364,7 @@ fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Va
         && !name.is_empty()
         && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
     {
-        options["gracePeriodSeconds"] = seconds.clone();
+        set(&mut options, &["gracePeriodSeconds"], seconds.clone());
     }
     options
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::custom_resources::Custom;
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::json::set;
 
 /// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
 const BUILT_IN: &str = include_str!("discovery.json");
@@ -246,8 +247,8 @@ impl Resources {
     pub(super) fn group(&self, group: &str) -> Option<Value> {
         let (name, versions) = self.groups().into_iter().find(|(name, _)| *name == group)?;
         let mut document = group_document(name, &versions);
-        document["kind"] = "APIGroup".into();
-        document["apiVersion"] = "v1".into();
+        set(&mut document, &["kind"], "APIGroup");
+        set(&mut document, &["apiVersion"], "v1");
         Some(document)
     }
 
@@ -265,10 +266,10 @@ impl Resources {
                 "verbs": resource.verbs,
             });
             if !resource.short_names.is_empty() {
-                entry["shortNames"] = json!(resource.short_names);
+                set(&mut entry, &["shortNames"], json!(resource.short_names));
             }
             if !resource.categories.is_empty() {
-                entry["categories"] = json!(resource.categories);
+                set(&mut entry, &["categories"], json!(resource.categories));
             }
             resources.push(entry);
             for subresource in &resource.subresources {
@@ -280,8 +281,8 @@ impl Resources {
                     "verbs": subresource.verbs,
                 });
                 if subresource.kind.group != group || subresource.kind.version != version {
-                    entry["group"] = json!(subresource.kind.group);
-                    entry["version"] = json!(subresource.kind.version);
+                    set(&mut entry, &["group"], &*subresource.kind.group);
+                    set(&mut entry, &["version"], &*subresource.kind.version);
                 }
                 resources.push(entry);
             }
@@ -376,11 +377,11 @@ fn aggregated_resource(resource: &Resource) -> Value {
     });
     for (field, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
         if !values.is_empty() {
-            entry[field] = json!(values);
+            set(&mut entry, &[field], json!(values));
         }
     }
     if !subresources.is_empty() {
-        entry["subresources"] = json!(subresources);
+        set(&mut entry, &["subresources"], json!(subresources));
     }
     entry
 }

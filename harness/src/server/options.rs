@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::query::Query;
+use crate::json::set;
 use crate::status::{FieldError, Status};
 
 const GROUP: &str = "meta.k8s.io";
@@ -45,7 +46,7 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     let mut errors = Vec::new();
     let dry_run = dry_run(query.all("dryRun"), &mut errors);
     if !query.all("dryRun").is_empty() {
-        document["dryRun"] = json!(query.all("dryRun"));
+        set(&mut document, &["dryRun"], json!(query.all("dryRun")));
     }
     let manager = query.first("fieldManager").unwrap_or_default();
     if manager.len() > LONGEST_MANAGER {
@@ -56,7 +57,7 @@ pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<
     }
     for field in ["fieldManager", "fieldValidation"] {
         if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
-            document[field] = value.into();
+            set(&mut document, &[field], value);
         }
     }
     let validation = query.first("fieldValidation").unwrap_or_default();

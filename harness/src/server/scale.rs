@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::discovery::Resource;
 use super::metadata;
+use crate::json;
 use crate::status::{FieldError, Status};
 
 const BUILT_IN_REPLICAS: &str = "/spec/replicas";
@@ -30,7 +31,7 @@ pub(super) fn of(object: &Value, resource: &Resource) -> Value {
     let mut scale_metadata = json!({});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if !metadata::text(object, field).is_empty() {
-            scale_metadata[field] = metadata::text(object, field).into();
+            json::set(&mut scale_metadata, &[field], metadata::text(object, field));
         }
     }
     let mut scale = json!({
@@ -41,10 +42,10 @@ pub(super) fn of(object: &Value, resource: &Resource) -> Value {
         "status": {"replicas": current},
     });
     if let Some(replicas) = replicas.filter(|replicas| *replicas != 0) {
-        scale["spec"]["replicas"] = replicas.into();
+        json::set(&mut scale, &["spec", "replicas"], replicas);
     }
     if !selector.is_empty() {
-        scale["status"]["selector"] = selector.into();
+        json::set(&mut scale, &["status", "selector"], selector);
     }
     scale
 }

@@ -17,6 +17,7 @@ use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use crate::json::at;
 use crate::ownership::{Owners, Times};
 use crate::schema;
 use crate::status::Status;
@@ -88,9 +89,9 @@ impl Surroundings {
         let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
         let definition = definitions.iter().find(|definition| {
             let spec = &definition["spec"];
-            spec["group"] == *kind.group && spec["names"]["kind"] == *kind.kind
+            spec["group"] == *kind.group && *at(spec, &["names", "kind"]) == *kind.kind
         })?;
-        let mut versions = definition["spec"]["versions"].as_array()?.iter();
+        let mut versions = at(definition, &["spec", "versions"]).as_array()?.iter();
         let version = versions.find(|version| version["name"] == *kind.version)?;
         version.pointer("/schema/openAPIV3Schema").cloned()
     }

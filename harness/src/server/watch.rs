@@ -25,6 +25,7 @@ use super::read::{self, Selection};
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::{Change, Forgotten, Key, News, Page, Walk, set_resource_version};
+use crate::json::set;
 use crate::status::{FieldError, Status};
 
 /// How long a watch lives that does not say.
@@ -215,7 +216,7 @@ impl Watch {
     fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
         let mut metadata = json!({"resourceVersion": version.to_string()});
         if ends_objects {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            set(&mut metadata, &["annotations"], json!({"k8s.io/initial-events-end": "true"}));
         }
         let kind = &self.resource.kind;
         let object = json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata});

@@ -103,6 +103,26 @@ impl Plan {
         self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
     }
 
+    /// The webhooks that a check looks at, with what `all` has for each webhook of the plan.
+    fn audience_with<'a, T>(
+        &'a self,
+        check: &'static Check,
+        all: &'a [T],
+    ) -> impl Iterator<Item = (usize, &'a Subject, &'a T)> {
+        let all = self.subjects.iter().zip(all).enumerate();
+        all.filter(|(_, (subject, _))| check.audience.includes(subject.phase))
+            .map(|(place, (subject, of_it))| (place, subject, of_it))
+    }
+
+    /// Where something may have been found: the checks that run, with all webhooks together and with each.
+    fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
+        self.active().flat_map(|(position, check)| {
+            let subjects = self.subjects.iter().enumerate();
+            let alone = subjects.map(move |(place, subject)| ((position, Some(place)), check, Some(subject)));
+            std::iter::once(((position, None), check, None)).chain(alone)
+        })
+    }
+
     /// A webhook on trial with one request.
     fn trial<'a>(&'a self, subject: &'a Subject, request: &'a Attributes, memory: &'a Memory) -> Trial<'a> {
         Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory }
@@ -149,16 +169,14 @@ impl Plan {
         for (position, check) in self.active() {
             match check.probe {
                 Probe::Object(_) | Probe::ConfigurationAndObject(..) => {
-                    for (subject, _) in self.audience(check) {
-                        let place = (position, Some(subject));
-                        seen.extend(
-                            self.probe(place, request, memory).await.map(|observed| (place, observed)),
-                        );
+                    for (place, subject) in self.audience(check) {
+                        let observed = self.probe(check, Some(subject), request, memory).await;
+                        seen.extend(observed.map(|observed| ((position, Some(place)), observed)));
                     }
                 }
                 Probe::Collection(_) => {
-                    let place = (position, None);
-                    seen.extend(self.probe(place, request, memory).await.map(|observed| (place, observed)));
+                    let observed = self.probe(check, None, request, memory).await;
+                    seen.extend(observed.map(|observed| ((position, None), observed)));
                 }
                 Probe::Configuration(_)
                 | Probe::Configurations(_)
@@ -184,20 +202,21 @@ impl Plan {
         all
     }
 
-    /// What one probe sees of one object; none if it does not look at objects.
+    /// What one probe sees of one object, of all webhooks together without `subject`; none if it does not look at objects.
     async fn probe(
         &self,
-        (check, subject): Place,
+        check: &'static Check,
+        subject: Option<&Subject>,
         request: &Attributes,
         memory: &Memory,
     ) -> Option<Observed> {
         let subject = match subject {
-            Some(subject) => &self.subjects[subject],
-            None => self.audience(self.checks[check].0).next()?.1,
+            Some(subject) => subject,
+            None => self.audience(check).next()?.1,
         };
         let request = &*self.shown(subject, request, memory).await;
         let trial = self.trial(subject, request, memory);
-        match self.checks[check].0.probe {
+        match check.probe {
             Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe) => {
                 Some(probe(&trial).await)
             }
@@ -341,8 +360,8 @@ impl Run<'_> {
         self.tell(Stage::Webhooks, done, Some(total));
         for (position, check) in plan.active() {
             let Some(probe) = chosen(check.probe) else { continue };
-            for (subject, found) in plan.audience(check) {
-                let station = plan.station(found, &samples[subject]);
+            for (subject, found, samples) in plan.audience_with(check, samples) {
+                let station = plan.station(found, samples);
                 let observed = probe(&station).await;
                 let place = (position, Some(subject));
                 self.ledger.remark(place, station.notes.into_inner());
@@ -370,9 +389,9 @@ impl Run<'_> {
                 }
                 self.tell(Stage::Interventions, 0, None);
                 let (places, stations): (Vec<Place>, Vec<Station<'_>>) = plan
-                    .audience(check)
-                    .map(|(subject, found)| {
-                        ((position, Some(subject)), plan.station(found, &samples[subject]))
+                    .audience_with(check, &samples)
+                    .map(|(subject, found, samples)| {
+                        ((position, Some(subject)), plan.station(found, samples))
                     })
                     .unzip();
                 let observed = probe(&stations).await;
@@ -387,16 +406,21 @@ impl Run<'_> {
     async fn shrink(&mut self) {
         self.tell(Stage::Shrinking, 0, None);
         let plan = self.plan;
-        let smaller = self.ledger.found().filter_map(|(place, found)| {
+        let mut found = self.ledger.found();
+        let mut all = Vec::new();
+        for (place, check, subject) in plan.places() {
+            all.extend(found.remove(&place).into_iter().flatten().map(|found| (check, subject, found)));
+        }
+        let smaller = all.into_iter().filter_map(|(check, subject, found)| {
             let object = found.object.clone()?;
             Some(async move {
-                let is_comparing = checks::COMPARING.contains(&plan.checks[place.0].0.id);
-                if is_comparing && !steadiness::is_steady(plan, place, &object).await {
+                let is_comparing = checks::COMPARING.contains(&check.id);
+                if is_comparing && !steadiness::is_steady(plan, subject, &object).await {
                     found.is_unsteady = true;
                     return;
                 }
-                if let Some((object, violation)) = smallest(plan, place, object, &found.violation.kind).await
-                {
+                let kind = &found.violation.kind;
+                if let Some((object, violation)) = smallest(plan, (check, subject), object, kind).await {
                     found.object = Some(object);
                     found.violation = violation;
                 } else {
@@ -452,10 +476,15 @@ impl Run<'_> {
 }
 
 /// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.
-async fn smallest(plan: &Plan, place: Place, object: Value, kind: &str) -> Option<(Value, Violation)> {
+async fn smallest(
+    plan: &Plan,
+    (check, subject): (&'static Check, Option<&Subject>),
+    object: Value,
+    kind: &str,
+) -> Option<(Value, Violation)> {
     let shown = async |object: &Value| {
         let request = plan.laboratory.create(object.clone()).ok()?;
-        let observed = plan.probe(place, &request, &Memory::default()).await?;
+        let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
         observed.ok()?.into_iter().find(|violation| violation.kind == kind)
     };
     let mut violation = shown(&object).await?;

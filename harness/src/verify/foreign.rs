@@ -18,6 +18,7 @@ use crate::config::{
     WebhookId, WebhookTarget,
 };
 use crate::event::Phase;
+use crate::json::{at, set};
 use crate::selector::Selector;
 
 /// The host of a foreign mutation's URL: a name that never resolves (RFC 2606).
@@ -139,13 +140,14 @@ pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
     let name = url.strip_prefix(HOST)?;
     let foreign = LIBRARY.iter().find(|foreign| foreign.name == name)?;
     let review: Value = serde_json::from_slice(review).ok()?;
-    let operations = foreign.operations(&review["request"]["object"]);
-    let mut response = json!({"uid": review["request"]["uid"], "allowed": true});
+    let operations = foreign.operations(at(&review, &["request", "object"]));
+    let mut response = json!({"uid": at(&review, &["request", "uid"]), "allowed": true});
     if !operations.is_empty() {
-        response["patchType"] = "JSONPatch".into();
-        response["patch"] = STANDARD.encode(Value::from(operations).to_string()).into();
+        set(&mut response, &["patchType"], "JSONPatch");
+        set(&mut response, &["patch"], STANDARD.encode(Value::from(operations).to_string()));
     }
-    let answer = json!({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response});
+    let answer =
+        json!({"apiVersion": review.get("apiVersion"), "kind": "AdmissionReview", "response": response});
     Some(Reply {
         status: 200,
         content_type: Some("application/json".to_owned()),

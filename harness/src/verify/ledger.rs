@@ -122,11 +122,9 @@ impl Ledger {
         self.tallies.values().map(|entry| entry.found.len()).sum()
     }
 
-    /// What was found, to be made smaller.
-    pub(super) fn found(&mut self) -> impl Iterator<Item = (Place, &mut Found)> {
-        self.tallies
-            .iter_mut()
-            .flat_map(|(place, entry)| entry.found.iter_mut().map(move |found| (*place, found)))
+    /// What was found at each place, to be made smaller.
+    pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [Found]> {
+        self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
     }
 
     /// The report about `checks`, which are skipped if there is a reason beside them.
@@ -139,13 +137,11 @@ impl Ledger {
     ) -> Report {
         let mut reports = Vec::with_capacity(checks.len());
         for (position, (check, skipped)) in checks.iter().enumerate() {
-            let places: Vec<Place> =
-                self.tallies.range((position, None)..(position + 1, None)).map(|(place, _)| *place).collect();
+            let webhooks = webhooks.iter().enumerate().map(|(place, name)| (Some(place), name.as_str()));
             let mut results = Vec::new();
             let mut findings = Vec::new();
-            for place in places {
-                let Some(entry) = self.tallies.remove(&place) else { continue };
-                let webhook = place.1.map_or(TOGETHER, |webhook| &webhooks[webhook]);
+            for (place, webhook) in std::iter::once((None, TOGETHER)).chain(webhooks) {
+                let Some(entry) = self.tallies.remove(&(position, place)) else { continue };
                 let (result, found) = entry.result(webhook, check);
                 results.push(result);
                 findings.extend(found);
@@ -185,17 +181,15 @@ impl Entry {
             let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
             format!("{kind} {}", shape::object_name(object))
         });
-        let known = self.found.iter().position(|found| found.violation.kind == violation.kind);
-        let known = known.or_else(|| (self.found.len() >= MOST).then_some(MOST - 1));
-        let position = known.unwrap_or_else(|| {
+        if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
+            return found.again(name);
+        }
+        if self.found.len() < MOST {
             let object = object.cloned();
             self.found.push(Found { violation, object, is_unsteady: false, count: 0, examples: Vec::new() });
-            self.found.len() - 1
-        });
-        let found = &mut self.found[position];
-        found.count += 1;
-        if found.examples.len() < MOST_EXAMPLES {
-            found.examples.extend(name);
+        }
+        if let Some(last) = self.found.last_mut() {
+            last.again(name);
         }
     }
 
@@ -216,6 +210,14 @@ impl Entry {
 }
 
 impl Found {
+    /// Counts an object that shows it, and keeps its name if it is among the first.
+    fn again(&mut self, name: Option<String>) {
+        self.count += 1;
+        if self.examples.len() < MOST_EXAMPLES {
+            self.examples.extend(name);
+        }
+    }
+
     fn finding(self, webhook: &str, check: &Check) -> Finding {
         let Violation { kind, message, differences, steps, severity } = self.violation;
         Finding {

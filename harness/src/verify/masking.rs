@@ -62,7 +62,7 @@ mod tests {
                 "steps": [
                     {"webhook": "c/w", "foreign": false, "review": review, "status": 200,
                         "reply": {"response": {"patch": STANDARD.encode(patch)}}},
-                    {"webhook": "c/w", "foreign": false, "review": secret.to_string()[..90], "reply": "hunter2"},
+                    {"webhook": "c/w", "foreign": false, "review": secret.to_string().split_at(90).0, "reply": "hunter2"},
                 ],
             }],
         }]});

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, GroupVersionKind};
+use crate::json::{at, set, text};
 use crate::plugin::Plugin as _;
 use crate::server::{DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition};
 use crate::status::Status;
@@ -30,7 +31,7 @@ pub(super) fn complete(request: &mut Attributes) -> Result<(), Box<Status>> {
     TaintNodesByCondition.admit(request)?;
     let is_pod = request.kind == GroupVersionKind::new("", "v1", "Pod");
     let Some(pod) = request.object.as_mut().filter(|_| is_pod) else { return Ok(()) };
-    let is_mirror = pod["metadata"]["annotations"].get(MIRROR).is_some();
+    let is_mirror = at(pod, &["metadata", "annotations"]).get(MIRROR).is_some();
     if let Some(spec) = pod.get_mut("spec")
         && let Some(members) = spec.as_object_mut()
     {
@@ -67,10 +68,11 @@ pub(super) fn without_service_account(pod: &mut Value) {
 }
 
 fn give_service_account(spec: &mut Value) {
-    if spec["serviceAccountName"].as_str().unwrap_or_default().is_empty() {
-        spec["serviceAccountName"] = "default".into();
+    if text(spec, &["serviceAccountName"]).is_empty() {
+        set(spec, &["serviceAccountName"], "default");
     }
-    spec["serviceAccount"] = spec["serviceAccountName"].clone();
+    let account = text(spec, &["serviceAccountName"]).to_owned();
+    set(spec, &["serviceAccount"], account);
     if spec["automountServiceAccountToken"] == false {
         return;
     }

@@ -28,12 +28,14 @@ struct OfKind {
 impl Samples {
     /// Takes what `subject` asks for of the creation of an object, an update that changes nothing, and its deletion.
     pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, surroundings: &Surroundings) {
-        let known = self.kinds.iter().position(|known| known.kind == creation.kind);
-        let known = known.unwrap_or_else(|| {
+        let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
+            self.kinds.get_mut(known)
+        } else {
             self.kinds.push(OfKind { kind: creation.kind.clone(), requests: Default::default() });
-            self.kinds.len() - 1
-        });
-        for (operation, requests) in OPERATIONS.into_iter().zip(&mut self.kinds[known].requests) {
+            self.kinds.last_mut()
+        };
+        let requests = known.into_iter().flat_map(|known| &mut known.requests);
+        for (operation, requests) in OPERATIONS.into_iter().zip(requests) {
             // What is sent to a subresource is not stored.
             let is_made = operation == Operation::Create || creation.subresource.is_empty();
             if !is_made || requests.len() >= MOST {
@@ -69,11 +71,11 @@ impl Samples {
 impl OfKind {
     /// The requests, the operations taking turns, beginning with the operation number `first` of those that there are.
     fn in_turns(&self, first: usize) -> Vec<&Attributes> {
-        let lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
+        let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
+        let first = first.checked_rem(lists.len()).unwrap_or_default();
+        lists.rotate_left(first);
         let longest = lists.iter().map(|list| list.len()).max().unwrap_or_default();
-        let turn = |object: usize| (0..lists.len()).map(move |turn| (object, turn + first));
-        let places = (0..longest).flat_map(turn);
-        places.filter_map(|(object, turn)| lists[turn % lists.len()].get(object)).collect()
+        (0..longest).flat_map(|object| lists.iter().filter_map(move |list| list.get(object))).collect()
     }
 }
 

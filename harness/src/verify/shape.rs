@@ -1,6 +1,8 @@
 //! Where things stand in an object.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use crate::json::at;
 
 /// JSON pointer to the `PodSpec` in `object`, if it has one.
 pub fn pod_spec(object: &Value) -> Option<&'static str> {
@@ -22,21 +24,6 @@ pub fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Writes `value` at `path`, the names of members, with the objects on the way to it. Says whether it could: an object on
-/// the way that is something else stays as it is, since objects come from users and webhooks in any shape.
-pub fn set(object: &mut Value, path: &[&str], value: impl Into<Value>) -> bool {
-    let mut place = object;
-    for name in path {
-        if place.is_null() {
-            *place = Map::new().into();
-        }
-        let Some(members) = place.as_object_mut() else { return false };
-        place = members.entry(*name).or_insert(Value::Null);
-    }
-    *place = value.into();
-    true
-}
-
 /// Takes away what stands at `pointer`. Says whether there was something.
 pub fn remove(object: &mut Value, pointer: &str) -> bool {
     let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
@@ -56,7 +43,7 @@ pub fn remove(object: &mut Value, pointer: &str) -> bool {
 
 /// `NAMESPACE/NAME` of `object`, or what is left of that: `generateName` with a star.
 pub fn object_name(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    let text = |field: &str| at(object, &["metadata", field]).as_str().filter(|text| !text.is_empty());
     let name = match (text("name"), text("generateName")) {
         (Some(name), _) => name.to_owned(),
         (None, Some(prefix)) => format!("{prefix}*"),
@@ -82,16 +69,6 @@ mod tests {
         assert_eq!(pod_spec(&job), Some("/spec/template/spec"));
         assert_eq!(pod_spec(&json!({"kind": "Job", "spec": {}})), None);
         assert_eq!(pod_spec(&json!({"kind": "ConfigMap"})), None);
-    }
-
-    #[test]
-    fn a_member_is_written_unless_something_else_is_in_the_way() {
-        let mut object = json!({"a": {"b": 1}, "n": null, "l": [1], "t": "text"});
-        assert!(set(&mut object, &["a", "b"], 2));
-        assert!(set(&mut object, &["n", "new", "deep"], "x"));
-        assert!(!set(&mut object, &["l", "0"], 2));
-        assert!(!set(&mut object, &["t", "x", "y"], 2));
-        assert_eq!(object, json!({"a": {"b": 2}, "n": {"new": {"deep": "x"}}, "l": [1], "t": "text"}));
     }
 
     #[test]

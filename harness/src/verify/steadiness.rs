@@ -3,15 +3,15 @@
 use serde_json::Value;
 
 use super::laboratory::Outcome;
-use super::ledger::Place;
 use super::plan::Plan;
+use super::subject::Subject;
 
 /// How often a webhook is asked the same before it counts as steady.
 const TIMES: usize = 4;
 
-/// Whether the webhook answers the creation of `object` in the same way each time.
-pub(super) async fn is_steady(plan: &Plan, (_, subject): Place, object: &Value) -> bool {
-    let Some(subject) = subject.map(|subject| &plan.subjects[subject]) else { return true };
+/// Whether the webhook answers the creation of `object` in the same way each time. Of several together that is not asked.
+pub(super) async fn is_steady(plan: &Plan, subject: Option<&Subject>, object: &Value) -> bool {
+    let Some(subject) = subject else { return true };
     let Ok(request) = plan.laboratory.create(object.clone()) else { return true };
     let mut first: Option<Outcome> = None;
     for _ in 0..TIMES {

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use crate::json::{self, at, set};
 use crate::server::Surroundings;
-use crate::verify::shape::set;
 
 /// When everything was created.
 const CREATED: &str = "2026-01-01T00:00:00Z";
@@ -122,7 +122,7 @@ fn rename(value: &mut Value, uid: &str) {
 
 /// The name, or the one that the server makes of `generateName`.
 fn name(object: &Value) -> String {
-    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let text = |field: &str| json::text(object, &["metadata", field]);
     if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> At
 pub(super) fn delete(creation: &Attributes, stored: Value) -> Attributes {
     let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
     if ["Namespace", "CustomResourceDefinition"].contains(&creation.kind.kind.as_str()) {
-        options["preconditions"] = json!({"uid": stored["metadata"]["uid"]});
+        set(&mut options, &["preconditions"], json!({"uid": at(&stored, &["metadata", "uid"])}));
     }
     Attributes {
         operation: Operation::Delete,

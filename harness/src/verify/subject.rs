@@ -8,6 +8,7 @@ use super::laboratory::Lineup;
 use crate::attributes::{Attributes, GroupVersionKind};
 use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookTarget};
 use crate::event::Phase;
+use crate::json::at;
 use crate::matching;
 use crate::selector::Selector;
 use crate::server::Surroundings;
@@ -83,7 +84,12 @@ impl Subject {
 
     /// The entry of `webhooks` as it was written.
     pub fn declaration(&self) -> &Value {
-        &self.configuration["webhooks"][self.index]
+        self.entry_of(&self.configuration)
+    }
+
+    /// The entry of `webhooks` in `configuration`, which is this one in another form; null where there is none.
+    pub(super) fn entry_of<'a>(&self, configuration: &'a Value) -> &'a Value {
+        at(configuration, &["webhooks"]).get(self.index).unwrap_or(&Value::Null)
     }
 
     /// Whether the rules are for `request`, whatever the selectors and conditions say.

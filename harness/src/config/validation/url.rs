@@ -74,27 +74,26 @@ impl Url {
 
 /// Source: Go net/url/url.go, `getScheme`.
 fn scheme(text: &str) -> Result<(&str, &str), String> {
-    for (index, byte) in text.bytes().enumerate() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' => {}
-            b'0'..=b'9' | b'+' | b'-' | b'.' if index > 0 => {}
-            b':' if index == 0 => return Err("missing protocol scheme".to_owned()),
-            b':' => return Ok((&text[..index], &text[index + 1..])),
-            _ => break,
-        }
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(("", text)) };
+    if scheme.is_empty() {
+        return Err("missing protocol scheme".to_owned());
     }
-    Ok(("", text))
+    let is_valid = scheme.bytes().enumerate().all(|(index, byte)| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' => true,
+        b'0'..=b'9' | b'+' | b'-' | b'.' => index > 0,
+        _ => false,
+    });
+    Ok(if is_valid { (scheme, rest) } else { ("", text) })
 }
 
 /// Source: Go net/url/url.go, `parseHost`.
 fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
-    match host.rfind('[') {
-        Some(0) => {
-            let Some(end) = host.rfind(']') else {
+    match host.rsplit_once('[') {
+        Some(("", rest)) => {
+            let Some((address, port)) = rest.rsplit_once(']') else {
                 return Err("missing ']' in host".to_owned());
             };
-            optional_port(&host[end + 1..])?;
-            let address = &host[1..end];
+            optional_port(port)?;
             let (number, zone) = address.split_once("%25").unwrap_or((address, ""));
             unescape(zone, Part::Other)?;
             let number = unescape(number, Part::Host)?;
@@ -110,8 +109,8 @@ fn parse_host(scheme: &str, host: &str) -> Result<String, String> {
         None => {
             let strict = scheme == "http" || scheme == "https";
             let colon = if strict { host.find(':') } else { host.rfind(':') };
-            if let Some(colon) = colon {
-                optional_port(&host[colon..])?;
+            if let Some((_, port)) = colon.and_then(|colon| host.split_at_checked(colon)) {
+                optional_port(port)?;
             }
             unescape(host, Part::Host)
         }
@@ -142,7 +141,10 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
             // Go lets these through although RFC 3986 does not.
             let odd = !byte.is_ascii_alphanumeric() && !b"-_.~!$&'()*+,;=:[]<>\"%".contains(&byte);
             if part == Part::Host && byte < 0x80 && odd {
-                return Err(format!("invalid character {} in host name", quote(&text[index..=index])));
+                return Err(format!(
+                    "invalid character {} in host name",
+                    quote(&char::from(byte).to_string())
+                ));
             }
             unescaped.push(byte);
             index += 1;

@@ -6,6 +6,7 @@ use super::requirements::{self, UnknownOperator};
 use super::{list, text};
 use crate::attributes::UserInfo;
 use crate::authorizer::{AccessRequest, AccessTarget, Authorizer, Decision, PolicyRule, ResourceTarget};
+use crate::json::set;
 use crate::server::read;
 use crate::status::{FieldError, MAX_ERRORS, Status};
 
@@ -194,14 +195,14 @@ pub(in crate::server) fn answer(
     };
     let mut status = json!({"allowed": decision.is_allowed()});
     if decision.decision == Decision::Deny {
-        status["denied"] = true.into();
+        set(&mut status, &["denied"], true);
     }
     if !decision.reason.is_empty() {
-        status["reason"] = decision.reason.into();
+        set(&mut status, &["reason"], decision.reason);
     }
     let errors: Vec<String> = decision.error.into_iter().chain(errors).collect();
     if !errors.is_empty() {
-        status["evaluationError"] = errors.join("; ").into();
+        set(&mut status, &["evaluationError"], errors.join("; "));
     }
     if let Some(members) = review.as_object_mut() {
         members.insert("status".to_owned(), status);
@@ -284,7 +285,7 @@ fn rules(review: &Value, spec: &Value, user: &UserInfo, authorizer: &dyn Authori
         "incomplete": false,
     });
     if !found.error.is_empty() {
-        status["evaluationError"] = found.error.into();
+        set(&mut status, &["evaluationError"], found.error);
     }
     json!({
         "kind": review.get("kind"),

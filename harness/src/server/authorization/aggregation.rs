@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::storage::{Key, ObjectReader as _, Storage};
 use crate::authorizer::{RBAC_GROUP, aggregated_rules};
+use crate::json::set;
 use crate::ownership::{Manager, Write};
 
 const CONTROLLER: &str = "clusterrole-aggregation-controller";
@@ -23,7 +24,7 @@ pub(super) fn aggregate(objects: &mut [Value]) {
         let mut changed = false;
         for object in objects.iter_mut() {
             if let Some(rules) = outdated(object, &all) {
-                object["rules"] = rules;
+                set(object, &["rules"], rules);
                 changed = true;
             }
         }
@@ -44,7 +45,7 @@ pub(in crate::server) fn reconcile(storage: &Storage) {
         }
         for (stored, rules) in outdated {
             let mut role = (**stored).clone();
-            role["rules"] = rules;
+            set(&mut role, &["rules"], rules);
             let key = Key {
                 group: RBAC_GROUP.to_owned(),
                 resource: "clusterroles".to_owned(),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::conversion::{Converter, ROUND_TRIP, convert};
 use super::fields::{ensure, fill, has, is_empty, remove, with};
 use crate::attributes::GroupVersionKind;
+use crate::json::set;
 use crate::schema;
 
 const KIND: &str = "HorizontalPodAutoscaler";
@@ -40,7 +41,7 @@ pub(super) fn version_2(object: &mut Value) {
     if let Some(status) = ensure(object, "status") {
         fill(status, "desiredReplicas", 0);
         if !has(status, "currentMetrics") {
-            status["currentMetrics"] = Value::Null;
+            set(status, &["currentMetrics"], Value::Null);
         }
     }
     with(object, "metadata", |metadata| {
@@ -54,10 +55,9 @@ pub(super) fn version_2(object: &mut Value) {
     let Some(spec) = ensure(object, "spec") else { return };
     fill(spec, "minReplicas", 1);
     if is_empty(spec, "metrics") {
-        spec["metrics"] = json!([{
-            "type": "Resource",
-            "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
-        }]);
+        let target = json!({"type": "Utilization", "averageUtilization": 80});
+        let metrics = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
+        set(spec, &["metrics"], metrics);
     }
     with(spec, "behavior", |behavior| {
         scaling_rules(

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, has, is_empty, remove, resource_list, text, with};
 use super::volume;
+use crate::json::set;
 
 /// A Namespace; one that has no name yet gets no label.
 ///
@@ -18,7 +19,7 @@ pub(super) fn namespace(object: &mut Value) {
     if !name.is_empty()
         && let Some(labels) = ensure(metadata, "labels")
     {
-        labels["kubernetes.io/metadata.name"] = Value::String(name);
+        set(labels, &["kubernetes.io/metadata.name"], name);
     }
 }
 
@@ -33,9 +34,9 @@ pub(super) fn node(object: &mut Value) {
         let first = spec.pointer("/podCIDRs/0").and_then(Value::as_str).unwrap_or_default().to_owned();
         let singular = text(spec, "podCIDR").to_owned();
         if singular.is_empty() && !first.is_empty() {
-            spec["podCIDR"] = Value::String(first);
+            set(spec, &["podCIDR"], first);
         } else if singular != first {
-            spec["podCIDRs"] = json!([singular]);
+            set(spec, &["podCIDRs"], json!([singular]));
         }
     });
     with(object, "status", |status| {
@@ -44,7 +45,7 @@ pub(super) fn node(object: &mut Value) {
         if !has(status, "allocatable")
             && let Some(capacity) = status.get("capacity").cloned()
         {
-            status["allocatable"] = capacity;
+            set(status, &["allocatable"], capacity);
         }
     });
 }
@@ -66,7 +67,7 @@ pub(super) fn service(object: &mut Value) {
         "ClientIP"
             if spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").is_none_or(Value::is_null) =>
         {
-            spec["sessionAffinityConfig"] = json!({"clientIP": {"timeoutSeconds": 10800}});
+            set(spec, &["sessionAffinityConfig"], json!({"clientIP": {"timeoutSeconds": 10800}}));
         }
         _ => {}
     }
@@ -111,7 +112,7 @@ pub(super) fn limit_range(object: &mut Value) {
     ensure(object, "metadata");
     let Some(spec) = ensure(object, "spec") else { return };
     if !has(spec, "limits") {
-        spec["limits"] = Value::Null;
+        set(spec, &["limits"], Value::Null);
     }
     each(spec, "limits", |item| {
         for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
@@ -139,7 +140,7 @@ pub(super) fn secret(object: &mut Value) {
     {
         for (key, value) in plain {
             let value = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
-            encoded[key] = Value::String(value);
+            set(encoded, &[&key], value);
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, has, is_empty, text, with};
+use crate::json::set;
 
 /// A `CustomResourceDefinition`.
 ///
@@ -36,11 +37,11 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
     if let Some(status) = ensure(object, "status") {
         for field in ["conditions", "storedVersions"] {
             if !has(status, field) {
-                status[field] = Value::Null;
+                set(status, &[field], Value::Null);
             }
         }
         if is_empty(status, "storedVersions") && !stored.is_empty() {
-            status["storedVersions"] = Value::Array(stored);
+            set(status, &["storedVersions"], stored);
         }
         if let Some(names) = ensure(status, "acceptedNames") {
             for field in ["kind", "plural"] {
@@ -117,7 +118,7 @@ pub(super) fn network_policy(object: &mut Value) {
     ensure(spec, "podSelector");
     if is_empty(spec, "policyTypes") {
         let types = if is_empty(spec, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
-        spec["policyTypes"] = types;
+        set(spec, &["policyTypes"], types);
     }
     for rules in ["ingress", "egress"] {
         each(spec, rules, |rule| each(rule, "ports", |port| fill(port, "protocol", "TCP")));

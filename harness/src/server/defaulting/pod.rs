@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, fill_zero, has, is_empty, resource_list, text, with};
 use super::volume;
+use crate::json::set;
 
 /// A Pod.
 ///
@@ -15,7 +16,7 @@ pub(super) fn pod(object: &mut Value) {
     }
     let Some(spec) = ensure(object, "spec") else { return };
     if spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64).is_some_and(|seconds| seconds < 0) {
-        spec["terminationGracePeriodSeconds"] = json!(1);
+        set(spec, &["terminationGracePeriodSeconds"], 1);
     }
     for list in ["containers", "initContainers"] {
         each(spec, list, requests_from_limits);
@@ -36,9 +37,9 @@ fn addresses(status: &mut Value) {
     let first = status.pointer("/podIPs/0/ip").and_then(Value::as_str).unwrap_or_default().to_owned();
     let address = text(status, "podIP").to_owned();
     if address.is_empty() && !is_empty(status, "podIPs") {
-        status["podIP"] = Value::String(first);
+        set(status, &["podIP"], first);
     } else if !address.is_empty() && address != first {
-        status["podIPs"] = json!([{"ip": address}]);
+        set(status, &["podIPs"], json!([{"ip": address}]));
     }
 }
 
@@ -59,7 +60,7 @@ fn pod_spec(spec: &mut Value) {
             fill(spec, "serviceAccountName", deprecated);
         }
     } else {
-        spec["serviceAccount"] = Value::String(account);
+        set(spec, &["serviceAccount"], account);
     }
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "restartPolicy", "Always");

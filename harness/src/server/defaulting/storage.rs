@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{ensure, fill, is_empty, resource_list, with};
 use super::volume;
+use crate::json::set;
 
 /// A `StorageClass`.
 ///
@@ -31,7 +32,7 @@ pub(super) fn csi_driver(object: &mut Value) {
         }
         fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         if is_empty(spec, "volumeLifecycleModes") {
-            spec["volumeLifecycleModes"] = json!(["Persistent"]);
+            set(spec, &["volumeLifecycleModes"], json!(["Persistent"]));
         }
     });
 }

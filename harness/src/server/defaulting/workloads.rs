@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{each, ensure, fill, has, is_empty, text, with};
 use super::{core, pod};
+use crate::json::set;
 
 /// A Deployment.
 ///
@@ -90,7 +91,7 @@ pub(super) fn replication_controller(object: &mut Value) {
         if let Some(spec) = ensure(object, "spec")
             && is_empty(spec, "selector")
         {
-            spec["selector"] = labels.clone();
+            set(spec, &["selector"], labels.clone());
         }
         labels_of_template(object, labels);
     }
@@ -186,7 +187,7 @@ fn labels_of_template(object: &mut Value, labels: Value) {
     if let Some(metadata) = ensure(object, "metadata")
         && is_empty(metadata, "labels")
     {
-        metadata["labels"] = labels;
+        set(metadata, &["labels"], labels);
     }
 }
 

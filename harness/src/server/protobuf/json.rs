@@ -39,8 +39,9 @@ impl Decoder {
         for field in Fields::new(&message.name, bytes) {
             let (number, wire) = field?;
             // The server skips what it does not know, even with strict field validation.
-            if let Some(place) = message.fields.iter().position(|field| field.number == number) {
-                found[place].push(wire);
+            let mut fields = message.fields.iter().zip(&mut found);
+            if let Some((_, wires)) = fields.find(|(field, _)| field.number == number) {
+                wires.push(wire);
             }
         }
         let value = match message.form {

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use self::json::Decoder;
 use self::wire::{Fields, WireError};
 use crate::attributes::GroupVersionKind;
+use crate::json::set;
 use crate::quantity::QuantityError;
 use crate::schema::MESSAGES;
 
@@ -109,8 +110,8 @@ impl<'a> Envelope<'a> {
             return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });
         };
         let mut object = Decoder::default().decode(message, self.raw)?;
-        object["apiVersion"] = kind.api_version().into();
-        object["kind"] = kind.kind.clone().into();
+        set(&mut object, &["apiVersion"], kind.api_version());
+        set(&mut object, &["kind"], &*kind.kind);
         Ok(object)
     }
 }

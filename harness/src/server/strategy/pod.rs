@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::metadata;
 use super::super::pod_resources::{ResourceList, containers, list, of_containers};
 use super::create::set_status;
+use crate::json::set;
 use crate::quantity::Quantity;
 
 /// Source: kubernetes pkg/registry/core/pod/strategy.go, `PrepareForCreate`.
@@ -13,15 +14,16 @@ pub(super) fn prepare_for_create(pod: &mut Value) {
     let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
     if gates.is_some_and(|gates| !gates.is_empty()) {
         // Source: kubernetes pkg/registry/core/pod/strategy.go, `applySchedulingGatedCondition`.
-        status["conditions"] = json!([{
+        let waiting = json!({
             "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
             "message": "Scheduling is blocked due to non-empty scheduling gates",
             "lastProbeTime": null, "lastTransitionTime": metadata::now(),
-        }]);
+        });
+        set(&mut status, &["conditions"], json!([waiting]));
     }
     apply_label_keys(pod);
     complete_resources(pod);
-    status["qosClass"] = quality_of_service(pod).into();
+    set(&mut status, &["qosClass"], quality_of_service(pod));
     set_status(pod, status);
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::verify::shape::{pod_spec, set};
+use crate::json::{at, set, text};
+use crate::verify::shape::pod_spec;
 
 /// The largest body of a request.
 ///
@@ -40,10 +41,11 @@ pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Va
         }
         return (filled, "an environment variable".to_owned());
     }
-    let kind = filled["kind"].as_str().unwrap_or_default().to_owned();
+    let kind = text(&filled, &["kind"]).to_owned();
     if kind == "ConfigMap" || kind == "Secret" {
         // Base64 in a Secret takes a third more than it holds.
-        let used = filled["data"].to_string().len() + filled["binaryData"].to_string().len();
+        let used: usize =
+            ["data", "binaryData"].map(|data| at(&filled, &[data]).to_string().len()).iter().sum();
         let text = "eHh4".repeat(LARGEST_DATA.saturating_sub(used) / 4);
         if set(&mut filled, &["data", KEY], text) {
             return (filled, "a key of its data".to_owned());
@@ -57,7 +59,7 @@ pub(super) fn filled(object: &Value, schema: Option<&Value>, most: usize) -> (Va
     {
         return (filled, path.join("."));
     }
-    let used = filled["metadata"]["annotations"].to_string().len();
+    let used = at(&filled, &["metadata", "annotations"]).to_string().len();
     let text = "x".repeat(LARGEST_ANNOTATIONS.saturating_sub(used + 64));
     set(&mut filled, &["metadata", "annotations", "admit.dev/filling"], text);
     (filled, "an annotation".to_owned())

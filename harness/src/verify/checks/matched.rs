@@ -9,6 +9,7 @@ use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{Rule, Webhook};
+use crate::json::set;
 use crate::matching::{self, Decision, exact_or_star};
 use crate::ownership::Times;
 use crate::server::Surroundings;
@@ -45,14 +46,14 @@ impl Place<'_> {
         let kind = GroupVersionKind::new(self.group, self.version, self.kind);
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() && self.kind != "Namespace" {
-            metadata["namespace"] = self.namespace.into();
+            set(&mut metadata, &["namespace"], self.namespace);
         }
         let mut labels = labels.clone();
         if self.kind == "Namespace" {
             labels.insert(NAME_LABEL.to_owned(), self.name.to_owned());
         }
         if !labels.is_empty() {
-            metadata["labels"] = json!(labels);
+            set(&mut metadata, &["labels"], json!(labels));
         }
         json!({"apiVersion": kind.api_version(), "kind": self.kind, "metadata": metadata})
     }
@@ -158,7 +159,7 @@ impl ClusterState for Labelled<'_> {
         }
         let mut namespace = namespace.map(Arc::unwrap_or_clone).unwrap_or_default();
         for (key, value) in self.labels {
-            namespace["metadata"]["labels"][key] = value.as_str().into();
+            set(&mut namespace, &["metadata", "labels", key], value.as_str());
         }
         Some(Arc::new(namespace))
     }

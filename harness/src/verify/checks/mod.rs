@@ -153,10 +153,9 @@ fn fields(differences: &[Difference]) -> String {
 fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 3;
     let names: Vec<&str> = names.into_iter().collect();
-    let first = names[..names.len().min(MOST)].join(", ");
-    match names.len().saturating_sub(MOST) {
-        0 => first,
-        more => format!("{first} and {more} more"),
+    match names.split_at_checked(MOST) {
+        Some((first, more)) if !more.is_empty() => format!("{} and {} more", first.join(", "), more.len()),
+        Some(_) | None => names.join(", "),
     }
 }
 
@@ -177,8 +176,9 @@ mod tests {
     #[test]
     fn every_check_says_why_and_where_from() {
         for check in ALL {
-            let is_id = check.id.len() == 3 && check.id.starts_with('V');
-            assert!(is_id && check.id[1..].bytes().all(|byte| byte.is_ascii_digit()), "{}", check.id);
+            let number = check.id.strip_prefix('V').filter(|number| number.len() == 2);
+            let is_id = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+            assert!(is_id, "{}", check.id);
             assert!(!check.title.is_empty() && !check.title.ends_with('.'), "{}: title", check.id);
             assert!(check.why.len() > 80 && check.why.ends_with('.'), "{}: why", check.id);
             assert!(!check.source.is_empty(), "{}: source", check.id);

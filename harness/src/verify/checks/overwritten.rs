@@ -1,5 +1,7 @@
 //! Which values of an object are others afterwards.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use crate::verify::comparison;
@@ -53,14 +55,19 @@ fn walk(before: &Value, after: &Value, place: &Overwritten, found: &mut Vec<Over
             }
         }
         (Value::Array(a), Value::Array(b)) => {
-            for (index, before) in a.iter().enumerate() {
-                let other = match (comparison::keys(a), comparison::keys(b)) {
-                    (Some(keys), Some(others)) => others.iter().position(|other| *other == keys[index]),
-                    _ => (a.len() == b.len()).then_some(index),
-                };
-                if let Some(other) = other {
+            let numbered = b.iter().enumerate();
+            let others: Vec<Option<(usize, &Value)>> = match (comparison::keys(a), comparison::keys(b)) {
+                (Some(keys), Some(others)) => {
+                    let others: HashMap<String, (usize, &Value)> = others.into_iter().zip(numbered).collect();
+                    keys.iter().map(|key| others.get(key).copied()).collect()
+                }
+                _ if a.len() == b.len() => numbered.map(Some).collect(),
+                _ => Vec::new(),
+            };
+            for (index, (before, other)) in a.iter().zip(others).enumerate() {
+                if let Some((other, after)) = other {
                     let place = place.below(&index.to_string(), &other.to_string(), false);
-                    walk(before, &b[other], &place, found);
+                    walk(before, after, &place, found);
                 }
             }
         }

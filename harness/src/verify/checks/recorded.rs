@@ -31,7 +31,12 @@ pub(super) fn equipment<'a>(station: &'a Station<'_>) -> Result<(&'a Recorder, &
         let reason = "nobody watches what it writes: give it the kubeconfig of --api-server-out";
         return Err(Obstacle::unequipped(reason));
     };
-    Ok((recorder, &station.samples[..station.samples.len().min(SAMPLES)]))
+    Ok((recorder, first_samples(station)))
+}
+
+/// The first few requests of those that the webhook is tried with.
+pub(super) fn first_samples<'a>(station: &Station<'a>) -> &'a [Attributes] {
+    station.samples.get(..SAMPLES).unwrap_or(station.samples)
 }
 
 /// What becomes of a request, if the webhook alone gives a valid answer.

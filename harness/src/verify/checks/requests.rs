@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::v29_delete::is_confused;
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
+use crate::json::{self, set};
 use crate::selector::Labels;
 use crate::server::forget_selector;
 use crate::verify::check::Violation;
 use crate::verify::corpus;
 use crate::verify::laboratory::{Outcome, Verdict};
-use crate::verify::shape::set;
 use crate::verify::station::Station;
 
 /// A request about something that is not in the corpus: a connection, a subresource.
@@ -115,7 +115,7 @@ pub(super) fn restored(stored: Value) -> Value {
     if let Some(members) = restored.as_object_mut() {
         members.remove("status");
     }
-    match restored["kind"].as_str() {
+    match json::at(&restored, &["kind"]).as_str() {
         Some("Pod") => {
             // The scheduler's; the server's own plugins give the rest again.
             if let Some(Value::Object(spec)) = restored.get_mut("spec") {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::attributes::Attributes;
 use crate::caller::Reply;
 use crate::event::CallResult;
+use crate::json::at;
 use crate::patch::{self, Patch};
 use crate::verify::check::Obstacle;
 use crate::verify::comparison::{Difference, Order};
@@ -70,7 +71,8 @@ impl Said {
         let (Some(response), Some(mut review)) = (response, review) else {
             return Err(Obstacle::not_checked(outcome.verdict().to_string()));
         };
-        Ok(Self { outcome: Arc::clone(&outcome), request: review["request"].take(), response, operations })
+        let request = review.get_mut("request").map(Value::take).unwrap_or_default();
+        Ok(Self { outcome: Arc::clone(&outcome), request, response, operations })
     }
 
     /// The same, if the API server takes the answer: else the client gets nothing of what it says.
@@ -91,7 +93,7 @@ impl Said {
 
     /// `request.object`: the object as the webhook saw it.
     pub(super) fn object(&self) -> &Value {
-        &self.request["object"]
+        at(&self.request, &["object"])
     }
 
     /// The patch with which it allows: at least one operation.
@@ -99,7 +101,7 @@ impl Said {
     /// # Errors
     /// [`Obstacle`] if it denies, sends none, or sends one that nobody can read.
     pub(super) fn patch(&self) -> Result<Patch, Obstacle> {
-        if self.response["allowed"] != true {
+        if *at(&self.response, &["allowed"]) != true {
             return Err(Obstacle::not_applicable("the webhook denies the object"));
         }
         let patch = match &self.operations {

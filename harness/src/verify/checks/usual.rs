@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::said;
 use crate::attributes::Attributes;
 use crate::caller::CallError;
+use crate::json::at;
 use crate::verify::check::Obstacle;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::line::Exchange;
@@ -50,7 +51,7 @@ impl<'a> Usual<'a> {
 pub(super) fn answered(exchange: &Exchange) -> Result<(), String> {
     let reply = exchange.reply.as_ref().map_err(ToString::to_string)?;
     match said::response(reply) {
-        Some(response) if response["allowed"].is_boolean() => Ok(()),
+        Some(response) if at(&response, &["allowed"]).is_boolean() => Ok(()),
         Some(_) | None if reply.status != 200 => Err(format!("HTTP status {}", reply.status)),
         Some(_) | None => Err("an answer that is no review".to_owned()),
     }

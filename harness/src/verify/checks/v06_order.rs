@@ -28,7 +28,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let subjects = together::called(trial).await?;
     let mut violations = Vec::new();
     for (position, one) in subjects.iter().enumerate() {
-        for other in &subjects[position + 1..] {
+        for other in subjects.iter().skip(position + 1) {
             violations.extend(differ(trial, &[one, other], &[other, one]).await);
         }
     }

@@ -6,11 +6,11 @@ use futures::future::join_all;
 use serde_json::Value;
 
 use crate::attributes::Attributes;
+use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::ledger::UNSTEADY;
-use crate::verify::shape::set;
 use crate::verify::station::Station;
 use crate::verify::trial::Memory;
 

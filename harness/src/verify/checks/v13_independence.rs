@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::said::{Said, effect_of};
 use super::v22_envelope::retold;
 use crate::attributes::{Attributes, UserInfo};
+use crate::json;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::Outcome;
@@ -37,12 +38,12 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let expected = trial.answered(&alone, trial.request).await?;
     let mut managed = trial.object().clone();
     let entry = json!({
-        "manager": "admit-verify", "operation": "Update", "apiVersion": managed["apiVersion"], "time": TIME,
+        "manager": "admit-verify", "operation": "Update", "apiVersion": managed.get("apiVersion"), "time": TIME,
         "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}},
     });
-    shape::set(&mut managed, &["metadata", "managedFields"], json!([entry]));
+    json::set(&mut managed, &["metadata", "managedFields"], json!([entry]));
     let mut dated = trial.object().clone();
-    shape::set(&mut dated, &["metadata", "creationTimestamp"], TIME);
+    json::set(&mut dated, &["metadata", "creationTimestamp"], TIME);
     let user = UserInfo {
         username: "system:serviceaccount:admit-verify:somebody-else".to_owned(),
         uid: "6f3d1d2e-0000-4000-8000-00000000000b".to_owned(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::event::CallResult;
+use crate::json::at;
 use crate::patch::Patch;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Difference};
@@ -135,7 +136,7 @@ fn plant_by(schema: &Value, object: &mut Value) {
         match name.as_str() {
             // The server's own, whatever the schema says of them.
             "apiVersion" | "kind" | "metadata" => {}
-            _ => plant_below(&schema["properties"][name], member),
+            _ => plant_below(at(schema, &["properties", name]), member),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::json;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::shape::{self, pod_spec};
@@ -61,8 +62,8 @@ async fn run(trial: &Trial<'_>) -> Observed {
 async fn without(trial: &Trial<'_>, object: Value, what: &str) -> Option<Violation> {
     // What is missing gets its defaults again; the token of the service account only unless the pod does without.
     let mut object = object;
-    if object["kind"] == "Pod" {
-        shape::set(&mut object, &["spec", "automountServiceAccountToken"], false);
+    if json::text(&object, &["kind"]) == "Pod" {
+        json::set(&mut object, &["spec", "automountServiceAccountToken"], false);
     }
     let request = trial.laboratory.create(object).ok()?;
     judge(what, &trial.outcome(&trial.alone(), &request).await)

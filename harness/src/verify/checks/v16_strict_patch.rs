@@ -102,8 +102,12 @@ fn index(segment: &str, length: usize) -> Result<usize, Fault> {
     }
     match segment.parse::<usize>() {
         Ok(index) if index < length => Ok(index),
-        Ok(_) | Err(_) => Err(("index", format!("the list has {length} items"))),
+        Ok(_) | Err(_) => Err(beyond(length)),
     }
+}
+
+fn beyond(length: usize) -> Fault {
+    ("index", format!("the list has {length} items"))
 }
 
 fn unescaped(segment: &str) -> String {
@@ -120,8 +124,8 @@ fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, Fault>
         place = match place {
             Value::Object(members) => members.get_mut(&unescaped(segment)).ok_or_else(|| nothing(path))?,
             Value::Array(items) => {
-                let index = index(segment, items.len())?;
-                &mut items[index]
+                let length = items.len();
+                items.get_mut(index(segment, length)?).ok_or_else(|| beyond(length))?
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
                 return Err(nothing(path));

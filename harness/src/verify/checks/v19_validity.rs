@@ -109,10 +109,9 @@ async fn run(trial: &Trial<'_>) -> Observed {
 
 /// Keys that are more often in a list than before, and than once.
 fn repeated(before: &Value, after: &Value) -> Vec<Violation> {
-    let mut counts = [BTreeMap::new(), BTreeMap::new()];
-    count(before, "", &mut counts[0]);
-    count(after, "", &mut counts[1]);
-    let [known, found] = counts;
+    let (mut known, mut found) = (BTreeMap::new(), BTreeMap::new());
+    count(before, "", &mut known);
+    count(after, "", &mut found);
     let mut violations: Vec<Violation> = Vec::new();
     for (place, (times, severity)) in found {
         let before = known.get(&place).map_or(1, |(times, _)| *times);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::attributes::{Attributes, UserInfo};
+use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::Verdict;
 use crate::verify::plugins;
-use crate::verify::shape::set;
 use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::event::Called;
+use crate::json::at;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Difference;
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -163,18 +164,19 @@ fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
         }
     };
     // In v1beta1 the API server does not look at these, and V23 says which of them would be refused in v1.
-    let is_strict = asked["apiVersion"] != "admission.k8s.io/v1beta1";
+    let is_strict = *at(&asked, &["apiVersion"]) != "admission.k8s.io/v1beta1";
     let mut faults = Vec::new();
     for field in ["apiVersion", "kind"] {
-        if is_strict && answer[field] != asked[field] {
-            faults.push(Fault::of(field, field, &answer[field], &asked[field].to_string()));
+        let (expected, found) = (at(&asked, &[field]), at(&answer, &[field]));
+        if is_strict && found != expected {
+            faults.push(Fault::of(field, field, found, &expected.to_string()));
         }
     }
     let Some(response) = answer.get("response").filter(|response| response.is_object()) else {
-        faults.push(Fault::of("response", "response", &answer["response"], "an object"));
+        faults.push(Fault::of("response", "response", at(&answer, &["response"]), "an object"));
         return faults;
     };
-    let uid = &asked["request"]["uid"];
+    let uid = at(&asked, &["request", "uid"]);
     if is_strict && response["uid"] != *uid {
         faults.push(Fault::of("uid", "response.uid", &response["uid"], "the uid of the request"));
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::said::{Effect, effect_of};
 use super::v22_envelope::retold;
 use crate::config::Webhook;
+use crate::json::{at, set};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::station::Station;
@@ -131,7 +132,7 @@ fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
 /// Sends a review of a version that nobody lists.
 async fn unlisted(station: &Station<'_>, outcome: &Arc<Outcome>) -> Option<Violation> {
     let mut review: Value = serde_json::from_slice(&outcome.exchanges.first()?.review).ok()?;
-    review["apiVersion"] = format!("admission.k8s.io/{UNKNOWN}").into();
+    set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));
     let body = Bytes::from(serde_json::to_vec(&review).ok()?);
     let exchange = station.laboratory.post(&station.subject.called, body).await;
     let (kind, message, severity) = match &exchange.reply {
@@ -140,7 +141,7 @@ async fn unlisted(station: &Station<'_>, outcome: &Arc<Outcome>) -> Option<Viola
             ("HTTP status", format!("the HTTP status is {}", reply.status), Severity::Note)
         }
         Ok(reply) if reply.status >= 300 => return None,
-        Ok(_) => match effect_of(&exchange, &review["request"]["object"]) {
+        Ok(_) => match effect_of(&exchange, at(&review, &["request", "object"])) {
             Effect::Denied(_) => return None,
             Effect::Admitted(_) => {
                 ("admits", "it admits what it cannot have read".to_owned(), Severity::Note)

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::said::{self, Said};
 use super::v22_envelope::{retold, unreadable};
+use crate::json::{at, text};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::trial::Trial;
 
@@ -46,9 +47,9 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let said = Said::of(trial).await?;
     let mut violations = Vec::new();
     let mut looked = false;
-    if said.response["allowed"] != true {
+    if *at(&said.response, &["allowed"]) != true {
         looked = true;
-        let faults = faults(&said.response["status"], &secrets(trial.object()));
+        let faults = faults(at(&said.response, &["status"]), &secrets(trial.object()));
         let steps = || [Arc::clone(&said.outcome)];
         violations.extend(faults.into_iter().map(|(kind, message, severity)| {
             Violation::new(kind, message).with_severity(severity).with_steps(steps())
@@ -61,10 +62,10 @@ async fn run(trial: &Trial<'_>) -> Observed {
     };
     let exchange = trial.laboratory.post(&trial.subject.called, body).await;
     let response = exchange.reply.as_ref().ok().and_then(said::response);
-    if let Some(response) = response.filter(|response| response["allowed"] == false) {
+    if let Some(response) = response.filter(|response| *at(response, &["allowed"]) == false) {
         looked = true;
         let steps = [retold(&said.outcome, exchange)];
-        let faults = faults(&response["status"], &[]);
+        let faults = faults(at(&response, &["status"]), &[]);
         violations.extend(faults.into_iter().map(|(kind, message, severity)| {
             let kind = format!("{kind} when it cannot read the object");
             Violation::new(kind, message).with_severity(severity).with_steps(steps.clone())
@@ -82,9 +83,9 @@ async fn another_time(trial: &Trial<'_>, said: &Said) -> Option<Violation> {
     let again = trial.outcome_anew(&trial.alone(), trial.request).await;
     let reply = again.exchanges.first()?.reply.as_ref().ok()?;
     let response = said::response(reply)?;
-    let message = |response: &Value| response["status"]["message"].as_str().unwrap_or_default().to_owned();
+    let message = |response: &Value| text(response, &["status", "message"]).to_owned();
     let (one, other) = (message(&said.response), message(&response));
-    if response["allowed"] == true || one == other {
+    if *at(&response, &["allowed"]) == true || one == other {
         return None;
     }
     let text = format!("the same request is denied with another message: {one:?}, {other:?}");

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::said::Said;
+use crate::json::at;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::trial::Trial;
 use crate::warnings;
@@ -32,7 +33,7 @@ type Fault = (&'static str, String, Severity);
 
 async fn run(trial: &Trial<'_>) -> Observed {
     let said = Said::accepted(trial).await?;
-    let given = said.response["warnings"].as_array().into_iter().flatten();
+    let given = at(&said.response, &["warnings"]).as_array().into_iter().flatten();
     let texts: Vec<String> = given.filter_map(|text| text.as_str().map(str::to_owned)).collect();
     if texts.is_empty() {
         return Err(Obstacle::not_applicable("it answers the creation without warnings"));

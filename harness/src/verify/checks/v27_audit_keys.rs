@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::said::Said;
 use crate::audit;
+use crate::json::at;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::trial::Trial;
 
@@ -21,8 +22,8 @@ pub(super) const CHECK: Check = Check {
 
 async fn run(trial: &Trial<'_>) -> Observed {
     let said = Said::accepted(trial).await?;
-    let Some(annotations) = said.response["auditAnnotations"].as_object().filter(|all| !all.is_empty())
-    else {
+    let annotations = at(&said.response, &["auditAnnotations"]);
+    let Some(annotations) = annotations.as_object().filter(|all| !all.is_empty()) else {
         return Err(Obstacle::not_applicable("it answers the creation without audit annotations"));
     };
     let name = &trial.subject.webhook.id.name;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::requests::{self, Side};
 use crate::attributes::Operation;
+use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
 
@@ -25,13 +26,13 @@ pub(super) const CHECK: Check = Check {
 fn connections() -> [(&'static str, &'static str, Value); 6] {
     let options = |kind: &str, fields: Value| {
         let mut options = fields;
-        options["apiVersion"] = "v1".into();
-        options["kind"] = kind.into();
+        set(&mut options, &["apiVersion"], "v1");
+        set(&mut options, &["kind"], kind);
         options
     };
     let streams = json!({"stdin": true, "stdout": true, "tty": true, "container": "app"});
     let mut exec = streams.clone();
-    exec["command"] = json!(["sh"]);
+    set(&mut exec, &["command"], json!(["sh"]));
     [
         ("pods", "exec", options("PodExecOptions", exec)),
         ("pods", "attach", options("PodAttachOptions", streams)),

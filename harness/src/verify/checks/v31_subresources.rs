@@ -8,13 +8,14 @@ use super::requests::{self, Side};
 use crate::attributes::{Attributes, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::event::Phase;
+use crate::json::{self, set};
 use crate::selector::Selector;
 use crate::server::{ServedResource, ServedSubresource, Surroundings};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Difference, Order};
 use crate::verify::corpus;
 use crate::verify::laboratory::Outcome;
-use crate::verify::shape::{self, set};
+use crate::verify::shape;
 use crate::verify::station::Station;
 use crate::verify::stored::as_stored;
 
@@ -143,8 +144,8 @@ fn request(
     let metadata = json!({"name": NAME, "namespace": requests::namespace(station)});
     let body = |fields: Value| {
         let mut body = fields;
-        body["apiVersion"] = subresource.kind.api_version().into();
-        body["kind"] = subresource.kind.kind.clone().into();
+        set(&mut body, &["apiVersion"], subresource.kind.api_version());
+        set(&mut body, &["kind"], &*subresource.kind.kind);
         body
     };
     let scale = |replicas: u32| {
@@ -165,7 +166,7 @@ fn request(
         "token" => {
             // The name comes after the mutating webhooks.
             let metadata = match station.subject.phase {
-                Phase::Mutating => json!({"namespace": metadata["namespace"]}),
+                Phase::Mutating => json!({"namespace": json::at(&metadata, &["namespace"])}),
                 Phase::Validating => metadata,
             };
             let spec = json!({"audiences": ["vault"], "expirationSeconds": 3600});
@@ -243,9 +244,9 @@ fn side(
     object: Value,
     old_object: Option<Value>,
 ) -> Attributes {
-    let name =
-        old_object.as_ref().and_then(|old| old["metadata"]["name"].as_str()).unwrap_or(NAME).to_owned();
-    let own = old_object.as_ref().and_then(|old| old["metadata"]["namespace"].as_str()).unwrap_or_default();
+    let old = old_object.as_ref().unwrap_or(&Value::Null);
+    let name = json::at(old, &["metadata", "name"]).as_str().unwrap_or(NAME).to_owned();
+    let own = json::text(old, &["metadata", "namespace"]);
     let namespace = match (resource.namespaced, resource.name.resource.as_str()) {
         (true, _) if own.is_empty() => requests::namespace(station).to_owned(),
         (true, _) => own.to_owned(),

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::attributes::Attributes;
+use crate::json;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::shape;
@@ -36,7 +37,7 @@ pub(super) fn unnamed(request: &Attributes) -> Option<Attributes> {
     let mut object = request.object.clone().filter(|_| request.subresource.is_empty())?;
     let name = object.pointer("/metadata/name").and_then(Value::as_str)?.to_owned();
     shape::remove(&mut object, "/metadata/name");
-    shape::set(&mut object, &["metadata", "generateName"], format!("{name}-"));
+    json::set(&mut object, &["metadata", "generateName"], format!("{name}-"));
     let mut unnamed = Attributes { name: String::new(), object: Some(object), ..request.clone() };
     if unnamed.resource.group_resource() == "namespaces" {
         unnamed.namespace.clear();

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::json::{at, set};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
-use crate::verify::shape::{self, set};
+use crate::verify::shape;
 use crate::verify::stored::{as_deleting, update};
 use crate::verify::trial::Trial;
 
@@ -81,5 +82,10 @@ async fn run(trial: &Trial<'_>) -> Observed {
 }
 
 fn finalizers(object: &Value) -> BTreeSet<&str> {
-    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    at(object, &["metadata", "finalizers"])
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }

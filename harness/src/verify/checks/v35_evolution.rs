@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::said::{Said, effect_of};
 use super::v22_envelope::retold;
+use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::Difference;
 use crate::verify::ledger::UNSTEADY;
@@ -34,17 +35,18 @@ type Addition = (&'static str, fn(&mut Value));
 
 const ADDITIONS: [Addition; 3] = [
     ("new fields of the review", |review| {
-        review["admitUnknown"] = json!({"nested": ["value"]});
-        review["request"]["admitUnknown"] = json!({"nested": ["value"]});
-        review["request"]["kind"]["admitUnknown"] = "value".into();
+        set(review, &["admitUnknown"], json!({"nested": ["value"]}));
+        set(review, &["request", "admitUnknown"], json!({"nested": ["value"]}));
+        set(review, &["request", "kind", "admitUnknown"], "value");
     }),
     ("new keys of userInfo", |review| {
-        review["request"]["userInfo"]["extra"]["authentication.example.com/admit-unknown"] = json!(["value"]);
-        review["request"]["userInfo"]["admitUnknown"] = json!(["value"]);
+        let key = "authentication.example.com/admit-unknown";
+        set(review, &["request", "userInfo", "extra", key], json!(["value"]));
+        set(review, &["request", "userInfo", "admitUnknown"], json!(["value"]));
     }),
     ("a new kind of options", |review| {
-        review["request"]["options"] =
-            json!({"apiVersion": "meta.k8s.io/v2", "kind": "FutureOptions", "admitUnknown": true});
+        let options = json!({"apiVersion": "meta.k8s.io/v2", "kind": "FutureOptions", "admitUnknown": true});
+        set(review, &["request", "options"], options);
     }),
 ];
 

@@ -12,6 +12,7 @@ use super::usual::{self, Usual};
 use super::v22_envelope::retold;
 use crate::caller::{CallError, Reply};
 use crate::client::DirectRequest;
+use crate::json::{at, set};
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -85,9 +86,9 @@ fn malformed(review: &Bytes) -> Vec<Malformed> {
     };
     let text = |value: &Value| Bytes::from(value.to_string());
     let envelope: Value = serde_json::from_slice(review).unwrap_or_default();
-    let (api_version, kind) = (&envelope["apiVersion"], &envelope["kind"]);
+    let (api_version, kind) = (at(&envelope, &["apiVersion"]), at(&envelope, &["kind"]));
     let mut unknown = envelope.clone();
-    unknown["apiVersion"] = "admission.k8s.io/v0admit".into();
+    set(&mut unknown, &["apiVersion"], "admission.k8s.io/v0admit");
     let other =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "b"}});
     let unreadable = Some(Severity::Warning);
@@ -157,12 +158,13 @@ fn judge(reply: &Result<Reply, CallError>, pass: Option<Severity>) -> Option<Fau
         }
         200..=299 => {
             let severity = pass?;
-            match said::response(reply) {
-                Some(response) if response["allowed"] == true => {
+            let response = said::response(reply);
+            match response.map(|response| at(&response, &["allowed"]).as_bool()) {
+                Some(Some(true)) => {
                     Some(("allows", "it allows what it cannot have understood".to_owned(), severity))
                 }
-                Some(response) if response["allowed"] == false => None,
-                Some(_) | None => {
+                Some(Some(false)) => None,
+                Some(None) | None => {
                     let text = format!("it answers with HTTP status {status} and no review that says no");
                     Some(("HTTP status", text, Severity::Note))
                 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::recorded;
 use crate::attributes::Attributes;
+use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Order};
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -31,7 +32,7 @@ async fn run(station: &Station<'_>) -> Observed {
     if !station.subject.webhook.side_effects.allow_dry_run() {
         return Err(Obstacle::not_applicable("it is not called on dry runs: sideEffects is Some or Unknown"));
     }
-    let samples = &station.samples[..station.samples.len().min(recorded::SAMPLES)];
+    let samples = recorded::first_samples(station);
     let alone = station.alone();
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
@@ -46,7 +47,7 @@ async fn run(station: &Station<'_>) -> Observed {
     for sample in samples {
         let mut dry = Attributes { dry_run: true, ..sample.clone() };
         if let Some(options) = &mut dry.options {
-            options["dryRun"] = json!(["All"]);
+            set(options, &["dryRun"], json!(["All"]));
         }
         dry_outcomes.push(Arc::new(station.laboratory.admit(&alone, &dry).await));
     }

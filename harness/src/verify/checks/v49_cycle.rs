@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::backend::{self, BACKEND, DEPLOYMENTS, Needed, PODS, REPLICA_SETS, SECRETS};
 use super::matched;
 use crate::config::{FailurePolicy, WebhookTarget};
+use crate::json::at;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
@@ -144,7 +145,7 @@ fn of_backend((namespace, name): Backend<'_>) -> Need<'_> {
 /// openshift/service-ca-operator, `service.beta.openshift.io/inject-cabundle`.
 fn of_certificate<'a>(subject: &'a Subject, (own, _): Backend<'a>, cert_manager: &'a str) -> Vec<Need<'a>> {
     let annotation = |key: &str| {
-        let annotations = &subject.configuration["metadata"]["annotations"];
+        let annotations = at(&subject.configuration, &["metadata", "annotations"]);
         annotations.get(key).and_then(|value| value.as_str()).filter(|value| !value.is_empty())
     };
     let need =

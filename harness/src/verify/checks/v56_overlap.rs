@@ -27,7 +27,7 @@ fn run(scene: &Scene<'_>) -> Observed {
     let mut unclear = Ok(Vec::new());
     let mut are_related = false;
     for (index, first) in subjects.iter().enumerate() {
-        for second in &subjects[index + 1..] {
+        for second in subjects.iter().skip(index + 1) {
             if !is_one_product(first, second) {
                 continue;
             }
@@ -53,7 +53,8 @@ fn run(scene: &Scene<'_>) -> Observed {
 fn is_one_product(a: &Subject, b: &Subject) -> bool {
     let product = |subject: &Subject| {
         let labels: Vec<&str> = subject.webhook.id.name.rsplitn(PRODUCT + 1, '.').collect();
-        (labels.len() > PRODUCT).then(|| labels[..PRODUCT].join("."))
+        let (product, rest) = labels.split_at_checked(PRODUCT)?;
+        (!rest.is_empty()).then(|| product.join("."))
     };
     a.webhook.client_config.target == b.webhook.client_config.target
         || product(a).is_some_and(|name| product(b) == Some(name))

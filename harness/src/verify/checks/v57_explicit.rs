@@ -46,7 +46,7 @@ fn run(subject: &Subject) -> Vec<Violation> {
     }
     let mut stored = (*subject.configuration).clone();
     config::set_defaults(&mut stored);
-    let stored = &stored["webhooks"][subject.index];
+    let stored = subject.entry_of(&stored);
     let effective: Vec<String> = DEFAULTED
         .into_iter()
         .filter(|field| {

@@ -46,9 +46,7 @@ pub(super) fn object((api_version, kind, schema): &(String, String, Value), inde
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
     }
-    object["apiVersion"] = api_version.clone().into();
-    object["kind"] = kind.clone().into();
-    object["metadata"] = super::metadata(index, index);
+    super::complete(&mut object, api_version, kind, index);
     object
 }
 

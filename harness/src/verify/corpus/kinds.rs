@@ -36,10 +36,8 @@ impl Entry {
     pub(super) fn object(&self, index: usize) -> Value {
         let mut object =
             if matches!(index % COUNT, 1 | 2 | 4) { self.full.clone() } else { self.small.clone() };
-        object["apiVersion"] = self.api_version.clone().into();
-        object["kind"] = self.kind.clone().into();
-        object["metadata"] = super::metadata(index, index);
-        if let Some(metadata) = object["metadata"].as_object_mut() {
+        super::complete(&mut object, &self.api_version, &self.kind, index);
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             if self.metadata.contains_key("name") {
                 metadata.remove("generateName");
             }

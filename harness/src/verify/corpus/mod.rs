@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::laboratory::Laboratory;
 use super::subject::Subject;
 use crate::attributes::GroupVersionKind;
+use crate::json::set;
 use crate::selector::Selector;
 use crate::server::Surroundings;
 
@@ -51,7 +52,8 @@ pub fn built_in(
         let labels = labels.clone();
         (0..count).map(move |index| {
             let mut object = labelled(make(index), &labels);
-            if !namespaced && let Some(metadata) = object["metadata"].as_object_mut() {
+            let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+            if let Some(metadata) = metadata.filter(|_| !namespaced) {
                 metadata.remove("namespace");
             }
             object
@@ -123,23 +125,31 @@ fn is_empty(value: &Value) -> bool {
 
 /// Metadata in one of 18 shapes, with labels and annotations absent, empty or there, and a name or the beginning of one.
 fn metadata(variant: usize, index: usize) -> Value {
-    let mut metadata = json!({"namespace": NAMESPACE});
-    match variant % 3 {
-        0 => {}
-        1 => metadata["labels"] = json!({}),
-        _ => metadata["labels"] = json!({"app": "app", "app.kubernetes.io/part-of": "corpus"}),
-    }
-    match variant / 3 % 3 {
-        0 => {}
-        1 => metadata["annotations"] = json!({}),
-        _ => metadata["annotations"] = json!({"example.com/note": "kept"}),
-    }
-    if index.is_multiple_of(2) {
-        metadata["name"] = format!("object-{index}").into();
+    let labels = match variant % 3 {
+        0 => None,
+        1 => Some(json!({})),
+        _ => Some(json!({"app": "app", "app.kubernetes.io/part-of": "corpus"})),
+    };
+    let annotations = match variant / 3 % 3 {
+        0 => None,
+        1 => Some(json!({})),
+        _ => Some(json!({"example.com/note": "kept"})),
+    };
+    let name = if index.is_multiple_of(2) {
+        ("name", format!("object-{index}"))
     } else {
-        metadata["generateName"] = format!("object-{index}-").into();
-    }
-    metadata
+        ("generateName", format!("object-{index}-"))
+    };
+    let members = [("namespace", Some(NAMESPACE.into())), ("labels", labels), ("annotations", annotations)];
+    let members = members.into_iter().chain([(name.0, Some(name.1.into()))]);
+    members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Writes what every object has: what it is, and metadata in the shape number `index`.
+fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
+    set(object, &["apiVersion"], api_version);
+    set(object, &["kind"], kind);
+    set(object, &["metadata"], metadata(index, index));
 }
 
 #[cfg(test)]

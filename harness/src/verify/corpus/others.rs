@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::pods;
+use crate::json::{at, set};
 
 /// How many objects of one kind there are.
 pub(super) const COUNT: usize = 12;
@@ -36,17 +37,15 @@ pub(super) const KINDS: [(&str, &str, Make); 11] = [
 /// The object number `index` of a kind.
 pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
     let mut object = make(index);
-    object["apiVersion"] = api_version.into();
-    object["kind"] = kind.into();
-    object["metadata"] = super::metadata(index, index);
+    super::complete(&mut object, api_version, kind, index);
     object
 }
 
 /// A pod template; the stride visits all features of the pods.
 fn template(index: usize, restart_policy: &str) -> Value {
     let pod = pods::pod(index * 19 % pods::COUNT);
-    let mut spec = pod["spec"].clone();
-    spec["restartPolicy"] = restart_policy.into();
+    let mut spec = at(&pod, &["spec"]).clone();
+    set(&mut spec, &["restartPolicy"], restart_policy);
     // Only a pod that runs has one.
     if let Some(spec) = spec.as_object_mut() {
         spec.remove("nodeName");
@@ -55,7 +54,7 @@ fn template(index: usize, restart_policy: &str) -> Value {
     if let Some(annotations) = pod.pointer("/metadata/annotations").and_then(Value::as_object) {
         let mut annotations = annotations.clone();
         annotations.remove(pods::MIRROR);
-        metadata["annotations"] = annotations.into();
+        set(&mut metadata, &["annotations"], annotations);
     }
     json!({"metadata": metadata, "spec": spec})
 }
@@ -65,7 +64,7 @@ fn workload(index: usize, more: &Value, restart_policy: &str) -> Value {
         "selector": {"matchLabels": {"app": "app"}}, "template": template(index, restart_policy),
     });
     for (name, value) in more.as_object().into_iter().flatten() {
-        spec[name] = value.clone();
+        set(&mut spec, &[name], value.clone());
     }
     json!({"spec": spec})
 }
@@ -75,12 +74,12 @@ fn service(index: usize) -> Value {
     let ports: Vec<Value> = ports.as_array().into_iter().flatten().take(1 + index % 2).cloned().collect();
     let mut spec = json!({"ports": ports, "selector": {"app": "app"}});
     match index % 5 {
-        1 => spec["type"] = "LoadBalancer".into(),
-        2 => spec["clusterIP"] = "None".into(),
-        3 => spec = json!({"type": "ExternalName", "externalName": "example.com"}),
-        4 => spec["sessionAffinity"] = "ClientIP".into(),
-        _ => {}
-    }
+        1 => set(&mut spec, &["type"], "LoadBalancer"),
+        2 => set(&mut spec, &["clusterIP"], "None"),
+        3 => set(&mut spec, &[], json!({"type": "ExternalName", "externalName": "example.com"})),
+        4 => set(&mut spec, &["sessionAffinity"], "ClientIP"),
+        _ => true,
+    };
     json!({"spec": spec})
 }
 

@@ -52,12 +52,12 @@ pub(in crate::server) fn unescaped(key: &str) -> String {
             bytes.push(byte);
             continue;
         }
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let Some(decoded) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) else {
-            return key.to_owned();
-        };
+        let decoded = after.split_at_checked(2).and_then(|(digits, after)| {
+            Some((u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?, after))
+        });
+        let Some((decoded, after)) = decoded else { return key.to_owned() };
         bytes.push(decoded);
-        rest = &after[2..];
+        rest = after;
     }
     String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
 }

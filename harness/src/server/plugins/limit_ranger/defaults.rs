@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::json::set;
+
 /// Gives each container the requests and limits that it lacks, and notes in an annotation what was given.
 ///
 /// The annotation is replaced, so that it tells of the last `LimitRange` and of the last round only.
@@ -45,28 +47,28 @@ fn of_containers(limit_range: &Value, field: &str) -> Map<String, Value> {
 /// Adds what is missing in `resources.<field>`, and returns the names of what was added, sorted.
 fn merge(container: &mut Value, field: &str, defaults: &Map<String, Value>) -> Vec<String> {
     let present = container.pointer(&format!("/resources/{field}"));
-    let missing: Vec<String> = defaults
-        .keys()
-        .filter(|name| present.and_then(|list| list.get(name.as_str())).is_none_or(Value::is_null))
-        .cloned()
+    let missing: Map<String, Value> = defaults
+        .iter()
+        .filter(|(name, _)| present.and_then(|list| list.get(name.as_str())).is_none_or(Value::is_null))
+        .map(|(name, amount)| (name.clone(), amount.clone()))
         .collect();
     if missing.is_empty() {
-        return missing;
+        return Vec::new();
     }
     let Some(resources) = member(container, "resources") else { return Vec::new() };
-    let Some(list) = resources.get_mut(field).filter(|list| list.is_object()) else {
-        resources[field] = missing.iter().map(|name| (name.clone(), defaults[name].clone())).collect();
-        return missing;
-    };
-    for name in &missing {
-        list[name.as_str()] = defaults[name].clone();
+    let names = missing.keys().cloned().collect();
+    match resources.get_mut(field).and_then(Value::as_object_mut) {
+        Some(list) => list.extend(missing),
+        None => {
+            set(resources, &[field], missing);
+        }
     }
-    missing
+    names
 }
 
 fn annotate(pod: &mut Value, text: &str) {
     if let Some(annotations) = member(pod, "metadata").and_then(|metadata| member(metadata, "annotations")) {
-        annotations["kubernetes.io/limit-ranger"] = json!(text);
+        set(annotations, &["kubernetes.io/limit-ranger"], text);
     }
 }
 

@@ -1,0 +1,55 @@
+//! Members of JSON documents: reading and setting them without an index, which panics where there is none.
+
+use serde_json::{Map, Value};
+
+/// The member of `document` at `path`, which has the names from the outermost one; null where there is none.
+pub fn at<'a>(document: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().try_fold(document, |place, name| place.get(name)).unwrap_or(&Value::Null)
+}
+
+/// The text there; empty where there is none.
+pub fn text<'a>(document: &'a Value, path: &[&str]) -> &'a str {
+    at(document, path).as_str().unwrap_or_default()
+}
+
+/// Writes `value` at `path`, the names of members, with the objects on the way to it. Says whether it could: an object on
+/// the way that is something else stays as it is, since objects come from users and webhooks in any shape.
+pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool {
+    let mut place = document;
+    for name in path {
+        if place.is_null() {
+            *place = Map::new().into();
+        }
+        let Some(members) = place.as_object_mut() else { return false };
+        place = members.entry(*name).or_insert(Value::Null);
+    }
+    *place = value.into();
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_null_or_empty() {
+        let document = json!({"a": {"b": "text"}, "l": ["x"]});
+        assert_eq!((at(&document, &["a"]), at(&document, &[])), (&document["a"], &document));
+        assert_eq!((text(&document, &["a", "b"]), text(&document, &["a"])), ("text", ""));
+        for path in [&["c", "d"][..], &["l", "0"], &["a", "b", "c"]] {
+            assert_eq!(at(&document, path), &Value::Null, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_member_is_written_unless_something_else_is_in_the_way() {
+        let mut object = json!({"a": {"b": 1}, "n": null, "l": [1], "t": "text"});
+        assert!(set(&mut object, &["a", "b"], 2));
+        assert!(set(&mut object, &["n", "new", "deep"], "x"));
+        assert!(!set(&mut object, &["l", "0"], 2));
+        assert!(!set(&mut object, &["t", "x", "y"], 2));
+        assert_eq!(object, json!({"a": {"b": 2}, "n": {"new": {"deep": "x"}}, "l": [1], "t": "text"}));
+    }
+}
