@@ -10,6 +10,7 @@ use std::str::FromStr;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use certs::{CertificateAuthority, Leaf, Name};
+use harness::json::set;
 use output::{OutputFile, Readers};
 use serde_json::{Value, json};
 
@@ -112,7 +113,7 @@ impl Certs {
         };
         let mut metadata = json!({"name": name});
         if let Some(namespace) = self.namespace.as_ref().or(first.map(|service| &service.namespace)) {
-            metadata["namespace"] = json!(namespace.to_string());
+            set(&mut metadata, &["namespace"], namespace.to_string());
         }
         json!({
             "apiVersion": "v1",

@@ -6,6 +6,7 @@ use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Op
 use harness::authorizer::Authorizer;
 use harness::cluster_state::ClusterState as _;
 use harness::conditions::{Bindings, Subject};
+use harness::json;
 use harness::server::Surroundings;
 use kubernetes_cel::Variables;
 use kubernetes_cel::value::{Origin, Value};
@@ -104,7 +105,7 @@ impl Input {
                     kind.api_version(),
                     kind.kind
                 ));
-                let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+                let text = |field: &str| json::text(&object, &["metadata", field]).to_owned();
                 let resource = GroupVersionResource::new(&*kind.group, &*kind.version, "");
                 let (namespace, name) = (text("namespace"), text("name"));
                 attributes = Attributes { resource, kind, namespace, name, ..attributes };

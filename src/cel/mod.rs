@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use harness::chain;
 use harness::conditions::{self, Environment};
+use harness::json::at;
 use harness::server::impersonated_user;
 use serde_json::Value;
 
@@ -133,7 +134,7 @@ impl Cel {
         }
         let mut all = Vec::new();
         for Document { object, .. } in documents::read(&self.configurations)? {
-            for webhook in object["webhooks"].as_array().into_iter().flatten() {
+            for webhook in at(&object, &["webhooks"]).as_array().into_iter().flatten() {
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 for condition in webhook["matchConditions"].as_array().into_iter().flatten() {
                     let names = (text(&webhook["name"]), text(&condition["name"]));

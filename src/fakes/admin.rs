@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use harness::json::at;
 use http::Method;
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ impl Admin {
     /// The API server does not answer, or the fakes do not.
     pub(crate) async fn ca_bundles(&self) -> Result<BTreeMap<String, String>, Failure> {
         let answer = self.call(Method::GET, "/fakes", Vec::new()).await?;
-        let fakes = answer["fakes"].as_array().map_or(&[][..], Vec::as_slice);
+        let fakes = at(&answer, &["fakes"]).as_array().map_or(&[][..], Vec::as_slice);
         let text = |fake: &Value, field: &str| fake[field].as_str().map(str::to_owned);
         Ok(fakes.iter().filter_map(|fake| Some((text(fake, "name")?, text(fake, "caBundle")?))).collect())
     }
@@ -125,6 +126,6 @@ impl Admin {
 
 /// One text of a Secret's data.
 pub(crate) fn secret_text(secret: &Value, key: &str) -> Option<String> {
-    let bytes = STANDARD.decode(secret["data"][key].as_str()?).ok()?;
+    let bytes = STANDARD.decode(at(secret, &["data", key]).as_str()?).ok()?;
     String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
 }

@@ -1,5 +1,6 @@
 //! Objects of a cluster: read, applied, listed and deleted, as plain JSON.
 
+use harness::json;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -99,7 +100,7 @@ impl Kind {
 
     /// The path of an object that is applied.
     pub(crate) fn path_of(object: &Value) -> String {
-        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        let text = |field: &str| json::text(object, &["metadata", field]);
         Self::of(object).path(text("namespace"), text("name"))
     }
 
@@ -112,7 +113,7 @@ impl Kind {
 impl Answer {
     /// `message` of a Status, `error` of the fakes' admin endpoint, or all that there is.
     pub(crate) fn message(&self) -> String {
-        let texts = [&self.body["message"], &self.body["error"], &self.body];
+        let texts = [json::at(&self.body, &["message"]), json::at(&self.body, &["error"]), &self.body];
         let message = texts.into_iter().find_map(Value::as_str).unwrap_or_default().trim();
         if message.is_empty() { self.code.to_string() } else { message.to_owned() }
     }
@@ -178,8 +179,10 @@ impl Api {
         let path = format!("{}?{query}", kind.collection(namespace));
         let answer = self.send(Method::GET, &path, &[], Vec::new()).await?;
         let mut list = succeeded(answer, || format!("cannot list {}", kind.plural))?;
-        let Value::Array(items) = list["items"].take() else { return Ok(Vec::new()) };
-        Ok(items)
+        match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) | None => Ok(Vec::new()),
+        }
     }
 
     /// Server-side apply. Fields that somebody else manages are taken over: the objects are made by this command.

@@ -6,6 +6,7 @@ use std::fmt::Display;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Kind, Plan, PlannedFake};
+use harness::json::set;
 use serde_json::{Value, json};
 
 use super::names::{FakesNamespace, NAME, PROBE_LABEL};
@@ -47,8 +48,8 @@ impl Configurations<'_> {
     pub(crate) fn of_files(&self) -> Vec<Value> {
         let mut configurations = self.plan.configurations(|fake| self.client_config(fake));
         for configuration in &mut configurations {
-            configuration["metadata"]["labels"] = self.namespace.labels();
-            let webhooks = configuration["webhooks"].as_array_mut();
+            set(configuration, &["metadata", "labels"], self.namespace.labels());
+            let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut);
             webhooks.into_iter().flatten().for_each(|webhook| self.hide_namespaces(webhook));
         }
         configurations
@@ -64,9 +65,10 @@ impl Configurations<'_> {
             let webhook = webhooks.iter().find(|webhook| webhook["name"] == fake.entry.name.as_str())?;
             let seconds = fake.entry.fields.timeout_seconds.min(PROBE_TIMEOUT_SECONDS);
             let mut probe = self.probe(&probe_label(run, index), &fake.entry.name);
-            probe["clientConfig"] = webhook["clientConfig"].clone();
-            probe["timeoutSeconds"] = json!(seconds);
-            probe["admissionReviewVersions"] = webhook["admissionReviewVersions"].clone();
+            set(&mut probe, &["timeoutSeconds"], seconds);
+            for field in ["clientConfig", "admissionReviewVersions"] {
+                set(&mut probe, &[field], webhook[field].clone());
+            }
             Some(probe)
         };
         [Kind::Mutating, Kind::Validating]
@@ -85,9 +87,9 @@ impl Configurations<'_> {
         [Kind::Mutating, Kind::Validating].map(|kind| {
             let mut entry = self.probe(&probe_label(run, api_kind(kind)), MARKER);
             let service = json!({"namespace": self.namespace.as_str(), "name": format!("{NAME}-marker")});
-            entry["clientConfig"] = json!({"service": service});
-            entry["timeoutSeconds"] = json!(1);
-            entry["admissionReviewVersions"] = json!(["v1"]);
+            set(&mut entry, &["clientConfig", "service"], service);
+            set(&mut entry, &["timeoutSeconds"], 1);
+            set(&mut entry, &["admissionReviewVersions"], json!(["v1"]));
             self.probe_configuration(kind, &[entry])
         })
     }
@@ -126,10 +128,11 @@ impl Configurations<'_> {
             return;
         }
         let hidden = json!({"key": NAMESPACE_NAME, "operator": "NotIn", "values": hidden});
-        let expressions = &mut webhook["namespaceSelector"]["matchExpressions"];
-        match expressions.as_array_mut() {
+        match webhook.pointer_mut("/namespaceSelector/matchExpressions").and_then(Value::as_array_mut) {
             Some(expressions) => expressions.push(hidden),
-            None => *expressions = json!([hidden]),
+            None => {
+                set(webhook, &["namespaceSelector", "matchExpressions"], json!([hidden]));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use harness::json::{at, text};
 use serde_json::Value;
 
 use super::api::{Api, Kind};
@@ -69,7 +70,7 @@ impl Removal<'_> {
         let path = Kind::NAMESPACE.path("", self.namespace.as_str());
         match self.api.get(&path).await? {
             Some(namespace) if self.namespace.owns(&namespace) => {
-                if namespace["metadata"]["deletionTimestamp"].is_null() {
+                if at(&namespace, &["metadata", "deletionTimestamp"]).is_null() {
                     self.api.delete(&path).await?;
                 }
                 deleted += 1;
@@ -89,7 +90,7 @@ impl Removal<'_> {
     async fn delete_all(&self, kind: Kind) -> Result<usize, Failure> {
         let found = self.found(kind).await?;
         for object in &found {
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let name = text(object, &["metadata", "name"]);
             self.api.delete(&kind.path(self.namespace.as_str(), name)).await?;
             self.progress.tell(&format!("deleted {} {name}", kind.name));
         }

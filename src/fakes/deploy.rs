@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use harness::json::at;
 use serde_json::{Value, json};
 
 use super::admin::Admin;
@@ -183,10 +184,10 @@ impl Deploy {
     ) -> Result<(), Failure> {
         for kind in [Kind::MUTATING, Kind::VALIDATING] {
             for found in api.list(kind, "", &self.namespace.label_selector()).await? {
-                let is_wanted = wanted.iter().any(|object| {
-                    object["kind"] == kind.name && object["metadata"]["name"] == found["metadata"]["name"]
-                });
-                let name = found["metadata"]["name"].as_str().unwrap_or_default();
+                let name = |object| at(object, &["metadata", "name"]);
+                let is_wanted =
+                    wanted.iter().any(|object| object["kind"] == kind.name && name(object) == name(&found));
+                let name = name(&found).as_str().unwrap_or_default();
                 if !is_wanted && api.delete(&kind.path("", name)).await? {
                     progress.tell(&format!("deleted {} {name}", kind.name));
                 }

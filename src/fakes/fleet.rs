@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fake_webhooks::{Entry, FakeEntry, Transport, catalogue};
+use harness::json::{at, set};
 use serde_json::{Value, json};
 
 use super::admin::Admin;
@@ -95,7 +96,8 @@ impl FleetDeployment {
         let Some(found) = self.api.get(&Kind::CONFIG_MAP.path(namespace, NAME)).await? else {
             return Ok(false);
         };
-        if workload.iter().any(|object| object["kind"] == found["kind"] && object["data"] == found["data"]) {
+        let is_same = |object, field| at(object, &[field]) == at(&found, &[field]);
+        if workload.iter().any(|object| is_same(object, "kind") && is_same(object, "data")) {
             return Ok(true);
         }
         Err(Failure::usage(format!(
@@ -141,12 +143,13 @@ impl Fleet {
     /// The fakes cannot be reached or refuse, or no port is left for this transport.
     pub(crate) async fn put(&self, name: &str, mut entry: Value) -> Result<RemoteFake, Failure> {
         let path = format!("/{name}");
-        entry["path"] = json!(path);
+        set(&mut entry, &["path"], &*path);
         let placed = self.admin.put(name, &entry).await?;
         let fleet = self.clone();
-        let port = placed["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
+        let port =
+            at(&placed, &["port"]).as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
         let service = json!({"namespace": self.namespace.as_str(), "name": NAME, "port": port, "path": path});
-        let client_config = json!({"service": service, "caBundle": placed["caBundle"]});
+        let client_config = json!({"service": service, "caBundle": at(&placed, &["caBundle"])});
         let fake = RemoteFake { fleet, name: name.to_owned(), client_config };
         if !self.ports.contains(&port) {
             fake.remove().await?;
@@ -167,7 +170,7 @@ impl RemoteFake {
     /// The fakes cannot be reached, or their journal cannot be read.
     pub(crate) async fn calls_after(&self, number: u64) -> Result<Vec<Entry>, Failure> {
         let journal = self.fleet.admin.journal(&format!("fake={}&after={number}", self.name)).await?;
-        let entries = journal["entries"].as_array().map_or(&[][..], Vec::as_slice);
+        let entries = at(&journal, &["entries"]).as_array().map_or(&[][..], Vec::as_slice);
         entries.iter().map(|entry| Entry::from_json(entry).map_err(Failure::environment)).collect()
     }
 
@@ -203,9 +206,9 @@ fn every_transport() -> String {
     }
     let fakes = transports.into_iter().enumerate().map(|(index, transport)| {
         let mut fake = json!(transport);
-        fake["name"] = json!(format!("transport-{index}"));
-        fake["type"] = json!("validating");
-        fake["behaviour"] = json!("allow");
+        set(&mut fake, &["name"], format!("transport-{index}"));
+        set(&mut fake, &["type"], "validating");
+        set(&mut fake, &["behaviour"], "allow");
         fake
     });
     let file = json!({"version": 1, "name": "admit-run", "webhooks": fakes.collect::<Vec<_>>()});

@@ -2,6 +2,7 @@
 
 use certs::CertificateAuthority;
 use fake_webhooks::Token;
+use harness::json::{at, text};
 use serde_json::Value;
 
 use super::admin::{Admin, secret_text};
@@ -77,7 +78,7 @@ pub(crate) async fn install(
     for object in manifests.workload() {
         let applied = api.apply(&object).await?;
         progress.tell(&format!("applied {}", described(&object)));
-        if object["kind"] == Kind::DEPLOYMENT.name {
+        if text(&object, &["kind"]) == Kind::DEPLOYMENT.name {
             deployment = applied;
         }
     }
@@ -101,7 +102,7 @@ async fn make_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_
     let path = Kind::path_of(&manifest);
     let found = progress
         .until(async || match api.get(&path).await? {
-            Some(found) if !found["metadata"]["deletionTimestamp"].is_null() => {
+            Some(found) if !at(&found, &["metadata", "deletionTimestamp"]).is_null() => {
                 Ok(Look::Missing("the namespace, which is being deleted".to_owned()))
             }
             found => Ok(Look::Done(found)),
@@ -118,6 +119,5 @@ async fn make_namespace(api: &Api, progress: &Progress, manifests: &Manifests<'_
 
 /// Kind and name of an object.
 pub(crate) fn described(object: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
+    format!("{} {}", text(object, &["kind"]), text(object, &["metadata", "name"]))
 }

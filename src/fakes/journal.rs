@@ -1,5 +1,6 @@
 //! `admit fakes journal`.
 
+use harness::json::at;
 use harness::secrets::Masker;
 use serde_json::{Value, json};
 
@@ -123,7 +124,7 @@ impl Journal {
 /// Masks the values of Secrets in the bodies of the calls.
 fn mask_secrets(journal: &mut Value) {
     let mut masker = Masker::default();
-    for entry in journal["entries"].as_array_mut().into_iter().flatten() {
+    for entry in journal.get_mut("entries").and_then(Value::as_array_mut).into_iter().flatten() {
         for body in ["review", "body"] {
             if let Some(body) = entry.get_mut(body) {
                 masker.exchange(body, &mut Value::Null);
@@ -139,20 +140,20 @@ fn entries(journal: &Value) -> &[Value] {
 /// One call in one line: time, webhook, operation, kind, object, answer.
 fn line(entry: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let request = &entry["review"]["request"];
+    let request = at(entry, &["review", "request"]);
     let what = if request["operation"].is_string() {
         let or_empty = |field: &str, before: &str, after: &str| match request[field].as_str() {
             Some(text) if !text.is_empty() => format!("{before}{text}{after}"),
             _ => String::new(),
         };
-        let name = [&request["name"], &request["object"]["metadata"]["name"]];
+        let name = [&request["name"], at(request, &["object", "metadata", "name"])];
         let name = name.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());
-        let generated =
-            request["object"]["metadata"]["generateName"].as_str().map(|prefix| format!("{prefix}*"));
+        let generated = at(request, &["object", "metadata", "generateName"]);
+        let generated = generated.as_str().map(|prefix| format!("{prefix}*"));
         format!(
             "{} {}{} {}{}{}",
             text(&request["operation"]),
-            text(&request["kind"]["kind"]),
+            text(at(request, &["kind", "kind"])),
             or_empty("subResource", "/", ""),
             or_empty("namespace", "", "/"),
             name.map(str::to_owned).or(generated).unwrap_or_else(|| "-".to_owned()),
@@ -189,7 +190,8 @@ mod tests {
     fn the_values_of_secrets_are_masked() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "aHVudGVyMg=="}});
         let review = json!({"request": {"object": secret}});
-        let mut journal = json!({"entries": [{"review": review}, {"body": secret.to_string()[..60]}, {}]});
+        let mut journal =
+            json!({"entries": [{"review": review}, {"body": secret.to_string().split_at(60).0}, {}]});
         mask_secrets(&mut journal);
         assert_eq!(journal["entries"][0]["review"]["request"]["object"]["data"]["a"], "Kioq");
         assert!(!journal.to_string().contains("aHVudGVyMg"), "{journal}");

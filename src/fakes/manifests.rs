@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use harness::json::set;
 use serde_json::{Value, json};
 
 use super::names::{FakesNamespace, NAME};
@@ -65,7 +66,7 @@ impl Manifests<'_> {
     pub(crate) fn namespace(&self) -> Value {
         let mut labels = self.namespace.labels();
         // The pod needs none of what this level takes away, and nothing else belongs here.
-        labels["pod-security.kubernetes.io/enforce"] = json!("restricted");
+        set(&mut labels, &["pod-security.kubernetes.io/enforce"], "restricted");
         json!({
             "apiVersion": "v1",
             "kind": "Namespace",

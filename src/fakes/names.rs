@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use harness::json::at;
 use serde_json::{Value, json};
 
 /// The name of the Deployment, the Service, the Secret and the ConfigMap; the manager of their fields.
@@ -40,7 +41,7 @@ impl FakesNamespace {
 
     /// Whether `object` belongs to this deployment.
     pub(crate) fn owns(&self, object: &Value) -> bool {
-        let labels = &object["metadata"]["labels"];
+        let labels = at(object, &["metadata", "labels"]);
         labels[MANAGED_BY] == MANAGER && labels[INSTANCE] == self.0.as_str()
     }
 

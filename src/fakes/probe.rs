@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use fake_webhooks::{Certificate, Connection, HttpVersions, PlannedFake, Transport};
 use futures::future::try_join_all;
+use harness::json::{at, text};
 use http::Method;
 use serde_json::json;
 
@@ -46,8 +47,8 @@ pub(crate) struct Probes<'a> {
 
 impl<'a> Probes<'a> {
     pub(crate) fn new(api: &'a Api, admin: &'a Admin, configurations: Configurations<'a>) -> Self {
-        let run = uuid::Uuid::new_v4().simple().to_string();
-        Self { api, admin, configurations, namespace: configurations.namespace, run: run[..8].to_owned() }
+        let run = uuid::Uuid::new_v4().simple().to_string().chars().take(8).collect();
+        Self { api, admin, configurations, namespace: configurations.namespace, run }
     }
 
     /// Waits until every webhook was called, and failed if it has to fail.
@@ -91,8 +92,9 @@ impl<'a> Probes<'a> {
     pub(crate) async fn wait_for_configurations(&self, progress: &Progress) -> Result<(), Failure> {
         for configuration in self.configurations.of_markers(&self.run) {
             self.api.apply(&configuration).await?;
-            let label = probe_label(&self.run, configuration["kind"].as_str().unwrap_or_default());
-            let marker = configuration["webhooks"][0]["name"].as_str().unwrap_or_default().to_owned();
+            let label = probe_label(&self.run, text(&configuration, &["kind"]));
+            let marker = configuration.pointer("/webhooks/0/name").and_then(serde_json::Value::as_str);
+            let marker = marker.unwrap_or_default().to_owned();
             let waited = progress.until(async || {
                 let answer = self.probe(label.clone()).await?;
                 let heeded = answer.message().contains(&calling(&marker));
@@ -130,8 +132,8 @@ impl<'a> Probes<'a> {
     /// The names of the probes that fakes received.
     async fn journalled(&self) -> Result<BTreeSet<String>, Failure> {
         let journal = self.admin.journal(&format!("namespace={}", self.namespace.as_str())).await?;
-        let entries = journal["entries"].as_array().map_or(&[][..], Vec::as_slice);
-        let names = entries.iter().filter_map(|entry| entry["review"]["request"]["name"].as_str());
+        let entries = at(&journal, &["entries"]).as_array().map_or(&[][..], Vec::as_slice);
+        let names = entries.iter().filter_map(|entry| at(entry, &["review", "request", "name"]).as_str());
         Ok(names.map(str::to_owned).collect())
     }
 }

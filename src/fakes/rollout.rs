@@ -1,5 +1,6 @@
 //! Waiting for the pod, and what to say of it when it does not come up.
 
+use harness::json::{at, text};
 use http::Method;
 use serde_json::Value;
 
@@ -76,10 +77,10 @@ impl<'a> Rollout<'a> {
                 template.pointer("/spec/containers/0/image").cloned(),
             )
         };
-        let template = wanted(&self.applied["spec"]["template"]);
+        let template = wanted(at(&self.applied, &["spec", "template"]));
         let mut pods =
             self.api.list(Kind::POD, self.namespace.as_str(), &self.namespace.label_selector()).await?;
-        pods.retain(|pod| wanted(pod) == template && pod["metadata"]["deletionTimestamp"].is_null());
+        pods.retain(|pod| wanted(pod) == template && at(pod, &["metadata", "deletionTimestamp"]).is_null());
         Ok(pods)
     }
 
@@ -87,7 +88,9 @@ impl<'a> Rollout<'a> {
     async fn diagnosis(&self) -> Result<String, Failure> {
         let mut lines = vec![String::new()];
         let deployment = self.api.get(&Kind::DEPLOYMENT.path(self.namespace.as_str(), NAME)).await?;
-        for condition in deployment.iter().flat_map(|deployment| items(&deployment["status"]["conditions"])) {
+        for condition in
+            deployment.iter().flat_map(|deployment| items(at(deployment, &["status", "conditions"])))
+        {
             if condition["type"] == "ReplicaFailure" && condition["status"] == "True" {
                 lines.push(format!("Deployment {NAME}: {}", word(&condition["message"])));
             }
@@ -97,7 +100,8 @@ impl<'a> Rollout<'a> {
             lines.extend(self.log(name(&pod)).await?);
         }
         lines.extend(self.warnings().await?);
-        let image = word(&self.applied["spec"]["template"]["spec"]["containers"][0]["image"]);
+        let image =
+            self.applied.pointer("/spec/template/spec/containers/0/image").map(word).unwrap_or_default();
         if lines.iter().any(|line| line.contains("Image")) {
             lines.push(format!(
                 "is the image `{image}` where the cluster finds it? For kind: kind load docker-image {image}; --image \
@@ -120,13 +124,13 @@ impl<'a> Rollout<'a> {
     async fn warnings(&self) -> Result<Vec<String>, Failure> {
         let mut events = self.api.list(Kind::EVENT, self.namespace.as_str(), "").await?;
         events.retain(|event| {
-            event["type"] == "Warning" && word(&event["involvedObject"]["name"]).starts_with(NAME)
+            event["type"] == "Warning" && text(event, &["involvedObject", "name"]).starts_with(NAME)
         });
         events.sort_by(|one, other| word(&one["lastTimestamp"]).cmp(word(&other["lastTimestamp"])));
         let newest = events.iter().skip(events.len().saturating_sub(SHOWN));
         Ok(newest
             .map(|event| {
-                let object = word(&event["involvedObject"]["name"]);
+                let object = text(event, &["involvedObject", "name"]);
                 format!("Event of {object}: {}: {}", word(&event["reason"]), word(&event["message"]))
             })
             .collect())
@@ -134,7 +138,7 @@ impl<'a> Rollout<'a> {
 }
 
 fn look(deployment: &Value, pods: &[Value]) -> Look<()> {
-    let (status, generation) = (&deployment["status"], deployment["metadata"]["generation"].as_u64());
+    let (status, generation) = (&deployment["status"], at(deployment, &["metadata", "generation"]).as_u64());
     let count = |field: &str| status[field].as_u64().unwrap_or_default();
     let observed = status["observedGeneration"].as_u64() >= generation;
     if observed && count("updatedReplicas") == 1 && count("availableReplicas") == 1 && count("replicas") == 1
@@ -149,24 +153,25 @@ fn look(deployment: &Value, pods: &[Value]) -> Look<()> {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    let conditions = items(&pod["status"]["conditions"]);
+    let conditions = items(at(pod, &["status", "conditions"]));
     conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }
 
 /// Why waiting for this pod does not help; none if it may.
 fn hopeless(pod: &Value) -> Option<String> {
-    let waiting = &items(&pod["status"]["containerStatuses"]).first()?["state"]["waiting"];
+    let waiting = at(items(at(pod, &["status", "containerStatuses"])).first()?, &["state", "waiting"]);
     let reason = waiting["reason"].as_str().filter(|reason| HOPELESS.contains(reason))?;
     Some(format!("the pod does not start: {reason}"))
 }
 
 /// What a pod is doing, for people.
 fn state(pod: &Value) -> String {
-    let phase = match word(&pod["status"]["phase"]) {
+    let phase = match text(pod, &["status", "phase"]) {
         "" => "new",
         phase => phase,
     };
-    let container = items(&pod["status"]["containerStatuses"]).first().map(|container| &container["state"]);
+    let container =
+        items(at(pod, &["status", "containerStatuses"])).first().map(|container| &container["state"]);
     for field in ["waiting", "terminated"] {
         let state = container.map_or(&Value::Null, |container| &container[field]);
         match (word(&state["reason"]), word(&state["message"])) {
@@ -175,7 +180,7 @@ fn state(pod: &Value) -> String {
             (reason, message) => return format!("{phase}, {field}: {reason}: {message}"),
         }
     }
-    let conditions = items(&pod["status"]["conditions"]).iter();
+    let conditions = items(at(pod, &["status", "conditions"])).iter();
     let unscheduled = conditions
         .filter(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False")
         .map(|condition| word(&condition["message"]))
@@ -192,7 +197,7 @@ fn items(value: &Value) -> &[Value] {
 }
 
 fn name(object: &Value) -> &str {
-    word(&object["metadata"]["name"])
+    text(object, &["metadata", "name"])
 }
 
 fn word(value: &Value) -> &str {

@@ -11,6 +11,7 @@ use harness::admission_run::AdmissionRun;
 use harness::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use harness::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use harness::config::{FailurePolicy, Rule, Webhook};
+use harness::json::set;
 use harness::matching;
 use harness::ownership::Times;
 use harness::selector::Selector;
@@ -119,8 +120,8 @@ pub(crate) fn refusals(plan: &Plan, own: &FakesNamespace, allowances: Allowances
 /// would take it.
 fn understood(entry: &FakeEntry) -> Option<Webhook> {
     let mut webhook = json!(entry.fields);
-    webhook["name"] = json!(entry.name);
-    webhook["clientConfig"] = json!({"url": "https://fakes.invalid/"});
+    set(&mut webhook, &["name"], &*entry.name);
+    set(&mut webhook, &["clientConfig", "url"], "https://fakes.invalid/");
     if let Value::Object(fields) = &mut webhook {
         fields.remove("matchConditions");
     }
@@ -232,7 +233,7 @@ impl Namespaces {
             .collect();
         if let (Some(own_namespace), Value::Object(labels)) = (all.get_mut(own.as_str()), own.labels()) {
             for (key, value) in labels {
-                own_namespace["metadata"]["labels"][key] = value;
+                set(own_namespace, &["metadata", "labels", &key], value);
             }
         }
         Self(all.into_iter().map(|(name, namespace)| (name, Arc::new(namespace))).collect())

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use fake_webhooks::{FakesFile, Fleet};
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
+use harness::json::{at, set};
 use harness::server::Options;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::arguments::{Output, Review};
@@ -107,7 +108,7 @@ impl Review {
                 && let Some(body) = &mut request.body
                 && let Some(version) = body.pointer_mut("/metadata/resourceVersion")
             {
-                *version = stored["metadata"]["resourceVersion"].clone();
+                *version = at(&stored, &["metadata", "resourceVersion"]).clone();
             }
         }
         let old = served.as_ref().and_then(|served| {
@@ -185,7 +186,7 @@ fn opt_in(chain: &Chain, namespace: &str) -> Result<(), Failure> {
     let namespaces = harness::attributes::GroupVersionResource::new("", "v1", "namespaces");
     let Some(stored) = chain.server().stored(&namespaces, "", namespace) else { return Ok(()) };
     let mut labelled = (*stored).clone();
-    labelled["metadata"]["labels"]["admit-fakes"] = json!("enabled");
+    set(&mut labelled, &["metadata", "labels", "admit-fakes"], "enabled");
     chain.put(labelled).map(drop).map_err(|status| Failure::usage(status.message))
 }
 

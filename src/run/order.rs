@@ -10,8 +10,19 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(crate) struct Order {
     states: Vec<State>,
-    features: Vec<Vec<Range<usize>>>,
-    open: Option<(usize, usize)>,
+    features: Vec<Feature>,
+    open: Option<Open>,
+}
+
+/// The scenarios of each rule.
+type Feature = Vec<Range<usize>>;
+
+/// What is being shown.
+#[derive(Debug)]
+struct Open {
+    feature: Feature,
+    /// One of the feature.
+    rule: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +36,7 @@ impl Order {
     /// An order over scenarios of which each is given by its feature and rule; those of a feature, and in it those of a
     /// rule, stand together.
     pub(crate) fn new<F: PartialEq, R: PartialEq>(places: impl IntoIterator<Item = (F, R)>) -> Self {
-        let mut features: Vec<Vec<Range<usize>>> = Vec::new();
+        let mut features: Vec<Feature> = Vec::new();
         let mut last = None;
         let mut count = 0;
         for (feature, rule) in places {
@@ -66,43 +77,46 @@ impl Order {
 
     /// No other scenario will be done: those that were held back.
     pub(crate) fn rest(&mut self) -> Vec<usize> {
-        let rest: Vec<_> =
-            (0..self.states.len()).filter(|position| self.states[*position] == State::Done).collect();
-        for position in &rest {
-            self.set(*position, State::Shown);
+        let mut rest = Vec::new();
+        for (position, state) in self.states.iter_mut().enumerate() {
+            if *state == State::Done {
+                *state = State::Shown;
+                rest.push(position);
+            }
         }
         rest
     }
 
     fn next(&mut self) -> Option<usize> {
-        if let Some((feature, rule)) = self.open {
-            if let Some(next) = self.first(&self.features[feature][rule], State::Done) {
+        let mut begun = None;
+        if let Some(Open { feature, rule }) = &self.open {
+            if let Some(next) = self.first(rule, State::Done) {
                 return Some(next);
             }
-            if self.first(&self.features[feature][rule], State::Awaited).is_some() {
+            if self.first(rule, State::Awaited).is_some() {
                 return None;
             }
-            if let Some(next) = self.open_rule(feature) {
-                return Some(next);
-            }
-            if self.features[feature].iter().any(|rule| self.first(rule, State::Awaited).is_some()) {
+            begun = self.begin(feature);
+            if begun.is_none() && feature.iter().any(|rule| self.first(rule, State::Awaited).is_some()) {
                 return None;
             }
         }
-        (0..self.features.len()).find_map(|feature| self.open_rule(feature))
-    }
-
-    fn open_rule(&mut self, feature: usize) -> Option<usize> {
-        let (rule, next) = self.features[feature]
-            .iter()
-            .enumerate()
-            .find_map(|(rule, range)| Some((rule, self.first(range, State::Done)?)))?;
-        self.open = Some((feature, rule));
+        let (open, next) = begun.or_else(|| self.features.iter().find_map(|feature| self.begin(feature)))?;
+        self.open = Some(open);
         Some(next)
     }
 
+    /// The first rule of the feature with a scenario that is done, and that scenario.
+    fn begin(&self, feature: &Feature) -> Option<(Open, usize)> {
+        let begun = |rule: &Range<usize>| Some((rule.clone(), self.first(rule, State::Done)?));
+        let (rule, next) = feature.iter().find_map(begun)?;
+        Some((Open { feature: feature.clone(), rule }, next))
+    }
+
+    /// The first scenario of the range in this state.
     fn first(&self, range: &Range<usize>, state: State) -> Option<usize> {
-        range.clone().find(|position| self.states[*position] == state)
+        let mut states = self.states.iter().enumerate().take(range.end).skip(range.start);
+        states.find(|(_, found)| **found == state).map(|(position, _)| position)
     }
 
     fn set(&mut self, position: usize, state: State) {

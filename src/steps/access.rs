@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cucumber::given;
+use harness::json::set;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -30,9 +31,9 @@ async fn may(world: &mut World, user: String, verbs: Verbs, resource: String) ->
     let rules = json!([{"verbs": verbs, "apiGroups": [group], "resources": [resource.plural]}]);
     let object = |kind: &str, rest: Value| {
         let mut object = rest;
-        object["apiVersion"] = json!(format!("{GROUP}/v1"));
-        object["kind"] = json!(kind);
-        object["metadata"] = json!({"name": name});
+        set(&mut object, &["apiVersion"], format!("{GROUP}/v1"));
+        set(&mut object, &["kind"], kind);
+        set(&mut object, &["metadata", "name"], &*name);
         object
     };
     world.store(object(&role, json!({"rules": rules}))).await?;
@@ -48,7 +49,7 @@ async fn may(world: &mut World, user: String, verbs: Verbs, resource: String) ->
 async fn wait(world: &mut World, user: &str, verb: &str, group: &str, resource: &Resource) -> Outcome {
     let mut attributes = json!({"verb": verb, "group": group, "resource": resource.plural});
     if resource.scope == Scope::Namespaced {
-        attributes["namespace"] = world.namespace().await?.into();
+        set(&mut attributes, &["namespace"], world.namespace().await?);
     }
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",

@@ -86,7 +86,7 @@ impl World {
         }
         let own = self.own_calls.as_deref().unwrap_or_default();
         for (index, call) in own.iter().enumerate() {
-            let earlier = own[..index].iter().filter(|earlier| earlier.webhook == call.webhook).count();
+            let earlier = own.iter().take(index).filter(|earlier| earlier.webhook == call.webhook).count();
             calls.push(Call::of_own(call, earlier + 1));
         }
         calls.sort_by_key(|call| call.time);

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Behaviour, Entry, Fake, FakeWebhook, RemoteAccess, Transport};
+use harness::json::set;
 use serde_json::{Value, json};
 
 use super::failure::{Outcome, StepFailure};
@@ -119,11 +120,12 @@ impl Wanted {
     /// As an entry of a file of fakes.
     fn entry(&self) -> Value {
         let mut entry = json!(self.transport);
-        entry["type"] = match self.admission {
-            Admission::Mutating => json!("mutating"),
-            Admission::Validating => json!("validating"),
+        let kind = match self.admission {
+            Admission::Mutating => "mutating",
+            Admission::Validating => "validating",
         };
-        entry["behaviour"] = json!(self.behaviour);
+        set(&mut entry, &["type"], kind);
+        set(&mut entry, &["behaviour"], json!(self.behaviour));
         entry
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use harness::json::set;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -178,7 +179,7 @@ impl World {
         let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
         // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
         for mode in ["enforce", "audit", "warn"] {
-            labels[format!("pod-security.kubernetes.io/{mode}")] = json!("privileged");
+            set(&mut labels, &[&format!("pod-security.kubernetes.io/{mode}")], "privileged");
         }
         let namespace = json!({
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use crate::Failure;
 use crate::fakes::{Api, FleetDeployment, Kind};
+use harness::json::{at, text};
 
 /// The label of all that a run makes outside of namespaces; its value is the run's own.
 pub(crate) const RUN_LABEL: &str = "admit.example.com/run";
@@ -88,8 +89,8 @@ impl Cleanup {
     async fn sweep(&self, api: &Api) -> Result<(), Failure> {
         for kind in KINDS {
             for found in api.list(kind, "", &format!("{RUN_LABEL}={}", self.run)).await? {
-                let name = found["metadata"]["name"].as_str().unwrap_or_default();
-                if found["metadata"]["deletionTimestamp"].is_null() {
+                let name = text(&found, &["metadata", "name"]);
+                if at(&found, &["metadata", "deletionTimestamp"]).is_null() {
                     api.delete(&kind.path("", name)).await?;
                 }
             }

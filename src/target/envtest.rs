@@ -304,8 +304,9 @@ fn end_of(log: &Path) -> String {
         Err(error) => return format!("  (no log: {error})"),
     };
     let lines: Vec<_> = text.lines().collect();
-    lines[lines.len().saturating_sub(LOG_LINES)..]
+    lines
         .iter()
+        .skip(lines.len().saturating_sub(LOG_LINES))
         .map(|line| format!("  {line}"))
         .collect::<Vec<_>>()
         .join("\n")

@@ -25,6 +25,7 @@ pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 use crate::Failure;
 use crate::fakes::Fleet;
 use envtest::Envtest;
+use harness::json::set;
 use harness::server::ServiceName;
 use identity::Identities;
 use serde_json::Value;
@@ -103,7 +104,7 @@ impl Target {
         match self.kind {
             TargetKind::InProcess => return None,
             TargetKind::Envtest if !host.contains(':') => {
-                service["port"] = (*port).into();
+                set(service, &["port"], *port);
                 return Some((name, host.clone()));
             }
             TargetKind::Envtest | TargetKind::Cluster => {}

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use harness::json::text;
 use harness::server::ApiServer;
 use http::Request;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ impl Target {
     /// Source: apiserver pkg/storage/etcd3/store.go, whose keys are `/registry/RESOURCE/NAME`; etcd's gRPC gateway takes
     /// keys and values in base64.
     pub async fn store(&self, resource: &str, object: Value) -> Result<(), Failure> {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = text(&object, &["metadata", "name"]).to_owned();
         let failed =
             |error: &dyn std::fmt::Display| Failure::environment(format!("cannot store {name}: {error}"));
         match &self.storage {

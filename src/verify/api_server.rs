@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
+use harness::json::text;
 use harness::server::{ApiServer, Authentication, Options};
 use harness::verify::Recorder;
 use serde_json::Value;
@@ -88,8 +89,7 @@ fn fill<'a>(server: &ApiServer, objects: impl IntoIterator<Item = &'a Value>) ->
         objects.into_iter().partition(|object| object["kind"] == "CustomResourceDefinition");
     for object in definitions.into_iter().chain(others) {
         server.put(object.clone()).map_err(|status| {
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
+            let (kind, name) = (text(object, &["kind"]), text(object, &["metadata", "name"]));
             Failure::usage(format!(
                 "--api-server-out: the {kind} `{name}` cannot be there: {}",
                 status.message

@@ -1,5 +1,6 @@
 //! Reads configurations from a cluster: nothing is written there.
 
+use harness::json::set;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::config::KubeConfigOptions;
 use kube::core::{ApiResource, GroupVersionKind};
@@ -34,8 +35,8 @@ pub(crate) async fn read(context: &str) -> Result<Vec<Value>, Failure> {
         for object in list.map_err(|error| failed(&format!("list {}", resource.plural), error))? {
             let mut object = serde_json::to_value(object).map_err(Failure::environment)?;
             // The items of a list do not say what they are.
-            object["apiVersion"] = resource.api_version.clone().into();
-            object["kind"] = kind.into();
+            set(&mut object, &["apiVersion"], &*resource.api_version);
+            set(&mut object, &["kind"], kind);
             objects.push(object);
         }
     }

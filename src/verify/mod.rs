@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use harness::attributes::UserInfo;
 use harness::config::ConfigError;
+use harness::json::text;
 use harness::server::Surroundings;
 use harness::verify::report::{Location, Report};
 use harness::verify::{Check, Laboratory, Plan, Recorder, Settings, Subject, checks, corpus};
@@ -226,8 +227,9 @@ impl Configurations {
         let ConfigError::Field { field, .. } = error else { return place.to_owned() };
         let rest = field.strip_prefix("webhooks[");
         let index = rest.and_then(|rest| rest.split(']').next()?.parse::<usize>().ok());
-        let webhook = index.and_then(|index| configuration["webhooks"][index]["name"].as_str());
-        let name = configuration["metadata"]["name"].as_str().unwrap_or_default();
+        let webhook =
+            index.and_then(|index| configuration.get("webhooks")?.get(index)?.get("name")?.as_str());
+        let name = text(configuration, &["metadata", "name"]);
         let own = webhook.map(|webhook| self.place(&format!("{name}/{webhook}"))).unwrap_or_default();
         if own.is_empty() { place.to_owned() } else { own }
     }

@@ -120,7 +120,7 @@ fn without_objects(kinds: &[String]) -> String {
         0 => String::new(),
         more => format!(" and {more} more kinds"),
     };
-    let named = kinds[..kinds.len().min(MOST)].join(", ");
+    let named = kinds.get(..MOST).unwrap_or(kinds).join(", ");
     format!("the rules match {named}{more}, of which the built-in corpus has no objects: give some with -f")
 }
 

@@ -230,8 +230,8 @@ fn id(subject: &Subject) -> String {
 /// The configuration with this webhook alone.
 fn own_configuration(subject: &Subject) -> Value {
     json!({
-        "apiVersion": subject.configuration["apiVersion"],
-        "kind": subject.configuration["kind"],
+        "apiVersion": subject.configuration.get("apiVersion"),
+        "kind": subject.configuration.get("kind"),
         "metadata": {"name": subject.webhook.id.configuration},
         "webhooks": [subject.declaration()],
     })

@@ -8,6 +8,7 @@ use std::path::Path;
 use base64::Engine as _;
 use harness::client::{Redirects, ServiceResolver};
 use harness::config::{ServiceReference, WebhookTarget};
+use harness::json::set;
 use harness::server::ServiceName;
 use harness::verify::Subject;
 use output::OneLine;
@@ -54,7 +55,7 @@ pub(crate) fn redirect(
     let webhooks = configuration.get_mut("webhooks").and_then(Value::as_array_mut).into_iter().flatten();
     for client_config in webhooks.filter_map(|webhook| webhook.get_mut("clientConfig")) {
         if let Some(bundle) = &bundle {
-            client_config["caBundle"] = bundle.clone().into();
+            set(client_config, &["caBundle"], &**bundle);
         }
         if let Some(endpoint) = endpoint
             && let Some(url) = client_config.get("url").and_then(Value::as_str)
@@ -65,7 +66,7 @@ pub(crate) fn redirect(
             {
                 there.set_path(own.path());
             }
-            client_config["url"] = there.to_string().into();
+            set(client_config, &["url"], there.to_string());
         }
     }
     Ok(())

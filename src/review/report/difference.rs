@@ -64,11 +64,12 @@ fn compare_items(path: &str, old: &[Value], new: &[Value], changes: &mut Vec<Cha
     let identities = |items: &[Value]| items.iter().map(identity).collect::<Vec<_>>();
     for operation in alignment(&identities(old), &identities(new)) {
         let (tag, old_range, new_range) = operation.as_tag_tuple();
-        let pairs = old_range.len() == new_range.len()
-            && (tag == DiffTag::Equal || are_unnamed(&old[old_range.clone()], &new[new_range.clone()]));
-        if pairs {
-            for (from, to) in old_range.zip(new_range) {
-                compare(&item(to), &old[from], &new[to], changes);
+        if let (Some(from), Some(to)) = (old.get(old_range.clone()), new.get(new_range.clone()))
+            && from.len() == to.len()
+            && (tag == DiffTag::Equal || are_unnamed(from, to))
+        {
+            for ((from, to), index) in from.iter().zip(to).zip(new_range) {
+                compare(&item(index), from, to, changes);
             }
             continue;
         }

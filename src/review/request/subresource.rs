@@ -1,6 +1,7 @@
 //! What a subresource is asked for, and with what.
 
 use harness::attributes::{GroupVersionKind, Operation};
+use harness::json::set;
 use serde_json::{Value, json};
 
 /// What is done with a subresource, unless somebody says otherwise.
@@ -50,9 +51,9 @@ pub(super) fn body(subresource: &str, object: &Value) -> Option<Value> {
         "eviction" => json!({"apiVersion": "policy/v1", "kind": "Eviction"}),
         _ => return None,
     };
-    body["metadata"] = json!({"name": metadata("name")});
+    set(&mut body, &["metadata", "name"], metadata("name"));
     if let Value::String(namespace) = metadata("namespace") {
-        body["metadata"]["namespace"] = namespace.into();
+        set(&mut body, &["metadata", "namespace"], namespace);
     }
     Some(body)
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use harness::json::set;
 use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
@@ -73,10 +74,9 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
     let location = |webhook: &str| {
         let mut location = json!({"logicalLocations": [{"fullyQualifiedName": webhook}]});
         if let Some(place) = places.get(webhook) {
-            location["physicalLocation"] = json!({
-                "artifactLocation": {"uri": uri(&relative(&place.file))},
-                "region": {"startLine": place.line},
-            });
+            let uri = uri(&relative(&place.file));
+            let physical = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": place.line}});
+            set(&mut location, &["physicalLocation"], physical);
         }
         location
     };
@@ -91,12 +91,13 @@ fn result(report: &Report, (index, check): (usize, &CheckReport), finding: &Find
         "occurrenceCount": finding.count().max(1),
     });
     if let Some(reason) = &finding.accepted {
-        result["suppressions"] = json!([{"kind": "external", "status": "accepted", "justification": reason}]);
+        let suppression = json!({"kind": "external", "status": "accepted", "justification": reason});
+        set(&mut result, &["suppressions"], json!([suppression]));
     }
     // One change may be enough for all of them: several `locations` would say that each has to be changed.
     let others: Vec<Value> = finding.webhooks.keys().skip(1).map(|webhook| location(webhook)).collect();
     if !others.is_empty() {
-        result["relatedLocations"] = others.into();
+        set(&mut result, &["relatedLocations"], others);
     }
     result
 }

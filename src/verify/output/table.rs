@@ -76,7 +76,7 @@ fn lines(report: &Report) -> Vec<Line<'_>> {
         }
         for result in &check.results {
             let line = Line::of(check, result);
-            let same = lines[begin..].iter_mut().find(|other| other.takes_webhook(&line));
+            let same = lines.iter_mut().skip(begin).find(|other| other.takes_webhook(&line));
             match same {
                 Some(other) => other.webhooks.extend(line.webhooks),
                 None => lines.push(line),
@@ -281,8 +281,8 @@ pub(super) fn short(value: &Value) -> String {
 fn cut(value: &Value, longest: usize) -> String {
     let text = value.to_string();
     let text = one_line(&text);
-    match text.char_indices().nth(longest) {
-        Some((end, _)) => format!("{}…", &text[..end]),
+    match text.char_indices().nth(longest).and_then(|(end, _)| text.get(..end)) {
+        Some(begin) => format!("{begin}…"),
         None => text.into_owned(),
     }
 }
