@@ -1,5 +1,6 @@
 //! `admit run` and `admit steps` from outside: what they print and their exit statuses.
 
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::needless_raw_string_hashes, reason = "UPDATE_EXPECT=1 writes them")]
 

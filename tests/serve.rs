@@ -1,5 +1,6 @@
 //! `admit serve` from outside: its process, its socket, and what a client sees of it.
 
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
 #[path = "borrowed/machine.rs"]

@@ -182,6 +182,46 @@ fn every_rust_file_says_first_what_it_is_for() {
     nothing(&findings);
 }
 
+/// Clippy's `indexing_slicing` does not look behind references: `value["a"] = …` of a `&mut Value` panics where the value is
+/// not an object.
+#[test]
+fn nothing_is_changed_through_an_index() {
+    let is_changed = regex::Regex::new(
+        r"[\w)\]?]\[[^\]]+\](\s*[-+]?=($|[^=>])|\.(take|push|insert|as_\w+_mut|get_mut)\()|&mut \w[\w.]*\[",
+    )
+    .expect("the expression is one");
+    for (line, expected) in [
+        (r#"pod["spec"]["a"] = json!(1);"#, true),
+        (r#"pod["spec"] ="#, true),
+        ("counts[index] += 1;", true),
+        (r#"list["items"].take()"#, true),
+        ("go(&mut self.counts[0]);", true),
+        (r#"if pod["kind"] == "Pod" {"#, false),
+        ("fn sort(items: &mut [Value]) {", false),
+        ("let [one, other] = pair;", false),
+        ("const NAMES: [&str; 1] = [NAME];", false),
+    ] {
+        assert_eq!(is_changed.is_match(line), expected, "{line}");
+    }
+    let mut findings = Vec::new();
+    for file in rust_files() {
+        let is_test =
+            file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("testing.rs");
+        if is_test || file.ends_with("tests.rs") {
+            continue;
+        }
+        let source = read(&file);
+        let outside_tests = source.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
+        for (index, line) in outside_tests.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if is_changed.is_match(code) {
+                findings.push(format!("{}:{}: {}", file.display(), index + 1, line.trim()));
+            }
+        }
+    }
+    nothing(&findings);
+}
+
 #[test]
 fn the_rules_of_kubernetes_name_their_source() {
     let mut findings = Vec::new();

@@ -1,4 +1,5 @@
 //! Running fakes as those meet them who observe and steer them: over the admin endpoint's socket.
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,5 @@
 //! What fakes on sockets remember of their calls, and what they leave behind.
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on must stop")]
 
 use fake_webhooks::{Answered, Behaviour, Fake, FakeWebhook};

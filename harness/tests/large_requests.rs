@@ -1,5 +1,6 @@
 //! The API server under requests that are as large as a body may be: its work grows as they do, and others are answered
 //! meanwhile.
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
 use std::time::Duration;

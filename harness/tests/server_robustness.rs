@@ -1,4 +1,5 @@
 //! The API server under arbitrary requests and under many at once.
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests are not in a test function")]
 
 use std::collections::BTreeSet;

@@ -70,7 +70,8 @@ pub fn matches(glob: &str, name: &str) -> bool {
             rest.char_indices()
                 .map(|(index, _)| index)
                 .chain([rest.len()])
-                .any(|at| matches(after, &rest[at..]))
+                .filter_map(|at| rest.get(at..))
+                .any(|rest| matches(after, rest))
         }),
     }
 }

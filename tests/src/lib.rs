@@ -3,6 +3,8 @@
 //! A *case* is a situation written down: objects, webhooks with their behaviours, requests. Its *recording* is what a
 //! real kube-apiserver made of it; nothing else writes one. `cargo test` replays every case in process and compares.
 
+#![expect(clippy::indexing_slicing, reason = "all of it is tests, and a wrong index fails the test")]
+
 pub mod case;
 pub mod cases;
 pub mod catalogue;

@@ -16,7 +16,8 @@ pub const CASE_LABEL: &str = "admit.example.com/case";
 impl Names {
     /// Names that no other run has.
     pub fn random() -> Self {
-        Self { id: format!("c{}", &Uuid::new_v4().simple().to_string()[..9]) }
+        let id = Uuid::new_v4().simple().to_string();
+        Self { id: std::iter::once('c').chain(id.chars().take(9)).collect() }
     }
 
     /// The text that no other run has.

@@ -417,6 +417,18 @@ async fn a_field_that_cannot_be_read_is_named_with_file_and_line() {
     assert!(text.contains("error: unnamed.yaml:1: metadata.name: is required\n"), "{text}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_config_that_is_no_object_is_an_error_also_where_it_is_to_be_replaced() {
+    let stage = Stage::with("allow").await;
+    let mut webhook = entry("w", "", "");
+    webhook["clientConfig"] = json!(stage.fake.url());
+    stage.write("text.yaml", &[configuration("ValidatingWebhookConfiguration", "c", &[webhook])]);
+    std::fs::write(stage.path("ca.pem"), stage.fake.ca_bundle()).expect("the file is written");
+    let text = ends_with(&stage.verify(&["-c", "text.yaml", "--ca-file", "ca.pem"]).await, 2);
+    let expected = "webhooks[0].clientConfig: must be an object, found a string";
+    assert!(text.contains("text.yaml:1: ") && text.contains(expected), "{text}");
+}
+
 #[test]
 fn an_unknown_check_is_an_error_that_names_those_there_are() {
     let output =

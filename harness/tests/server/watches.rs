@@ -119,7 +119,7 @@ async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
             (
                 event["type"].as_str().unwrap(),
                 object["metadata"]["name"].as_str().unwrap_or_default(),
-                object["data"]["k"].as_str().map_or("", |text| &text[..1]),
+                object["data"]["k"].as_str().map_or("", |text| text.split_at(1).0),
             )
         })
         .collect();

@@ -124,7 +124,7 @@ async fn refusal(server: &Server, names: &Names, expression: &str) -> Result<Opt
     let cause = answer.body["details"]["causes"][0]["message"].as_str().unwrap_or_default();
     let error = ["compilation failed: ", "must evaluate to bool but got ", "program instantiation failed: "]
         .iter()
-        .find_map(|start| cause.rfind(&format!(": {start}")).map(|place| cause[place + 2..].to_owned()));
+        .find_map(|start| cause.rsplit_once(&format!(": {start}")).map(|(_, rest)| format!("{start}{rest}")));
     Ok(Some(error.unwrap_or_else(|| answer.recorded().to_string())))
 }
 

@@ -65,9 +65,10 @@ impl Pattern {
                 elements.push(Element::Hole { kind: kind.to_owned(), variables });
                 rest = after;
             } else {
-                let number = found[1..].chars().next().and_then(|digit| digit.to_digit(10)).unwrap_or(1);
+                let mut letters = found.chars();
+                let number = letters.nth(1).and_then(|digit| digit.to_digit(10)).unwrap_or(1);
                 elements.push(Element::Variable(number as usize - 1));
-                rest = &found[2..];
+                rest = letters.as_str();
             }
         }
         if !rest.is_empty() {
