@@ -3,6 +3,7 @@
 //! `cargo test --features containers --test containers`, after `just image`. Skipped, and says so, where no Docker daemon
 //! answers or an image is not built.
 
+#![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
