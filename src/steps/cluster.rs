@@ -48,6 +48,30 @@ impl World {
         }
     }
 
+    /// The objects in a file that a feature names.
+    fn objects_in(&self, name: &str) -> Outcome<Vec<Value>> {
+        let path = self.file(name);
+        let cannot_read = |error| StepFailure::new(format!("cannot read {}: {error}", path.display()));
+        let bytes = output::read(&path).map_err(cannot_read)?;
+        let text = documents::text(bytes, path.display())
+            .map_err(|failure| StepFailure::new(failure.to_string()))?;
+        let objects = document::parse_documents(&self.names.expand(&text));
+        objects.map_err(|failure| failure.during(path.display()))
+    }
+
+    /// The only object in a file that a feature names.
+    pub(super) fn object_in(&self, name: &str) -> Outcome<Value> {
+        let mut objects = self.objects_in(name)?;
+        match (objects.pop(), objects.is_empty()) {
+            (Some(object), true) => Ok(object),
+            (object, _) => {
+                let count = objects.len() + usize::from(object.is_some());
+                let path = self.file(name);
+                Err(StepFailure::new(format!("{} must hold one object and holds {count}", path.display())))
+            }
+        }
+    }
+
     async fn store_all(&mut self, objects: Vec<Value>) -> Outcome {
         for object in objects {
             self.store(object).await?;
@@ -94,14 +118,22 @@ async fn exist(world: &mut World, step: &Step) -> Outcome {
 
 #[given(expr = "the objects in the file {string} exist")]
 async fn in_the_file_exist(world: &mut World, name: String) -> Outcome {
-    let path = world.file(&name);
-    let cannot_read = |error| StepFailure::new(format!("cannot read {}: {error}", path.display()));
-    let bytes = output::read(&path).map_err(cannot_read)?;
-    let text =
-        documents::text(bytes, path.display()).map_err(|failure| StepFailure::new(failure.to_string()))?;
-    let objects = document::parse_documents(&world.names.expand(&text));
-    let objects = objects.map_err(|failure| failure.during(path.display()))?;
+    let objects = world.objects_in(&name)?;
     world.store_all(objects).await
+}
+
+#[given(expr = "the {word} {string} is being deleted")]
+async fn is_being_deleted(world: &mut World, resource: String, name: String) -> Outcome {
+    let path = world.path_of(&resource, &name).await?;
+    let client = world.client()?;
+    api::send(client, Method::DELETE, &path, None).await?.successful()?;
+    let left = api::send(client, Method::GET, &path, None).await?;
+    if left.body.pointer("/metadata/deletionTimestamp").is_none() {
+        return Err(StepFailure::new(format!(
+            "{resource} \"{name}\" is gone: only a finalizer would have kept it"
+        )));
+    }
+    Ok(())
 }
 
 #[given(expr = "a config map {string} exists")]

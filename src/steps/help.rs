@@ -1,6 +1,6 @@
 //! What `admit steps` tells of every step.
 
-use super::StepHelp;
+use super::{StepHelp, given, then, when};
 
 /// Every step, in the order in which a scenario needs them.
 pub(crate) const STEPS: &[StepHelp] = &[
@@ -202,6 +202,11 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given the objects in the file "webhook.yaml" exist"#,
     ),
     given(
+        "the {word} {string} is being deleted",
+        "Deletes it before any webhook is called; a finalizer must keep it",
+        r#"Given the configmap "settings" is being deleted"#,
+    ),
+    given(
         "a config map {string} exists",
         "Creates the smallest object",
         r#"Given a config map "settings" exists"#,
@@ -272,6 +277,16 @@ pub(crate) const STEPS: &[StepHelp] = &[
   metadata: {name: settings}
   data: {colour: blue}
   """"#,
+    ),
+    when(
+        "the object in the file {string} is created",
+        "POST of an object in a file, whose path begins at the feature file",
+        r#"When the object in the file "pod.yaml" is created"#,
+    ),
+    when(
+        "the object in the file {string} is updated",
+        "PUT of an object in a file; without a resourceVersion it is that of what is stored",
+        r#"When the object in the file "pod.yaml" is updated"#,
     ),
     when(
         "the {word} {string} is patched:",
@@ -477,15 +492,3 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Then the check V01 finds "its own result" for "sidecar""#,
     ),
 ];
-
-const fn given(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
-    StepHelp { keyword: "Given", expression, help, example }
-}
-
-const fn when(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
-    StepHelp { keyword: "When", expression, help, example }
-}
-
-const fn then(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
-    StepHelp { keyword: "Then", expression, help, example }
-}

@@ -37,3 +37,15 @@ pub(crate) struct StepHelp {
     /// A sentence that matches it, with its doc string or table if it takes one.
     pub(crate) example: &'static str,
 }
+
+const fn given(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
+    StepHelp { keyword: "Given", expression, help, example }
+}
+
+const fn when(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
+    StepHelp { keyword: "When", expression, help, example }
+}
+
+const fn then(expression: &'static str, help: &'static str, example: &'static str) -> StepHelp {
+    StepHelp { keyword: "Then", expression, help, example }
+}

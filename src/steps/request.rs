@@ -32,6 +32,12 @@ impl World {
         self.request(step, Method::POST, &path, Some(object)).await
     }
 
+    async fn update(&mut self, step: &Step, object: Value) -> Outcome {
+        let path = format!("{}/{}", self.collection_of(&object).await?, name_of(&object)?);
+        let object = self.with_stored_version(&path, object).await?;
+        self.request(step, Method::PUT, &path, Some(object)).await
+    }
+
     /// The path of the object's collection, in the namespace that it names or in the scenario's.
     pub(super) async fn collection_of(&mut self, object: &Value) -> Outcome<String> {
         let own = self.namespace().await?;
@@ -104,9 +110,19 @@ async fn is_created(world: &mut World, step: &Step) -> Outcome {
 #[when(expr = "this object is updated:")]
 async fn is_updated(world: &mut World, step: &Step) -> Outcome {
     let object = world.yaml(step)?;
-    let path = format!("{}/{}", world.collection_of(&object).await?, name_of(&object)?);
-    let object = world.with_stored_version(&path, object).await?;
-    world.request(step, Method::PUT, &path, Some(object)).await
+    world.update(step, object).await
+}
+
+#[when(expr = "the object in the file {string} is created")]
+async fn in_the_file_is_created(world: &mut World, step: &Step, name: String) -> Outcome {
+    let object = world.object_in(&name)?;
+    world.create(step, object).await
+}
+
+#[when(expr = "the object in the file {string} is updated")]
+async fn in_the_file_is_updated(world: &mut World, step: &Step, name: String) -> Outcome {
+    let object = world.object_in(&name)?;
+    world.update(step, object).await
 }
 
 #[when(expr = "the {word} {string} is patched:")]
