@@ -23,7 +23,14 @@ mod verify;
 mod webhook;
 pub(crate) mod world;
 
+use serde_json::Value;
+
 pub(crate) use help::STEPS;
+
+/// Whether `actual` has all of `expected`, as steps that say `contains:` see it.
+pub(crate) fn contains(expected: &Value, actual: &Value) -> bool {
+    containment::differences(expected, actual).is_empty()
+}
 
 /// What `admit steps` prints of one step, and what tests hold every step to.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,10 @@
 //! The proof of a finding: a folder that can be sent to somebody who has never seen admit.
 
+mod claims;
+mod feature;
+mod pattern;
+
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -13,6 +18,7 @@ use harness::verify::report::{CheckReport, Finding, Report, Step, TOGETHER};
 use output::OneLine;
 use serde_json::{Value, json};
 
+use self::feature::Setting;
 use super::target::Services;
 use crate::Failure;
 use crate::serve::shell_word;
@@ -108,6 +114,7 @@ impl Proofs {
             write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
             self.step(&mut text, folder, number, step, &mut configured)?;
         }
+        self.on_an_api_server(&mut text, folder, check, finding)?;
         if finding.steps.is_empty() {
             let own = self.subjects.iter().filter(|subject| finding.webhooks.contains_key(&subject.name()));
             let configurations: Vec<String> = own.map(|subject| yaml(&own_configuration(subject))).collect();
@@ -117,6 +124,54 @@ impl Proofs {
             }
         }
         write(folder.join("README.md"), text)
+    }
+
+    /// The feature that shows the finding on an API server, and how to run it; or why there is none.
+    fn on_an_api_server(
+        &self,
+        text: &mut String,
+        folder: &Path,
+        check: &CheckReport,
+        finding: &Finding,
+    ) -> io::Result<()> {
+        text.push_str("\n## On an API server\n");
+        let setting = Setting { subjects: &self.subjects, around: &self.around };
+        let feature = match feature::feature(check, finding, setting) {
+            Ok(feature) => feature,
+            Err(reason) => {
+                let _ = writeln!(text, "\nThere is no `{}` for this: {reason}.", feature::FILE);
+                return Ok(());
+            }
+        };
+        write(folder.join(feature::FILE), &feature.text)?;
+        for (name, manifest) in &feature.manifests {
+            if !folder.join(name).exists() {
+                write(folder.join(name), manifest)?;
+            }
+        }
+        let met = finding.requests.iter().flat_map(|shown| &shown.webhooks);
+        let met = met.filter_map(|shown| self.subjects.iter().find(|subject| id(subject) == shown.webhook));
+        let services: BTreeSet<String> = met.filter_map(|subject| self.service(subject)).collect();
+        let services: String = services.into_iter().collect();
+        let _ = write!(
+            text,
+            "\n`{file}` shows the finding on an API server, with the webhook that was verified: it passes while the \
+             webhook has the defect, and fails once the defect is fixed. The first command runs it on a kube-apiserver from \
+             KUBEBUILDER_ASSETS, the second in process.\n\n```console\n$ admit run {file} --target envtest{services}\n$ \
+             admit run {file}{services}\n```\n\nOn a cluster (`--target cluster`), steps about the audit log need \
+             `--audit-log`.\n",
+            file = feature::FILE,
+        );
+        Ok(())
+    }
+
+    /// The ` --service` of a webhook that is reached by its service.
+    fn service(&self, subject: &Subject) -> Option<String> {
+        let WebhookTarget::Service(service) = &subject.webhook.client_config.target else { return None };
+        let (host, port) = self.services.resolve(service).ok()?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let option = format!("{}/{}={host}:{port}", service.namespace, service.name);
+        Some(format!(" --service {}", shell_word(&option)))
     }
 
     /// One call: what it was, and how to make it again.
@@ -193,9 +248,8 @@ impl Proofs {
                 let (there, option) = match self.services.resolve(service) {
                     Ok((host, port)) => {
                         let host = if host.contains(':') { format!("[{host}]") } else { host };
-                        let option = format!("{}/{}={host}:{port}", service.namespace, service.name);
                         let connect = shell_word(&format!("{authority}:{host}:{port}"));
-                        (format!(" --connect-to {connect}"), format!(" --service {}", shell_word(&option)))
+                        (format!(" --connect-to {connect}"), self.service(subject).unwrap_or_default())
                     }
                     Err(_) => (String::new(), String::new()),
                 };

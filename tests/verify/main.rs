@@ -23,6 +23,7 @@ mod loops;
 mod machine;
 mod one_defect;
 mod patches;
+mod proof_features;
 mod proofs;
 mod quality;
 mod recording;

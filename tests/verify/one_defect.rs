@@ -13,9 +13,9 @@ use crate::laboratory::{configuration, entry, pods, run_checks};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Suspect {
+pub(crate) struct Suspect {
     /// What is wrong with it, if anything is.
-    name: String,
+    pub(crate) name: String,
     #[serde(rename = "type")]
     kind: Kind,
     behaviour: Value,
@@ -26,10 +26,10 @@ struct Suspect {
     certificate: Certificate,
     /// Fields of its entry in the configuration, beside those that every entry has.
     #[serde(default)]
-    fields: BTreeMap<String, Value>,
+    pub(crate) fields: BTreeMap<String, Value>,
     /// The kinds of findings that are no notes, by check.
     #[serde(default)]
-    finds: BTreeMap<String, Vec<String>>,
+    pub(crate) finds: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -72,21 +72,32 @@ impl Suspect {
     }
 }
 
+impl Suspect {
+    /// Starts it, and says how it is configured, under this name.
+    pub(crate) async fn start(&self, name: &str) -> (FakeWebhook, Value) {
+        let fake = Fake { behaviour: self.behaviour(), certificate: self.certificate, ..Fake::default() };
+        let fake = FakeWebhook::start(fake).await.expect("the fake starts");
+        let mut entry = sound(self.kind, &fake.url(), fake.ca_bundle());
+        for (field, value) in &self.fields {
+            entry[field] = value.clone();
+        }
+        let kind = match self.kind {
+            Kind::Mutating => "MutatingWebhookConfiguration",
+            Kind::Validating => "ValidatingWebhookConfiguration",
+        };
+        (fake, configuration(kind, name, &[entry]))
+    }
+}
+
+/// All of them.
+pub(crate) fn suspects() -> Vec<Suspect> {
+    serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table")
+}
+
 /// What all checks find beside notes, by check.
 async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
-    let fake = Fake { behaviour: suspect.behaviour(), certificate: suspect.certificate, ..Fake::default() };
-    let fake = FakeWebhook::start(fake).await.expect("the fake starts");
-    let mut entry = sound(suspect.kind, &fake.url(), fake.ca_bundle());
-    for (field, value) in &suspect.fields {
-        entry[field] = value.clone();
-    }
-    let kind = match suspect.kind {
-        Kind::Mutating => "MutatingWebhookConfiguration",
-        Kind::Validating => "ValidatingWebhookConfiguration",
-    };
-    let report =
-        run_checks(checks::ALL, &[configuration(kind, "a", &[entry])], pods(), Settings::default(), &[])
-            .await;
+    let (_fake, configuration) = suspect.start("a").await;
+    let report = run_checks(checks::ALL, &[configuration], pods(), Settings::default(), &[]).await;
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for check in report.checks {
         let grave = check.findings.iter().filter(|finding| finding.severity > Severity::Note);
@@ -99,7 +110,7 @@ async fn found(suspect: &Suspect) -> BTreeMap<String, Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_defect_is_found_and_nothing_else() {
-    let suspects: Vec<Suspect> = serde_saphyr::from_str(include_str!("one_defect.yaml")).expect("the table");
+    let suspects = suspects();
     let found = stream::iter(&suspects).map(|suspect| async move { (suspect, found(suspect).await) });
     let found: Vec<_> = found.buffered(2).collect().await;
     let others = found.into_iter().filter(|(suspect, found)| suspect.finds != *found);

@@ -36,6 +36,7 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
         "c_w.example.com.pem",
         "c_w.example.com.yaml",
         "object.yaml",
+        "proof.feature",
         "with.yaml",
     ];
     assert_eq!(files(&proof), expected);

@@ -185,6 +185,8 @@ pub struct Violation {
     pub differences: Vec<Difference>,
     /// The requests that show it, in order.
     pub steps: Vec<Arc<Outcome>>,
+    /// Further requests that show it, which are too large for a report.
+    pub large: Vec<Arc<Outcome>>,
     /// How bad it is, if that differs from the check's severity.
     pub severity: Option<Severity>,
 }
@@ -197,6 +199,7 @@ impl Violation {
             message: message.into(),
             differences: Vec::new(),
             steps: Vec::new(),
+            large: Vec::new(),
             severity: None,
         }
     }
@@ -212,6 +215,13 @@ impl Violation {
     #[must_use]
     pub fn with_steps(mut self, steps: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.steps = steps.into_iter().collect();
+        self
+    }
+
+    /// With requests that show it and are too large for a report.
+    #[must_use]
+    pub fn with_large(mut self, requests: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
+        self.large = requests.into_iter().collect();
         self
     }
 

@@ -77,7 +77,7 @@ const KEYS: [&str; 9] =
     ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
 
 /// What tells this item from the others of its list.
-pub(super) fn key(item: &Value) -> Option<String> {
+pub fn key(item: &Value) -> Option<String> {
     let (name, value) = KEYS.iter().find_map(|name| Some((*name, item.get(*name)?)))?;
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     // Ports are told apart by their protocol, too.

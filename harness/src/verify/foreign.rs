@@ -135,6 +135,11 @@ fn includes(found: &Value, wanted: &Value) -> bool {
     }
 }
 
+/// Whether a webhook is a foreign mutation.
+pub(super) fn is_one(webhook: &Webhook) -> bool {
+    matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
+}
+
 /// What a foreign mutation answers to `review`, if `url` is that of one.
 pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
     let name = url.strip_prefix(HOST)?;

@@ -290,7 +290,7 @@ impl Outcome {
     }
 
     /// The webhooks whose match conditions have no value, and the reasons.
-    fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
+    pub(super) fn failed_conditions(&self) -> impl Iterator<Item = (&Conditions, &str)> {
         self.record.events.iter().filter_map(|event| {
             let Event::Conditions(conditions) = event else { return None };
             Some((&**conditions, conditions.evaluation.error()?))

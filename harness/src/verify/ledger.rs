@@ -12,6 +12,7 @@ use super::report::{
     CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
 };
 use super::shape;
+use super::shown::ShownRequest;
 
 /// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
 const MOST: usize = 20;
@@ -219,7 +220,7 @@ impl Found {
     }
 
     fn finding(self, webhook: &str, check: &Check) -> Finding {
-        let Violation { kind, message, differences, steps, severity } = self.violation;
+        let Violation { kind, message, differences, steps, large, severity } = self.violation;
         Finding {
             kind,
             severity: severity.unwrap_or(check.severity),
@@ -228,6 +229,7 @@ impl Found {
             examples: self.examples,
             object: self.object,
             differences,
+            requests: steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome)).collect(),
             steps: steps.iter().flat_map(told).collect(),
             masked: false,
             accepted: None,

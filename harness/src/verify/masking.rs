@@ -34,6 +34,9 @@ impl Finding {
                 masker.texts(value);
             }
         }
+        for request in &mut self.requests {
+            request.mask(&mut masker);
+        }
         masker.text(&mut self.message);
         self.masked |= masker.has_masked();
     }

@@ -43,6 +43,7 @@ pub mod recorder;
 pub mod report;
 mod samples;
 pub mod shape;
+pub mod shown;
 mod shrink;
 pub mod station;
 mod steadiness;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::check::Severity;
 use super::comparison::Difference;
+use super::shown::ShownRequest;
 
 /// The version of this document. It grows when a member changes its meaning or goes.
 pub const VERSION: u32 = 2;
@@ -217,6 +218,10 @@ pub struct Finding {
     pub differences: Vec<Difference>,
     /// The reviews that show it, in order.
     pub steps: Vec<Step>,
+    /// The requests that show it, in order, as far as an API server can get them: what a proof is made of. Not in the
+    /// document.
+    #[serde(skip)]
+    pub requests: Vec<ShownRequest>,
     /// Whether values of Secrets are masked in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub masked: bool,

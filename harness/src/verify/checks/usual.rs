@@ -8,7 +8,7 @@ use super::said;
 use crate::attributes::Attributes;
 use crate::caller::CallError;
 use crate::json::at;
-use crate::verify::check::Obstacle;
+use crate::verify::check::{Obstacle, Violation};
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::line::Exchange;
 use crate::verify::station::Station;
@@ -42,6 +42,13 @@ impl<'a> Usual<'a> {
         };
         Ok(Self { request, review: exchange.review.clone(), outcome })
     }
+}
+
+/// Violations of a webhook that no call reaches, with what becomes of the first request that it asks for.
+pub(super) async fn with_first_request(station: &Station<'_>, violations: Vec<Violation>) -> Vec<Violation> {
+    let Some(request) = station.samples.first() else { return violations };
+    let outcome = Arc::new(station.laboratory.admit(&station.alone(), request).await);
+    violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&outcome)])).collect()
 }
 
 /// Whether a webhook answered a review.

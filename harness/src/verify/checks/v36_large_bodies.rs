@@ -1,6 +1,7 @@
 //! V36: the largest object that a client may send is answered.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -82,33 +83,33 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
     };
     for request in update.into_iter().chain([create]) {
         // Past the memory: nobody asks this again.
-        let outcome = station.laboratory.admit(&trial.alone(), &request).await;
+        let outcome = Arc::new(station.laboratory.admit(&trial.alone(), &request).await);
         if outcome.mismatch(&station.subject.webhook.id).is_some() {
             continue;
         }
         let size = request.object.as_ref().map_or(0, |object| object.to_string().len()) / 1024;
         let sent = format!("{} of a {} of {size} KiB, by {filling},", request.operation, sample.kind.kind);
-        // The requests are too large to be part of a report.
-        return Ok(match outcome.verdict() {
-            Verdict::Failed(reason) => Tried::Found(Violation::new(
+        let violation = match outcome.verdict() {
+            Verdict::Failed(reason) => Violation::new(
                 "fails on a large object",
                 format!("on {sent} it gives no valid answer: {reason}"),
-            )),
+            ),
             Verdict::ServerError(status) => {
                 let message = format!("on {sent} its patch does not apply: {}", status.message);
-                Tried::Found(Violation::new("breaks on a large object", message))
+                Violation::new("breaks on a large object", message)
             }
             Verdict::Denied(status) if small.refusal.is_none() => {
                 let message =
                     format!("it denies {sent} and admits the same without that: {}", status.message);
                 let is_failure = status.code == 413 || is_confused(status.code, &status.message);
                 let severity = if is_failure { Severity::Warning } else { Severity::Note };
-                Tried::Found(Violation::new("denies a large object", message).with_severity(severity))
+                Violation::new("denies a large object", message).with_severity(severity)
             }
-            Verdict::Denied(_) | Verdict::Admitted => Tried::Answered(request.operation),
+            Verdict::Denied(_) | Verdict::Admitted => return Ok(Tried::Answered(request.operation)),
             Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
             Verdict::Unsupported(what) => return Err(Obstacle::not_checked(what)),
-        });
+        };
+        return Ok(Tried::Found(violation.with_large([Arc::clone(&outcome)])));
     }
     Err(Obstacle::not_checked("it is no longer called for the object when that is large"))
 }

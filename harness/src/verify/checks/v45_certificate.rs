@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::usual;
 use crate::client::{CertificateFacts, Inspection};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
@@ -32,7 +33,11 @@ async fn run(station: &Station<'_>) -> Observed {
     for (what, certificate) in certificates(&inspection) {
         station.note(format!("{what}{}: {}", name(certificate), written(days_left(certificate, now))));
     }
-    Ok(judge(&inspection, now, station.settings.horizon))
+    let mut violations = judge(&inspection, now, station.settings.horizon);
+    if inspection.complaint.is_some() {
+        violations = usual::with_first_request(station, violations).await;
+    }
+    Ok(violations)
 }
 
 /// The server's own certificate, and those that are trusted.

@@ -1,5 +1,6 @@
 //! V47: the webhook's server speaks TLS 1.2 or later, and HTTP/1.1.
 
+use super::usual;
 use crate::client::Inspection;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
@@ -22,7 +23,11 @@ async fn run(station: &Station<'_>) -> Observed {
     if let Some(version) = &inspection.tls_version {
         station.note(version.replace("TLSv1_", "TLS 1."));
     }
-    Ok(judge(&inspection).into_iter().collect())
+    let violations: Vec<Violation> = judge(&inspection).into_iter().collect();
+    if violations.is_empty() {
+        return Ok(violations);
+    }
+    Ok(usual::with_first_request(station, violations).await)
 }
 
 fn judge(inspection: &Inspection) -> Option<Violation> {

@@ -1,5 +1,7 @@
 //! V55: match conditions are accepted, decide something, have a value for every request, and are cheap.
 
+use std::sync::Arc;
+
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::conditions::{BUDGET, Condition, Evaluation, Known, Outcome, settled};
@@ -23,7 +25,7 @@ pub(super) const CHECK: Check = Check {
           that is false for all that the rules match silences the webhook for ever.",
     source: "KEP-3716; apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go; pkg/apis/cel/config.go",
     audience: Audience::All,
-    probe: Probe::ConfigurationAndObject(configuration, |trial| Box::pin(async move { object(trial) })),
+    probe: Probe::ConfigurationAndObject(configuration, |trial| Box::pin(object(trial))),
 };
 
 /// Up to which part of a budget a cost is no reason to worry: objects grow.
@@ -161,7 +163,7 @@ fn requested(
 }
 
 /// The conditions, evaluated for the creation of the object, an update that changes nothing, and its deletion.
-fn object(trial: &Trial<'_>) -> Observed {
+async fn object(trial: &Trial<'_>) -> Observed {
     let webhook = &trial.subject.webhook;
     if webhook.match_conditions.is_empty() {
         return Err(none());
@@ -179,11 +181,14 @@ fn object(trial: &Trial<'_>) -> Observed {
         let mut run = surroundings.run(request.clone());
         let Some(evaluation) = matching::decide(webhook, &mut run).conditions else { continue };
         looked = true;
-        for violation in judge(webhook, &request, &evaluation) {
-            if violations.iter().all(|known| known.kind != violation.kind) {
-                violations.push(violation);
-            }
+        let mut found = judge(webhook, &request, &evaluation);
+        found.retain(|violation| violations.iter().all(|known| known.kind != violation.kind));
+        // Without a value it is not called: the outcome is what the server makes of that.
+        if !found.is_empty() && matches!(evaluation.outcome, Outcome::OutOfBudget | Outcome::Errors(_)) {
+            let outcome = trial.outcome(&trial.alone(), &request).await;
+            found = found.into_iter().map(|violation| violation.with_steps([Arc::clone(&outcome)])).collect();
         }
+        violations.extend(found);
     }
     if looked {
         Ok(violations)

@@ -1,0 +1,86 @@
+//! What the findings of each check claim about an API server.
+
+/// What a finding claims about an API server, and so what its `proof.feature` asserts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// How its requests end: refused, failed open. Findings with another claim are shown this way, too, where one of their
+    /// requests is not admitted.
+    Ending,
+    /// The webhook changes the object of the last request.
+    Change,
+    /// The webhook changes the object of the last request, and what comes out is not what was stored.
+    Drift,
+    /// The requests end with different objects.
+    Difference,
+    /// The object lacks what another webhook added.
+    LostAddition,
+    /// The object lacks something that was sent.
+    LostField,
+    /// Nothing that one request to an API server could show, since: the reason.
+    None(&'static str),
+}
+
+const ALONE: &str =
+    "it is about what the webhook answers or does by itself, whatever an API server makes of it";
+const VARYING: &str = "it shows only in several requests, whose answers differ by chance or under load";
+const WRITES: &str = "it is about what the webhook writes at the API server behind it, which records that";
+const LATER: &str = "it is about API servers to come: today's drops the fields or does not send them";
+const EARLIER: &str =
+    "it is about requests that this API server does not make, such as those of another version";
+const CONFINED: &str = "`admit run` confines each configuration to the namespace of the scenario, so that it is not \
+                        called for what the finding names";
+const CONNECTED: &str = "no step of a feature connects to a pod, a service or a node";
+const DECLARED: &str = "it is about what the configuration says, and no single request shows it";
+const STRAIN: &str = "it shows only over time, under load, or while something is done to the webhook";
+const VALIDATION: &str = "it is about the server's validation, which comes after the webhooks";
+
+/// What a finding of this check and kind claims.
+pub(super) fn of(check: &str, kind: &str) -> Claim {
+    match check {
+        "V09" if kind.contains("replacement") => Claim::Drift,
+        "V01" | "V04" | "V05" | "V07" | "V09" | "V10" | "V18" | "V21" | "V34" => Claim::Change,
+        // Whether a webhook is called in another version (V33) is seen in what becomes of the object.
+        "V02" | "V06" | "V08" | "V33" => Claim::Difference,
+        "V38" if !kind.starts_with("writes") => Claim::Difference,
+        "V03" => Claim::LostAddition,
+        "V17" => Claim::LostField,
+        "V15" | "V22" | "V24" | "V28" | "V29" | "V31" | "V32" | "V36" | "V45" | "V47" | "V55" => {
+            Claim::Ending
+        }
+        "V19" if kind == "does not decode" => Claim::Ending,
+        "V25" if kind == "no message" || kind == "code" => Claim::Ending,
+        "V11" | "V12" | "V13" => Claim::None(VARYING),
+        "V14" | "V35" => Claim::None(LATER),
+        "V16" | "V20" | "V25" | "V26" | "V27" | "V37" => Claim::None(ALONE),
+        "V19" => Claim::None(VALIDATION),
+        "V23" => Claim::None(EARLIER),
+        "V30" => Claim::None(CONNECTED),
+        "V38" | "V39" | "V40" => Claim::None(WRITES),
+        "V41" | "V42" | "V43" | "V44" | "V46" => Claim::None(STRAIN),
+        "V48" | "V49" | "V50" => Claim::None(CONFINED),
+        _ => Claim::None(DECLARED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harness::verify::checks;
+
+    use super::*;
+
+    #[test]
+    fn which_checks_have_no_feature_is_decided_for_each_of_them() {
+        let is_none = |id: &&str| matches!(of(id, ""), Claim::None(_));
+        let ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).filter(is_none).collect();
+        let expected = "V11 V12 V13 V14 V16 V19 V20 V23 V25 V26 V27 V30 V35 V37 V39 V40 V41 V42 V43 V44 V46 V48 V49 V50 \
+                        V51 V52 V53 V54 V56 V57 V58";
+        assert_eq!(ids, expected.split_whitespace().collect::<Vec<_>>());
+        let declared = |id: &&str| of(id, "") == Claim::None(DECLARED);
+        let declared: Vec<&str> = ids.into_iter().filter(declared).collect();
+        assert_eq!(declared, ["V51", "V52", "V53", "V54", "V56", "V57", "V58"]);
+        assert_eq!(
+            (of("V25", "no message"), of("V38", "writes on dry runs")),
+            (Claim::Ending, Claim::None(WRITES))
+        );
+    }
+}

@@ -1,0 +1,409 @@
+//! The feature of a proof: the requests of a finding in the sentences of `admit run`, and how they end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use harness::attributes::Operation;
+use harness::config::{FailurePolicy, ReinvocationPolicy};
+use harness::event::Round;
+use harness::verify::Subject;
+use harness::verify::report::{CheckReport, Finding};
+use harness::verify::shown::{End, ShownCall, ShownRequest, ShownWebhook};
+use output::OneLine;
+use serde_json::Value;
+
+use super::claims::{self, Claim};
+use super::pattern;
+use super::{id, own_configuration, plain, yaml};
+use crate::steps::contains;
+
+/// The name of the file with the feature.
+pub(super) const FILE: &str = "proof.feature";
+/// The length in bytes from which an object has a file of its own.
+const LONG: usize = 16 * 1024;
+/// The file with definitions of custom resources.
+const DEFINITIONS: &str = "definitions.yaml";
+const RENAMED: &str = "kube-apiserver refuses an update that gives the object another name, whoever makes it";
+
+/// A feature, and the manifests that it names.
+#[derive(Debug)]
+pub(super) struct ProofFeature {
+    pub(super) text: String,
+    /// Texts by file name.
+    pub(super) manifests: BTreeMap<String, String>,
+}
+
+/// What surrounds the requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting<'a> {
+    pub(super) subjects: &'a [Subject],
+    /// Namespaces and definitions of custom resources.
+    pub(super) around: &'a [Value],
+}
+
+/// A request, and what is asserted of it.
+struct Scenario<'a> {
+    shown: &'a ShownRequest,
+    then: Vec<Then>,
+}
+
+/// A step, and the object below it.
+type Then = (String, Option<Value>);
+
+/// The feature of a finding.
+///
+/// # Errors
+/// Why there is none: the end of a sentence.
+pub(super) fn feature(
+    check: &CheckReport,
+    finding: &Finding,
+    setting: Setting<'_>,
+) -> Result<ProofFeature, String> {
+    let scenarios = scenarios(&check.id, finding, setting)?;
+    let mut manifests = BTreeMap::new();
+    let mut text = format!("# {}\n# README.md says how to run this.\n", OneLine(&finding.message));
+    let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
+    for (number, scenario) in (1..).zip(&scenarios) {
+        let request = &scenario.shown.request;
+        let _ = write!(text, "\n\n  Scenario: {number}. {} {}", request.operation, request.resource.resource);
+        for step in steps(number, scenario, setting, &mut manifests)? {
+            text.push_str(&step);
+        }
+    }
+    text.push('\n');
+    Ok(ProofFeature { text, manifests })
+}
+
+/// Which requests show the finding, and what is to be asserted of each.
+fn scenarios<'a>(
+    check: &str,
+    finding: &'a Finding,
+    setting: Setting<'_>,
+) -> Result<Vec<Scenario<'a>>, String> {
+    let requests = &finding.requests;
+    let claim = claims::of(check, &finding.kind);
+    if let Claim::None(reason) = claim {
+        return Err(reason.to_owned());
+    }
+    if requests.is_empty() {
+        return Err("no request that an API server makes shows it".to_owned());
+    }
+    if requests.iter().any(|shown| shown.end == End::Unknown) {
+        return Err("admit does not imitate how its requests end".to_owned());
+    }
+    if requests.iter().any(|shown| shown.end != End::Admitted) {
+        return Ok(requests.iter().map(|shown| Scenario { shown, then: ending(shown, setting) }).collect());
+    }
+    let shown = &requests[requests.len() - 1];
+    let then = match claim {
+        Claim::Change => changes(shown)?,
+        Claim::Drift => {
+            let stored = shown.request.old_object.as_ref().unwrap_or(&Value::Null);
+            let part = lost(stored, shown)?;
+            if part.pointer("/metadata/name").is_some() {
+                return Err(RENAMED.to_owned());
+            }
+            if shown.request.kind.kind == "Pod" && part.get("spec").is_some() {
+                return Err("kube-apiserver refuses changes of a Pod's spec, whoever makes them".to_owned());
+            }
+            let mut then = changes(shown)?;
+            then.push(("the object does not contain:".to_owned(), Some(part)));
+            then
+        }
+        Claim::LostField => {
+            let sent = shown.request.object.as_ref().unwrap_or(&Value::Null);
+            vec![("the object does not contain:".to_owned(), Some(lost(sent, shown)?))]
+        }
+        Claim::LostAddition => {
+            let added = added(shown).ok_or("admit played no other webhook in it")?;
+            vec![("the object does not contain:".to_owned(), Some(added))]
+        }
+        Claim::Difference => return differing(requests),
+        Claim::Ending | Claim::None(_) => {
+            return Err("the API server takes what the webhook answers".to_owned());
+        }
+    };
+    Ok(vec![Scenario { shown, then }])
+}
+
+/// How a request ends.
+fn ending(shown: &ShownRequest, setting: Setting<'_>) -> Vec<Then> {
+    let step = |text: String| (text, None);
+    let refused = |code: i32| step(format!("the request is refused with {code}"));
+    match &shown.end {
+        End::Admitted | End::Unknown => vec![step("the request is admitted".to_owned())],
+        End::Refused { code } => vec![refused(*code)],
+        End::Denied { webhook, code, message } => {
+            let mut says = format!("admission webhook \"{}\" denied the request", short(webhook));
+            if *message == format!("{says} without explanation") {
+                says.clone_from(message);
+            }
+            vec![refused(*code), step(format!("the message contains '{says}'"))]
+        }
+        End::Failed { webhook } | End::NoConditions { webhook, .. } if fails_open(webhook, setting) => {
+            let mut then = vec![step("the request is admitted".to_owned())];
+            // Of conditions without a value the audit log says nothing.
+            if matches!(shown.end, End::Failed { .. }) {
+                then.push(step(format!("the audit log says that \"{}\" failed open", short(webhook))));
+            }
+            then
+        }
+        End::Failed { webhook } => {
+            vec![step(format!("the message contains 'failed calling webhook \"{}\"'", short(webhook)))]
+        }
+        End::NoConditions { reason, .. } => {
+            // Expressions have quotes of their own, which the sentence would have to escape.
+            let plain = reason.split(['\'', '\\', '\n']).max_by_key(|part| part.len()).unwrap_or_default();
+            vec![step(format!("the message contains '{}'", plain.trim()))]
+        }
+    }
+}
+
+fn fails_open(webhook: &str, setting: Setting<'_>) -> bool {
+    let subject = setting.subjects.iter().find(|subject| id(subject) == *webhook);
+    subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
+}
+
+/// That the webhooks changed the object which did.
+fn changes(shown: &ShownRequest) -> Result<Vec<Then>, String> {
+    let is_foreign =
+        |call: &&ShownCall| shown.webhooks.iter().any(|it| it.foreign && it.webhook == call.webhook);
+    let changing: Vec<Then> = shown
+        .calls
+        .iter()
+        .filter(|call| call.changed && !is_foreign(call))
+        .map(|call| {
+            let round = match call.round {
+                Round::First => "first",
+                Round::Second => "second",
+            };
+            let name = short(&call.webhook);
+            (format!("the audit log says that \"{name}\" changed the object in the {round} round"), None)
+        })
+        .collect();
+    if changing.is_empty() {
+        return Err("the API server sees no change of the object".to_owned());
+    }
+    Ok(changing)
+}
+
+/// What of `object` the result lacks.
+fn lost(object: &Value, shown: &ShownRequest) -> Result<Value, String> {
+    let found = shown.object.as_ref().unwrap_or(&Value::Null);
+    pattern::missing(object, found).ok_or_else(|| "the result has all of what was there before".to_owned())
+}
+
+/// What the other webhook, whose part admit played, added.
+fn added(shown: &ShownRequest) -> Option<Value> {
+    let foreign = shown.webhooks.iter().find(|webhook| webhook.foreign)?;
+    let call = shown.calls.iter().find(|call| call.webhook == foreign.webhook)?;
+    let operation = call.patch.last()?;
+    Some(pattern::at(operation.get("path")?.as_str()?, operation.get("value")?))
+}
+
+/// That one object has what the other lacks.
+fn differing(requests: &[ShownRequest]) -> Result<Vec<Scenario<'_>>, String> {
+    let objects: Vec<(&ShownRequest, &Value)> =
+        requests.iter().filter_map(|shown| Some((shown, shown.object.as_ref()?))).collect();
+    let [(_, one), (_, other), ..] = objects.as_slice() else {
+        return Err("there are no two objects to compare".to_owned());
+    };
+    let part = pattern::missing(one, other).or_else(|| pattern::missing(other, one));
+    let part = part.ok_or("the objects differ only in the order of lists")?;
+    let scenarios = objects.iter().map(|(shown, object)| {
+        let verb = if contains(&part, object) { "contains" } else { "does not contain" };
+        Scenario { shown, then: vec![(format!("the object {verb}:"), Some(part.clone()))] }
+    });
+    Ok(scenarios.collect())
+}
+
+/// The steps of a scenario; what they name is put into `manifests`.
+fn steps(
+    number: usize,
+    scenario: &Scenario<'_>,
+    setting: Setting<'_>,
+    manifests: &mut BTreeMap<String, String>,
+) -> Result<Vec<String>, String> {
+    let ShownRequest { request, webhooks, .. } = scenario.shown;
+    if !request.subresource.is_empty() {
+        return Err(format!("no step sends what `{}` is asked", request.subresource));
+    }
+    if request.namespace.is_empty() || request.kind.kind == "Namespace" {
+        return Err("`admit run` calls webhooks of a manifest only for objects of the scenario's namespace"
+            .to_owned());
+    }
+    let name = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["name"].clone());
+    if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
+        return Err(RENAMED.to_owned());
+    }
+    let mut steps = Steps::default();
+    for (key, value) in labels_of(&request.namespace, setting.around) {
+        steps.given(&format!("the namespace has the label \"{key}={value}\""), None);
+    }
+    let definitions: Vec<String> =
+        setting.around.iter().filter(|it| defines(it, &request.kind.group)).map(yaml).collect();
+    if !definitions.is_empty() {
+        manifests.insert(DEFINITIONS.to_owned(), definitions.join("---\n"));
+        steps.given(&format!("the objects in the file \"{DEFINITIONS}\" exist"), None);
+    }
+    let foreign = webhooks.iter().position(|webhook| webhook.foreign);
+    for (position, webhook) in webhooks.iter().enumerate() {
+        if webhook.foreign {
+            let name = short(&webhook.webhook);
+            let version = request.kind.api_version();
+            steps.given(
+                &format!("a mutating webhook \"{name}\" for {} in {version}", request.resource.resource),
+                None,
+            );
+            let call = scenario.shown.calls.iter().find(|call| call.webhook == webhook.webhook);
+            let patch = call
+                .map(|call| Value::from(call.patch.clone()))
+                .filter(|patch| *patch != Value::Array(Vec::new()));
+            if patch.is_some() {
+                steps.given(&format!("\"{name}\" patches the object:"), patch);
+            }
+            continue;
+        }
+        let place = if webhooks.len() == 1 {
+            None
+        } else {
+            Some((position, foreign.is_some_and(|foreign| foreign < position)))
+        };
+        let (name, manifest) = manifest(webhook, place, setting)?;
+        steps.given(&format!("the objects in the file \"{name}\" exist"), None);
+        manifests.insert(name, manifest);
+    }
+    let word = request.kind.kind.to_lowercase();
+    let object = request.object.as_ref().map(sent).unwrap_or_default();
+    if let Some(stored) = &request.old_object {
+        match long(&sent(stored), format!("stored-{number}.yaml"), manifests) {
+            Some(name) => steps.given(&format!("the objects in the file \"{name}\" exist"), None),
+            None => steps.given("this object exists:", Some(sent(stored))),
+        }
+        if stored["metadata"]["deletionTimestamp"].is_string() {
+            steps.given(&format!("the {word} \"{}\" is being deleted", request.name), None);
+        }
+    }
+    if request.dry_run {
+        steps.given("requests are dry runs", None);
+    }
+    match request.operation {
+        Operation::Create | Operation::Update => {
+            let does = if request.operation == Operation::Create { "created" } else { "updated" };
+            match long(&object, format!("sent-{number}.yaml"), manifests) {
+                Some(name) => {
+                    steps.add("When", &format!("the object in the file \"{name}\" is {does}"), None);
+                }
+                None => steps.add("When", &format!("this object is {does}:"), Some(object)),
+            }
+        }
+        Operation::Delete if request.name.is_empty() => {
+            steps.add("When", &format!("all {} are deleted", request.resource.resource), None);
+        }
+        Operation::Delete => steps.add("When", &format!("the {word} \"{}\" is deleted", request.name), None),
+        Operation::Connect => return Err("no step of a feature connects to an object".to_owned()),
+    }
+    for (position, (step, part)) in scenario.then.iter().enumerate() {
+        steps.add(if position == 0 { "Then" } else { "And" }, step, part.clone());
+    }
+    Ok(steps.0)
+}
+
+/// The file with an object that is too long for a sentence; none if it is not.
+fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) -> Option<String> {
+    let text = yaml(object);
+    if text.len() < LONG {
+        return None;
+    }
+    manifests.insert(name.clone(), text);
+    Some(name)
+}
+
+/// The lines of a scenario.
+#[derive(Default)]
+struct Steps(Vec<String>);
+
+impl Steps {
+    fn given(&mut self, step: &str, object: Option<Value>) {
+        let keyword = if self.0.is_empty() { "Given" } else { "And" };
+        self.add(keyword, step, object);
+    }
+
+    fn add(&mut self, keyword: &str, step: &str, object: Option<Value>) {
+        let mut text = format!("\n    {keyword} {step}");
+        if let Some(object) = object {
+            text.push_str("\n      \"\"\"yaml");
+            for line in yaml(&object).trim_end().replace("\"\"\"", "\\\"\\\"\\\"").lines() {
+                let _ = write!(text, "\n      {line}");
+            }
+            text.push_str("\n      \"\"\"");
+        }
+        self.0.push(text);
+    }
+}
+
+/// The file with the configuration of a webhook alone. Where it is not the only one, `place` says where it is called,
+/// and whether after the webhook that the feature itself has: configurations are called in the order of their names, and
+/// that one's begins with `admit-`.
+fn manifest(
+    webhook: &ShownWebhook,
+    place: Option<(usize, bool)>,
+    setting: Setting<'_>,
+) -> Result<(String, String), String> {
+    let subject = setting.subjects.iter().find(|subject| id(subject) == webhook.webhook);
+    let subject = subject.ok_or("it is about a webhook that is not in the configurations")?;
+    let mut configuration = own_configuration(subject);
+    let mut file: String = webhook.webhook.chars().map(plain).collect();
+    if let Some((position, is_after)) = place {
+        let prefix = format!("{}{position}", if is_after { "z" } else { "0" });
+        configuration["metadata"]["name"] = format!("{prefix}-{}", subject.webhook.id.configuration).into();
+        file = format!("{prefix}-{file}");
+    }
+    if webhook.reinvocation_policy != subject.webhook.reinvocation_policy {
+        let policy = match webhook.reinvocation_policy {
+            ReinvocationPolicy::Never => "Never",
+            ReinvocationPolicy::IfNeeded => "IfNeeded",
+        };
+        configuration["webhooks"][0]["reinvocationPolicy"] = policy.into();
+        file = format!("{file}-{policy}");
+    }
+    Ok((format!("{file}.yaml"), yaml(&configuration)))
+}
+
+/// The labels of a namespace, without that which the server sets.
+fn labels_of<'a>(namespace: &'a str, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let known =
+        around.iter().find(move |it| it["kind"] == "Namespace" && it["metadata"]["name"] == namespace);
+    let labels =
+        known.and_then(|namespace| namespace["metadata"]["labels"].as_object()).into_iter().flatten();
+    let labels = labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
+    labels.filter(|(key, _)| *key != "kubernetes.io/metadata.name")
+}
+
+fn defines(object: &Value, group: &str) -> bool {
+    object["kind"] == "CustomResourceDefinition" && object["spec"]["group"] == group
+}
+
+/// The object as a client sends it into the namespace of the scenario.
+fn sent(object: &Value) -> Value {
+    const SERVERS_OWN: [&str; 8] = [
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ];
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !SERVERS_OWN.contains(&name.as_str()));
+    }
+    object
+}
+
+/// The webhook's own name in `CONFIGURATION/WEBHOOK`.
+fn short(webhook: &str) -> &str {
+    webhook.split_once('/').map_or(webhook, |(_, name)| name)
+}

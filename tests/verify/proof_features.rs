@@ -1,0 +1,201 @@
+//! `proof.feature`: it passes as long as the webhook is as it was, on a real kube-apiserver too, and fails when it is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use fake_webhooks::{Behaviour, Certificate, FakeWebhook};
+use futures::stream::{self, StreamExt as _};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::command::{Stage, ends_with};
+use crate::laboratory::{configuration, entry_of_service, pods};
+use crate::machine;
+use crate::one_defect::{Suspect, suspects};
+
+/// The checks of whose findings at least one has a feature here.
+const WITH_FEATURES: &str =
+    "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V32 V34 V36 V38 V45 V55";
+
+/// Webhooks that are installed together, and the folder with the proofs of what is found.
+struct Proven {
+    suspects: Vec<(Suspect, FakeWebhook)>,
+    folder: PathBuf,
+}
+
+/// Starts webhooks and writes the proofs of what the checks of their table entries find.
+async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
+    std::fs::create_dir(&folder).expect("the folder is made");
+    let mut configurations = Vec::new();
+    let mut started = Vec::new();
+    for (suspect, name) in suspects.into_iter().zip(["a", "b"]) {
+        let (fake, configuration) = suspect.start(name).await;
+        configurations.push(configuration);
+        started.push((suspect, fake));
+    }
+    for (name, objects) in [("pods.yaml", pods()), ("configuration.yaml", configurations)] {
+        let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
+        std::fs::write(folder.join(name), documents.join("\n---\n")).expect("it is written");
+    }
+    let checks = started.iter().flat_map(|(suspect, _)| suspect.finds.keys());
+    let checks: Vec<&str> = checks.map(String::as_str).collect();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args([
+        "verify",
+        "-c",
+        "configuration.yaml",
+        "-f",
+        "pods.yaml",
+        "--proofs",
+        "proofs",
+        "-o",
+        "json",
+    ]);
+    command.args(["--fail-on", "never", "--check", &checks.join(",")]).current_dir(&folder);
+    let output = Stage::run(command).await;
+    let name = &started[0].0.name;
+    assert_eq!(output.status.code(), Some(0), "{name}: {output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    for check in report["checks"].as_array().expect("checks") {
+        let found = check["findings"].as_array().expect("findings").iter();
+        let found = found.filter(|finding| finding["severity"] != "note").map(|finding| &finding["kind"]);
+        let id = check["id"].as_str().expect("an id");
+        let expected = started.iter().filter_map(|(suspect, _)| suspect.finds.get(id)).flatten();
+        assert_eq!(json!(found.collect::<Vec<_>>()), json!(expected.collect::<Vec<_>>()), "{name}: {id}");
+    }
+    Proven { suspects: started, folder }
+}
+
+/// A scenario whose request could not be made would fail, too.
+fn fails_in_a_then(scenario: &Value) {
+    let steps = scenario["attempts"][0]["steps"].as_array().expect("steps");
+    let request =
+        steps.iter().find(|step| step["keyword"].as_str().is_some_and(|word| word.trim() == "When"));
+    assert_eq!(request.expect("there is a When")["status"], "passed", "{scenario:#}");
+}
+
+/// The features below a folder, and how many of the scenarios of each failed.
+async fn run(folder: &Path, target: &str) -> (BTreeMap<String, usize>, String) {
+    let report = folder.join(format!("{target}.json"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["run", ".", "--quiet", "--target", target, "--json"]).arg(&report).current_dir(folder);
+    command.env("NO_COLOR", "1").stdin(Stdio::null());
+    let output = Stage::run(command).await;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{text}{error}");
+    let report = std::fs::read(&report).expect("the report is written");
+    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    let mut failed: BTreeMap<String, usize> = BTreeMap::new();
+    for feature in report["features"].as_array().expect("features") {
+        let scenarios = feature["scenarios"].as_array().expect("scenarios").iter();
+        let failed_scenarios = scenarios.filter(|scenario| scenario["status"] != "passed");
+        let count = failed_scenarios.inspect(|scenario| fails_in_a_then(scenario)).count();
+        failed.insert(feature["path"].as_str().expect("a path").to_owned(), count);
+    }
+    (failed, text)
+}
+
+/// Mends the manifests of all proofs below a folder: of these webhooks it is the configuration that is wrong.
+fn without_conditions(folder: &Path) {
+    for proof in std::fs::read_dir(folder.join("proofs")).expect("there are proofs") {
+        for file in std::fs::read_dir(proof.expect("it can be read").path()).expect("it is a folder") {
+            let path = file.expect("it can be read").path();
+            if path.extension().is_none_or(|extension| extension != "yaml") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("it can be read");
+            let manifest: Option<Value> = serde_saphyr::from_str(&text).ok();
+            if let Some(mut manifest) = manifest.filter(|manifest| manifest.get("webhooks").is_some()) {
+                manifest["webhooks"][0]["matchConditions"] = json!([]);
+                std::fs::write(&path, manifest.to_string()).expect("it is written");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_flawless_one() {
+    let folder = TempDir::new().expect("a folder");
+    let alone =
+        suspects().into_iter().filter(|suspect| !suspect.finds.is_empty()).map(|suspect| vec![suspect]);
+    let others: Vec<Vec<Suspect>> =
+        serde_saphyr::from_str(include_str!("proof_features.yaml")).expect("the table");
+    let all = alone.chain(others).zip(1..);
+    let all = all.map(|(suspects, number)| proven(suspects, folder.path().join(number.to_string())));
+    let all: Vec<Proven> = stream::iter(all).buffered(2).collect().await;
+    let mut targets = vec!["in-process"];
+    if machine::has_kube_apiserver() {
+        targets.push("envtest");
+    }
+    let mut features = BTreeSet::new();
+    for target in &targets {
+        let (failed, text) = run(folder.path(), target).await;
+        let wrong: Vec<&String> =
+            failed.iter().filter(|(_, count)| **count > 0).map(|(name, _)| name).collect();
+        assert!(wrong.is_empty(), "{target}: these do not show what they claim: {wrong:#?}\n{text}");
+        features.extend(failed.into_keys());
+    }
+    let checks: BTreeSet<&str> =
+        features.iter().filter_map(|path| path.split('/').nth(3)?.get(..3)).collect();
+    let checks: Vec<&str> = checks.into_iter().collect();
+    assert_eq!(checks.join(" "), WITH_FEATURES);
+    for Proven { suspects, folder } in &all {
+        for (suspect, fake) in suspects {
+            fake.set_behaviour(Behaviour::default());
+            fake.rotate(Certificate::default()).expect("it shows another certificate");
+            if suspect.fields.contains_key("matchConditions") {
+                without_conditions(folder);
+            }
+        }
+    }
+    for target in targets {
+        let (failed, text) = run(folder.path(), target).await;
+        let idle: Vec<&String> =
+            failed.iter().filter(|(_, count)| **count == 0).map(|(name, _)| name).collect();
+        assert!(idle.is_empty(), "{target}: these pass with a flawless webhook: {idle:#?}\n{text}");
+    }
+}
+
+/// The commands of a proof's README.md that run its feature.
+fn commands(readme: &str) -> Vec<&str> {
+    readme.lines().filter_map(|line| line.strip_prefix("$ admit run ")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readme_of_a_proof_runs_the_feature_with_a_webhook_behind_a_service() {
+    let stage = Stage::with("non-idempotent").await;
+    let entry = entry_of_service("w", stage.fake.ca_bundle());
+    stage.write("service.yaml", &[configuration("MutatingWebhookConfiguration", "c", &[entry])]);
+    let service = format!("injector/webhook={}", stage.fake.address());
+    let arguments = ["-c", "service.yaml", "-f", "pods.yaml", "--check", "V01,V11", "--service", &service];
+    let output = stage.verify(&[&arguments[..], &["--proofs", "proofs"]].concat()).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let proof = stage.path("proofs/V01-1-c_w.example.com");
+    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
+    let [envtest, in_process] = commands(&readme)[..] else { panic!("two commands: {readme}") };
+    let mut lines = vec![in_process];
+    if machine::has_kube_apiserver() {
+        lines.push(envtest);
+    }
+    for line in lines {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+        command.arg("run").args(line.split(' ')).current_dir(&proof).env("NO_COLOR", "1");
+        ends_with(&Stage::run(command).await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_readme_of_a_proof_without_a_feature_says_why() {
+    let stage = Stage::with("fault: M05-random-name").await;
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11", "--proofs", "proofs"];
+    ends_with(&stage.verify(&arguments).await, 1);
+    let proof = stage.path("proofs/V11-1-c_w.example.com");
+    let readme = std::fs::read_to_string(proof.join("README.md")).expect("it can be read");
+    assert!(
+        readme.contains("There is no `proof.feature` for this: it shows only in several requests"),
+        "{readme}"
+    );
+    assert!(!proof.join("proof.feature").exists() && commands(&readme).is_empty());
+}
