@@ -118,9 +118,10 @@ async fn a_webhook_that_keeps_to_dry_runs_and_creates_a_thing_once_is_found_for_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_whose_client_writes_no_more_after_a_while_is_asked_before_it_comes_to_that() {
     let always_another = config_map(&json!({"generateName": "seen-"}));
+    // As many as client-go's recorder of events lets through at once.
     let limited = |kubeconfig: &Value| {
         let write = writing(OBJECTS, always_another)(kubeconfig);
-        json!({"first": {"calls": 2, "of": write, "then": "allow"}})
+        json!({"first": {"calls": 25, "of": write, "then": "allow"}})
     };
     let (status, said) = verify_with("V11,V38", limited).await;
     let verdicts: Vec<Tally> = said.iter().map(|(verdict, _)| *verdict).collect();

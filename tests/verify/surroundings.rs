@@ -47,6 +47,44 @@ async fn v38_finds_writes_on_dry_runs() {
     assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
+/// Writes by itself, now and then: what no call has to do with.
+async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
+    let mut state = seed;
+    loop {
+        // Knuth's linear congruential generator: 0 to 255 ms, so that most windows have a write.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        tokio::time::sleep(Duration::from_millis(state >> 56)).await;
+        recorder.request("POST", path, "");
+    }
+}
+
+#[tokio::test]
+async fn v38_and_v39_blame_no_one_for_what_it_writes_without_calls_as_well() {
+    for (id, seed) in [("V38", 1), ("V39", 2), ("V38", 3)] {
+        let (recorder, _) = recording().await;
+        let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+        let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
+        let check = verify_with(id, vec![Suspect::validating("allow")], settings).await;
+        own.abort();
+        assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
+        let notes = &check.results[0].notes;
+        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
+    let behaviour = format!("when: {{if: {{dry-run: true}}, then: {}, otherwise: allow}}", writing(address));
+    let check = verify_with("V38", vec![Suspect::validating(&behaviour)], settings).await;
+    own.abort();
+    finds(&check, &["writes on dry runs"]);
+    let message = &check.findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
 #[tokio::test]
 async fn v38_passes_who_writes_in_real_runs_only() {
     let (recorder, address) = recording().await;

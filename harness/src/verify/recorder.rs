@@ -121,7 +121,7 @@ fn verb<'a>(method: &'a str, query: &str, is_collection: bool) -> &'a str {
 
 /// The resource of a path without names, such as `apps/v1 deployments/status`, and whether it is a whole collection; the
 /// path itself if it is none of a resource.
-fn resource(path: &str) -> (String, bool) {
+pub(super) fn resource(path: &str) -> (String, bool) {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let (version, rest) = match segments.as_slice() {
         ["api", version, rest @ ..] => ((*version).to_owned(), rest),

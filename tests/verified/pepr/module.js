@@ -1,7 +1,4 @@
 // A small module with one capability, as the documentation of Pepr shows them.
-// Pepr writes to its stores after a random part of three seconds, and a write then could be taken for one of a review.
-Math.random = () => 0;
-
 const { Capability, PeprModule, a } = require("pepr");
 
 const PROXY = { name: "proxy", image: "registry.example/proxy:1.4" };

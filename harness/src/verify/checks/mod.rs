@@ -69,6 +69,7 @@ mod v55_conditions;
 mod v56_overlap;
 mod v57_explicit;
 mod v58_reinvocation;
+mod windows;
 
 use super::check::Check;
 use super::comparison::Difference;

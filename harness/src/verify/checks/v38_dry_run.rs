@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::recorded;
+use super::windows::{Seen, Windows};
 use crate::attributes::Attributes;
 use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -25,6 +26,19 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Effects(|station| Box::pin(run(station))),
 };
 
+/// What becomes of the requests as dry runs.
+async fn dry_runs(station: &Station<'_>, samples: &[Attributes]) -> Vec<Arc<Outcome>> {
+    let mut outcomes = Vec::new();
+    for sample in samples {
+        let mut dry = Attributes { dry_run: true, ..sample.clone() };
+        if let Some(options) = &mut dry.options {
+            set(options, &["dryRun"], json!(["All"]));
+        }
+        outcomes.push(Arc::new(station.laboratory.admit(&station.alone(), &dry).await));
+    }
+    outcomes
+}
+
 async fn run(station: &Station<'_>) -> Observed {
     if station.samples.is_empty() {
         return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
@@ -36,26 +50,31 @@ async fn run(station: &Station<'_>) -> Observed {
     let alone = station.alone();
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
-    // All dry runs first, so that no write of a real run is taken for one of theirs.
-    let mark = match &station.settings.recorder {
-        Some(recorder) => {
-            recorded::settle().await;
-            recorder.mark()
-        }
-        None => 0,
+    let mut windows = match &station.settings.recorder {
+        Some(recorder) => Some(Windows::of(recorder, samples).await),
+        None => None,
     };
-    for sample in samples {
-        let mut dry = Attributes { dry_run: true, ..sample.clone() };
-        if let Some(options) = &mut dry.options {
-            set(options, &["dryRun"], json!(["All"]));
+    let seen = loop {
+        if let Some(windows) = &mut windows {
+            windows.begin();
         }
-        dry_outcomes.push(Arc::new(station.laboratory.admit(&alone, &dry).await));
-    }
-    if let Some(recorder) = &station.settings.recorder {
-        recorded::settle().await;
-        let writes = recorder.since(mark);
-        if let Some(first) = writes.first() {
-            let count = writes.len();
+        let outcomes = dry_runs(station, samples).await;
+        // The answers of the first time are those that are compared.
+        if dry_outcomes.is_empty() {
+            dry_outcomes = outcomes;
+        }
+        match &mut windows {
+            None => break Seen::Nothing { note: None },
+            Some(windows) => match windows.end().await {
+                Seen::Again => {}
+                seen @ (Seen::Caused { .. } | Seen::Nothing { .. }) => break seen,
+            },
+        }
+    };
+    match seen {
+        Seen::Again | Seen::Nothing { note: None } => {}
+        Seen::Nothing { note: Some(note) } => station.note(note),
+        Seen::Caused { count, first } => {
             let message = format!("in {} dry runs it wrote {count} times, first {first}", samples.len());
             let violation = Violation::new("writes on dry runs", message);
             violations.push(violation.with_steps(dry_outcomes.first().cloned()));

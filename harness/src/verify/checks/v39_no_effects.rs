@@ -1,6 +1,7 @@
 //! V39: a webhook that says it has no side effects writes nothing, ever.
 
 use super::recorded;
+use super::windows::{Seen, Windows};
 use crate::config::SideEffects;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
@@ -22,19 +23,27 @@ async fn run(station: &Station<'_>) -> Observed {
         return Err(Obstacle::not_applicable("its sideEffects are not None"));
     }
     let (recorder, samples) = recorded::equipment(station)?;
-    recorded::settle().await;
-    let mark = recorder.mark();
     let mut outcomes = Vec::new();
-    for sample in samples {
-        outcomes.push(recorded::answered(station, sample).await?);
-    }
-    recorded::settle().await;
-    let writes = recorder.since(mark);
-    let Some(first) = writes.first() else { return recorded::nothing_seen(recorder) };
+    let mut windows = Windows::of(recorder, samples).await;
+    let (count, first) = loop {
+        windows.begin();
+        for sample in samples {
+            outcomes.push(recorded::answered(station, sample).await?);
+        }
+        match windows.end().await {
+            Seen::Again => {}
+            Seen::Caused { count, first } => break (count, first),
+            Seen::Nothing { note } => {
+                if let Some(note) = note {
+                    station.note(note);
+                }
+                return recorded::nothing_seen(recorder);
+            }
+        }
+    };
     let message = format!(
-        "sideEffects is None, and in {} real runs it wrote {} times, first {first}",
-        samples.len(),
-        writes.len()
+        "sideEffects is None, and in {} real runs it wrote {count} times, first {first}",
+        samples.len()
     );
     let violation = Violation::new("writes although sideEffects is None", message);
     Ok(vec![violation.with_steps(outcomes.into_iter().next())])
