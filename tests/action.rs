@@ -1,4 +1,5 @@
-//! `action.yml`: that a workflow can use it, that its flags exist, and that its script does what it says.
+//! `action.yml`: that a workflow can use it, that its flags exist, that its script does what it says, and that
+//! `.github/workflows/release.yml` makes what it downloads.
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
@@ -233,4 +234,149 @@ fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     assert!(folder.path().join("admit/bin/admit").exists());
     let path = std::fs::read_to_string(folder.path().join("path")).expect("it is written");
     assert!(path.lines().all(|line| line == "./admit/bin"), "{path}");
+}
+
+/// A workflow, as far as the tests look at it.
+#[derive(Debug, Deserialize)]
+struct Workflow {
+    permissions: BTreeMap<String, String>,
+    jobs: BTreeMap<String, Job>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Job {
+    #[serde(default)]
+    permissions: BTreeMap<String, String>,
+    #[serde(default)]
+    strategy: Option<Strategy>,
+    steps: Vec<WorkflowStep>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Strategy {
+    matrix: Matrix,
+}
+
+#[derive(Debug, Deserialize)]
+struct Matrix {
+    include: Vec<BTreeMap<String, String>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WorkflowStep {
+    name: Option<String>,
+    run: Option<String>,
+    uses: Option<String>,
+}
+
+fn workflow(name: &str) -> Workflow {
+    let path = root().join(".github/workflows").join(name);
+    let text = std::fs::read_to_string(path).expect("there is such a workflow");
+    serde_saphyr::from_str(&text).expect("it is a workflow")
+}
+
+/// What `uname -m` and `uname -s` print on a machine for which the binary is.
+fn uname(target: &str) -> (&'static str, &'static str) {
+    match target {
+        "x86_64-unknown-linux-gnu" => ("x86_64", "Linux"),
+        "aarch64-unknown-linux-gnu" => ("aarch64", "Linux"),
+        "x86_64-apple-darwin" => ("x86_64", "Darwin"),
+        "aarch64-apple-darwin" => ("arm64", "Darwin"),
+        other => panic!("what does uname print on {other}?"),
+    }
+}
+
+#[test]
+fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
+    let release = workflow("release.yml");
+    let build = &release.jobs["build"];
+    let pack = build.steps.iter().find(|step| step.name.as_deref() == Some("Pack")).expect("it packs");
+    let pack = pack.run.as_deref().expect("by a script");
+    let folder = tempfile::tempdir().expect("a folder");
+    let tools = folder.path().join("tools");
+    std::fs::create_dir(&tools).expect("it is made");
+    let tool = |name: &str, script: &str| {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = tools.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+        let permissions = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&path, permissions).expect("it is made a program");
+    };
+    // The release is the folder; what is not in it is not found.
+    tool(
+        "curl",
+        r#"for url; do :; done; while [ "$1" != -o ]; do shift; done; cp "${url##*/}" "$2" || exit 22"#,
+    );
+    let matrix = &build.strategy.as_ref().expect("it is for several machines").matrix.include;
+    let targets: BTreeSet<&String> = matrix.iter().map(|entry| &entry["target"]).collect();
+    assert_eq!((targets.len(), matrix.len()), (4, 4), "{targets:?}");
+    for entry in matrix {
+        let (target, asset) = (&entry["target"], &entry["asset"]);
+        let output = folder.path().join("target").join(target).join("release");
+        std::fs::create_dir_all(&output).expect("it is made");
+        std::fs::write(output.join("admit"), target).expect("it is written");
+        let path = path_with(&tools);
+        let Some((status, text)) = run(pack, folder.path(), &path, &[("TARGET", target), ("ASSET", asset)])
+        else {
+            return;
+        };
+        assert_eq!(status, 0, "{text}");
+
+        let (machine, system) = uname(target);
+        tool("uname", &format!("case $1 in -m) echo {machine} ;; -s) echo {system} ;; esac"));
+        let environment = [
+            ("RUNNER_TEMP", target.as_str()),
+            ("GITHUB_PATH", "path"),
+            ("VERSION", "v1"),
+            ("ACTION_REF", "main"),
+            ("ACTION_REPOSITORY", "admit-dev/admit"),
+            ("ACTION_PATH", "/action"),
+        ];
+        let (status, text) =
+            run(&script("Install admit"), folder.path(), &path, &environment).expect("a bash");
+        assert_eq!(status, 0, "{target}: {text}");
+        let installed = std::fs::read_to_string(folder.path().join(target).join("admit/bin/admit"));
+        assert_eq!(installed.expect("it is installed"), *target);
+    }
+}
+
+#[test]
+fn workflows_have_the_least_rights_and_pinned_actions() {
+    let writing = |permissions: &BTreeMap<String, String>| {
+        permissions.iter().filter(|(_, right)| *right != "read").map(|(what, _)| what.clone()).collect()
+    };
+    let mut writers: Vec<(String, Vec<String>)> = Vec::new();
+    for file in std::fs::read_dir(root().join(".github/workflows")).expect("there are workflows") {
+        let name = file.expect("it can be read").file_name().into_string().expect("a name");
+        let Workflow { permissions, jobs } = workflow(&name);
+        assert_eq!(writing(&permissions), Vec::<String>::new(), "{name}");
+        for (job, Job { permissions, steps, .. }) in jobs {
+            let rights: Vec<String> = writing(&permissions);
+            if !rights.is_empty() {
+                writers.push((format!("{name} {job}"), rights));
+            }
+            for step in &steps {
+                let Some(action) = &step.uses else { continue };
+                let commit = action.split_once('@').map_or("", |(_, commit)| commit);
+                let is_commit = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+                assert!(is_commit, "{name}: {action} is not pinned to a commit");
+            }
+            for run in steps.iter().filter_map(|step| step.run.as_ref()) {
+                assert!(!run.contains("${{"), "{name}: values reach a script by its environment");
+            }
+        }
+    }
+    assert_eq!(writers, [("release.yml publish".to_owned(), vec!["contents".to_owned()])]);
+}
+
+#[test]
+fn ci_runs_the_two_commands_of_the_readme() {
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("there is a README");
+    let ci = workflow("ci.yml");
+    let commands: Vec<&str> =
+        ci.jobs.values().flat_map(|job| &job.steps).filter_map(|step| step.run.as_deref()).collect();
+    for command in ["cargo run -- run", "cargo test"] {
+        assert!(readme.contains(&format!("```console\n$ {command}\n```")), "README.md: {command}");
+        assert!(commands.contains(&command), "ci.yml: {command}: {commands:?}");
+    }
 }
