@@ -5,6 +5,7 @@
 #[path = "borrowed/machine.rs"]
 mod machine;
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::process::{Command, Output};
 
 use base64::Engine as _;
@@ -40,10 +41,16 @@ struct Stage {
 impl Stage {
     /// A webhook whose certificate is for the name of its service alone, and a manifest with that service.
     async fn with(feature: &str) -> Self {
+        Self::at(Ipv4Addr::LOCALHOST.into(), feature).await
+    }
+
+    /// The same, listening on this address.
+    async fn at(address: IpAddr, feature: &str) -> Self {
         let behaviour = "mutate: [{set: {/metadata/labels/injected: 'true'}}]";
         let webhook = FakeWebhook::start(Fake {
             behaviour: serde_saphyr::from_str(behaviour).expect("a behaviour"),
             names: vec!["webhook.injector.svc".to_owned()],
+            listen: SocketAddr::new(address, 0),
             ..Fake::default()
         });
         let webhook = webhook.await.expect("the webhook starts");
@@ -67,7 +74,8 @@ impl Stage {
 
     async fn run(&self, target: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-        let service = format!("injector/webhook=127.0.0.1:{}", self.webhook.address().port());
+        // With the brackets of an IPv6 address.
+        let service = format!("injector/webhook={}", self.webhook.address());
         command.args(["run", "my.feature", "--target", target, "--service", &service]);
         command.current_dir(self.folder.path()).env("NO_COLOR", "1");
         tokio::task::spawn_blocking(move || command.output().expect("the command runs"))
@@ -129,4 +137,21 @@ async fn kube_apiserver_finds_its_service_under_its_own_name_and_keeps_its_calls
     let stage = Stage::with(&with_calls()).await;
     let text = ends_with(&stage.run("envtest").await, 1);
     assert!(text.contains("kube-apiserver does not show its calls of \"inject.example.com\""), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_may_listen_on_an_ipv6_address() {
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+        return machine::skipped("there is no IPv6 on this machine");
+    }
+    let stage = Stage::at(Ipv6Addr::LOCALHOST.into(), FEATURE).await;
+    ends_with(&stage.run("in-process").await, 0);
+    if !machine::has_kube_apiserver() {
+        return;
+    }
+    ends_with(&stage.run("envtest").await, 0);
+    // It was asked for by the name of its service, and not by an address.
+    let hosts = stage.hosts();
+    assert_eq!(hosts.len(), 2);
+    assert!(hosts.iter().all(|host| host.starts_with("webhook.injector.svc:")), "{hosts:?}");
 }

@@ -1,5 +1,6 @@
 //! etcd and kube-apiserver, started from KUBEBUILDER_ASSETS on loopback ports and stopped again.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use certs::{CertificateAuthority, Leaf};
+use harness::server::ServiceName;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,6 +18,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
 use super::identity::Identities;
+use super::relay::Relay;
 use super::storage::Storage;
 use super::watchdog::Watchdog;
 use super::{
@@ -23,13 +26,17 @@ use super::{
 };
 use crate::Failure;
 
+/// Where services listen: host and port.
+type Services = BTreeMap<ServiceName, (String, u16)>;
+
 /// The two servers and their folder. Dropped means killed and removed.
 #[derive(Debug)]
 pub(super) struct Envtest {
-    // Fields are dropped in this order: who watches the servers, the servers, their folder.
+    // Fields are dropped in this order: who watches the servers, the servers, what they call, their folder.
     _watchdog: Watchdog,
     _apiserver: Server,
     _etcd: Server,
+    _relays: Vec<Relay>,
     _folder: TempDir,
 }
 
@@ -71,6 +78,7 @@ async fn start_once(
     let [client_port, peer_port, secure_port] = free_ports()?;
     let etcd_url = format!("http://127.0.0.1:{client_port}");
 
+    let (services, relays) = reachable(arguments.services()).await?;
     tell("starting etcd and kube-apiserver");
     let started = Instant::now();
     let mut watchdog = Watchdog::start(folder.path()).map_err(|error| {
@@ -108,7 +116,7 @@ async fn start_once(
         connecting_client: client.clone(),
         client,
         fakes: FakesPlace::loopback(),
-        services: arguments.services(),
+        services,
         audit,
         calls: CallLog::NotShown,
         run: Cleanup::new_run(),
@@ -116,7 +124,20 @@ async fn start_once(
         identities: Identities::Tokens(Box::new(config)),
         storage: Storage::Etcd(etcd_url),
     };
-    Ok((target, Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _folder: folder }))
+    let servers =
+        Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _relays: relays, _folder: folder };
+    Ok((target, servers))
+}
+
+/// The services where kube-apiserver reaches them by a name: those at IPv6 addresses through a relay.
+async fn reachable(mut services: Services) -> Result<(Services, Vec<Relay>), Failure> {
+    let mut relays = Vec::new();
+    for (host, port) in services.values_mut().filter(|(host, _)| host.contains(':')) {
+        let relay = Relay::start(host, *port).await?;
+        (*host, *port) = (relay.address().ip().to_string(), relay.address().port());
+        relays.push(relay);
+    }
+    Ok((services, relays))
 }
 
 struct Assets {

@@ -9,6 +9,7 @@ mod connection;
 mod envtest;
 mod identity;
 mod in_process;
+mod relay;
 mod storage;
 mod watchdog;
 
@@ -91,8 +92,7 @@ impl Target {
     ///
     /// The API server of this crate needs nothing for that. A kube-apiserver without a network behind it finds a service
     /// of type `ExternalName` at its host and the webhook's own port, and keeps the service's name in TLS. In a cluster the
-    /// service is somebody's own, so that the webhook gets a URL; and so it does at an IPv6 address, which is no
-    /// `ExternalName`.
+    /// service is somebody's own, so that the webhook gets a URL.
     ///
     /// Source: apiserver pkg/util/proxy/proxy.go, `ResolveCluster`; pkg/util/webhook/client.go.
     pub(crate) fn locate(&self, webhook: &mut Value) -> Option<(ServiceName, String)> {
@@ -103,11 +103,11 @@ impl Target {
         let (host, port) = self.services.get(&name)?;
         match self.kind {
             TargetKind::InProcess => return None,
-            TargetKind::Envtest if !host.contains(':') => {
+            TargetKind::Envtest => {
                 set(service, &["port"], *port);
                 return Some((name, host.clone()));
             }
-            TargetKind::Envtest | TargetKind::Cluster => {}
+            TargetKind::Cluster => {}
         }
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         let url = format!("https://{host}:{port}/{}", text("path").trim_start_matches('/'));
