@@ -163,6 +163,46 @@ fn a_path_that_is_not_there_is_named() {
     );
 }
 
+/// Objects that a finalizer keeps, and objects in files.
+const OBJECTS: &str = r#"
+Feature: Objects
+  Scenario: An object that is being deleted is updated
+    Given this object exists:
+      """
+      {apiVersion: v1, kind: ConfigMap, metadata: {name: kept, finalizers: [example.com/keep]}}
+      """
+    And the configmap "kept" is being deleted
+    When the object in the file "kept.yaml" is updated
+    Then the request is admitted
+    And the configmap "kept" does not exist
+  Scenario: Nothing keeps it
+    Given a config map "settings" exists
+    And the configmap "settings" is being deleted
+  Scenario: There are two objects in the file
+    When the object in the file "two.yaml" is created
+"#;
+
+#[test]
+fn objects_are_kept_by_finalizers_and_a_file_of_a_request_has_one_object() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let object = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept}}";
+    let files = [
+        ("objects.feature", OBJECTS.to_owned()),
+        ("kept.yaml", object.to_owned()),
+        ("two.yaml", format!("{object}\n---\n{object}\n")),
+    ];
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("it is written");
+    }
+    let feature = folder.path().join("objects.feature");
+    let output = output(&mut admit(&["run", "--quiet", feature.to_str().expect("text")]));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("configmap \"settings\" is gone: only a finalizer would have kept it"), "{text}");
+    assert!(text.contains("two.yaml must hold one object and holds 2"), "{text}");
+    assert!(text.contains("1 passed, 2 failed"), "{text}");
+}
+
 #[test]
 fn a_line_that_is_no_gherkin_is_named_with_what_was_expected() {
     complains(

@@ -65,7 +65,9 @@ pub(super) fn feature(
     let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
     for (number, scenario) in (1..).zip(&scenarios) {
         let request = &scenario.shown.request;
-        let _ = write!(text, "\n\n  Scenario: {number}. {} {}", request.operation, request.resource.resource);
+        let met: Vec<&str> = scenario.shown.webhooks.iter().map(|webhook| short(&webhook.webhook)).collect();
+        let (operation, resource) = (request.operation, &request.resource.resource);
+        let _ = write!(text, "\n\n  Scenario: {number}. {operation} {resource}: {}", met.join(", then "));
         for step in steps(number, scenario, setting, &mut manifests)? {
             text.push_str(&step);
         }
