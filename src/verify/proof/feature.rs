@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use harness::attributes::Operation;
 use harness::config::{FailurePolicy, ReinvocationPolicy};
 use harness::event::Round;
+use harness::json::{at, set, text};
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding};
 use harness::verify::shown::{End, ShownCall, ShownRequest, ShownWebhook};
@@ -87,16 +88,16 @@ fn scenarios<'a>(
     if let Claim::None(reason) = claim {
         return Err(reason.to_owned());
     }
-    if requests.is_empty() {
+    let Some(last) = requests.last() else {
         return Err("no request that an API server makes shows it".to_owned());
-    }
+    };
     if requests.iter().any(|shown| shown.end == End::Unknown) {
         return Err("admit does not imitate how its requests end".to_owned());
     }
     if requests.iter().any(|shown| shown.end != End::Admitted) {
         return Ok(requests.iter().map(|shown| Scenario { shown, then: ending(shown, setting) }).collect());
     }
-    let shown = &requests[requests.len() - 1];
+    let shown = last;
     let then = match claim {
         Claim::Change => changes(shown)?,
         Claim::Drift => {
@@ -234,7 +235,8 @@ fn steps(
         return Err("`admit run` calls webhooks of a manifest only for objects of the scenario's namespace"
             .to_owned());
     }
-    let name = |object: &Option<Value>| object.as_ref().map(|object| object["metadata"]["name"].clone());
+    let name =
+        |object: &Option<Value>| object.as_ref().map(|object| at(object, &["metadata", "name"]).clone());
     if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
         return Err(RENAMED.to_owned());
     }
@@ -282,7 +284,7 @@ fn steps(
             Some(name) => steps.given(&format!("the objects in the file \"{name}\" exist"), None),
             None => steps.given("this object exists:", Some(sent(stored))),
         }
-        if stored["metadata"]["deletionTimestamp"].is_string() {
+        if at(stored, &["metadata", "deletionTimestamp"]).is_string() {
             steps.given(&format!("the {word} \"{}\" is being deleted", request.name), None);
         }
     }
@@ -358,7 +360,8 @@ fn manifest(
     let mut file: String = webhook.webhook.chars().map(plain).collect();
     if let Some((position, is_after)) = place {
         let prefix = format!("{}{position}", if is_after { "z" } else { "0" });
-        configuration["metadata"]["name"] = format!("{prefix}-{}", subject.webhook.id.configuration).into();
+        let name = format!("{prefix}-{}", subject.webhook.id.configuration);
+        set(&mut configuration, &["metadata", "name"], name);
         file = format!("{prefix}-{file}");
     }
     if webhook.reinvocation_policy != subject.webhook.reinvocation_policy {
@@ -366,7 +369,9 @@ fn manifest(
             ReinvocationPolicy::Never => "Never",
             ReinvocationPolicy::IfNeeded => "IfNeeded",
         };
-        configuration["webhooks"][0]["reinvocationPolicy"] = policy.into();
+        if let Some(webhook) = configuration.pointer_mut("/webhooks/0") {
+            set(webhook, &["reinvocationPolicy"], policy);
+        }
         file = format!("{file}-{policy}");
     }
     Ok((format!("{file}.yaml"), yaml(&configuration)))
@@ -374,16 +379,17 @@ fn manifest(
 
 /// The labels of a namespace, without that which the server sets.
 fn labels_of<'a>(namespace: &'a str, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let known =
-        around.iter().find(move |it| it["kind"] == "Namespace" && it["metadata"]["name"] == namespace);
+    let known = around
+        .iter()
+        .find(move |it| text(it, &["kind"]) == "Namespace" && text(it, &["metadata", "name"]) == namespace);
     let labels =
-        known.and_then(|namespace| namespace["metadata"]["labels"].as_object()).into_iter().flatten();
+        known.and_then(|namespace| at(namespace, &["metadata", "labels"]).as_object()).into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
     labels.filter(|(key, _)| *key != "kubernetes.io/metadata.name")
 }
 
 fn defines(object: &Value, group: &str) -> bool {
-    object["kind"] == "CustomResourceDefinition" && object["spec"]["group"] == group
+    text(object, &["kind"]) == "CustomResourceDefinition" && text(object, &["spec", "group"]) == group
 }
 
 /// The object as a client sends it into the namespace of the scenario.
