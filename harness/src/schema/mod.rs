@@ -64,6 +64,61 @@ pub(crate) fn settle_numbers(value: &mut Value) {
     }
 }
 
+/// Gives the members of every struct in `object` to `change`, those of a struct after those of what is in it. Neither maps
+/// nor free JSON nor metadata are given, nor is a value of a wrong type. Whether `kind` has a Go type.
+pub(crate) fn for_each_struct(
+    object: &mut Value,
+    kind: &GroupVersionKind,
+    change: &mut dyn FnMut(&mut Map<String, Value>),
+) -> bool {
+    let message = MESSAGES.of_kind(kind);
+    if let Some(message) = message {
+        structs(message, object, change);
+    }
+    message.is_some()
+}
+
+fn structs(id: MessageId, value: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
+    if MESSAGES.named(METADATA) == Some(id) {
+        return;
+    }
+    let message = MESSAGES.get(id);
+    if message.form == Form::Value {
+        if let Some(field) = form_of(message, value) {
+            structs_of(field, value, change);
+        }
+        return;
+    }
+    let Some(members) = value.as_object_mut() else { return };
+    for field in all_fields(message) {
+        if let Some(value) = members.get_mut(&field.name) {
+            structs_of(field, value, change);
+        }
+    }
+    change(members);
+}
+
+fn structs_of(field: &Field, value: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Kind::Message(id) = field.kind else { return };
+    match (field.shape, value) {
+        (Shape::List, Value::Array(items)) => items.iter_mut().for_each(|item| structs(id, item, change)),
+        (Shape::Map, Value::Object(entries)) => {
+            entries.values_mut().for_each(|entry| structs(id, entry, change));
+        }
+        (Shape::List | Shape::Map, _) => {}
+        (Shape::Plain | Shape::Optional, value) => structs(id, value, change),
+    }
+}
+
+/// Which field of a message with several forms an object or a list is.
+fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
+    let is_list = value.is_array();
+    let fits = |field: &&Field| {
+        (field.shape == Shape::List) == is_list && (is_list || matches!(field.kind, Kind::Message(_)))
+    };
+    message.fields.iter().find(fits).filter(|_| is_list || value.is_object())
+}
+
 /// How many unknown fields are told.
 ///
 /// Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`, `saveStrictError`.
@@ -183,18 +238,12 @@ impl Settler {
                     members.extend(type_meta.into_iter().filter(|(_, text)| !text.is_null() && text != ""));
                 }
             }
-            // One form or the other, by what stands there.
-            (Form::Value, Value::Object(_) | Value::Array(_)) => {
-                let is_list = value.is_array();
-                let fits = |field: &&Field| {
-                    (field.shape == Shape::List) == is_list
-                        && (is_list || matches!(field.kind, Kind::Message(_)))
-                };
-                if let Some(field) = message.fields.iter().find(fits) {
+            (Form::Value, value) => {
+                if let Some(field) = form_of(message, value) {
                     self.is_shown(field, value, path);
                 }
             }
-            (Form::Object | Form::Value, _) => {}
+            (Form::Object, _) => {}
         }
     }
 }

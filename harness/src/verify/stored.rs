@@ -71,6 +71,12 @@ fn as_deleting_definition(stored: Value) -> Value {
 /// Writes into the object of a request what the server does before validating webhooks see it: always the same, so that
 /// the same request has the same answer.
 pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
+    let creates = request.operation == Operation::Create && request.subresource.is_empty();
+    if let (true, Some(object)) = (creates, &mut request.object) {
+        // Before the strategy of limit ranges, which gives one without a name a random one.
+        let name = name(object);
+        set(object, &["metadata", "name"], name);
+    }
     surroundings.prepare(request);
     if let ("approval", Some(object)) = (request.subresource.as_str(), &mut request.object) {
         let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
@@ -79,7 +85,7 @@ pub(super) fn prepare(request: &mut Attributes, surroundings: &Surroundings) {
             set(condition, &["lastTransitionTime"], CREATED);
         }
     }
-    if request.operation != Operation::Create || !request.subresource.is_empty() {
+    if !creates {
         return;
     }
     let Some(object) = &mut request.object else { return };
@@ -180,5 +186,21 @@ pub(super) fn delete(creation: &Attributes, stored: Value) -> Attributes {
         old_object: Some(stored),
         options: Some(options),
         ..creation.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_name_of_its_own_is_stored_the_same_each_time() {
+        let surroundings = Surroundings::new([]);
+        for kind in ["LimitRange", "ConfigMap"] {
+            let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"generateName": "a-"}});
+            let stored = || as_stored(&object, &UserInfo::default(), &surroundings);
+            assert_eq!(stored()["metadata"]["name"], "a-x7k2p");
+            assert_eq!(stored(), stored());
+        }
     }
 }

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::attributes::GroupVersionKind;
 use crate::event::CallResult;
 use crate::json::at;
 use crate::patch::Patch;
+use crate::schema;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::comparison::{self, Difference};
 use crate::verify::laboratory::{Outcome, Verdict};
@@ -14,32 +16,6 @@ use crate::verify::trial::Trial;
 
 /// A field that no version of any kind has.
 const UNKNOWN: &str = "admitUnknownField";
-
-/// Maps from names to values, and what the API server prunes itself: nothing unknown goes there.
-const NOT_STRUCTS: [&str; 22] = [
-    "metadata",
-    "labels",
-    "annotations",
-    "data",
-    "binaryData",
-    "stringData",
-    "matchLabels",
-    "nodeSelector",
-    "limits",
-    "requests",
-    "capacity",
-    "allocatable",
-    "overhead",
-    "volumeAttributes",
-    "options",
-    "parameters",
-    "default",
-    "defaultRequest",
-    "max",
-    "min",
-    "hard",
-    "used",
-];
 
 pub(super) const CHECK: Check = Check {
     id: "V14",
@@ -59,7 +35,12 @@ async fn run(trial: &Trial<'_>) -> Observed {
     let mut object = trial.object().clone();
     match trial.laboratory.surroundings.schema_of(&trial.request.kind) {
         Some(schema) => plant_by(&schema, &mut object),
-        None => plant(&mut object, ""),
+        None if plant(&mut object, &trial.request.kind) => {}
+        None => {
+            return Err(Obstacle::not_checked(
+                "the fields of its kind are not known: give its definition with -c",
+            ));
+        }
     }
     let outcome = trial.outcome(&trial.alone(), &trial.with_object(object.clone())).await;
     let steps = [Arc::clone(&outcome)];
@@ -108,24 +89,11 @@ fn patched(outcome: &Outcome, object: &Value) -> Result<Option<Value>, Obstacle>
     patch.apply(object).map(Some).map_err(|error| Obstacle::not_checked(error.to_string()))
 }
 
-/// Puts an unknown field into every struct of `value`, which stands in the field `name`.
-fn plant(value: &mut Value, name: &str) {
-    match value {
-        Value::Object(members) if !NOT_STRUCTS.contains(&name) => {
-            for (name, member) in members.iter_mut() {
-                // `selector` is a map in some kinds and a struct in others, which then has these members.
-                let is_map = name == "selector"
-                    && member.get("matchLabels").is_none()
-                    && member.get("matchExpressions").is_none();
-                if !is_map {
-                    plant(member, name);
-                }
-            }
-            members.insert(UNKNOWN.to_owned(), "kept".into());
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| plant(item, name)),
-        Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+/// Puts an unknown field into every struct of an object of the API server's own `kind`. Whether that is known.
+fn plant(object: &mut Value, kind: &GroupVersionKind) -> bool {
+    schema::for_each_struct(object, kind, &mut |members| {
+        members.insert(UNKNOWN.to_owned(), "kept".into());
+    })
 }
 
 /// Puts an unknown field into every struct of a custom resource, which is where its schema names properties: neither maps
@@ -195,20 +163,54 @@ mod tests {
 
     use super::*;
 
+    #[track_caller]
+    fn check_planted(object: &Value, expected: &Value) {
+        let mut planted = object.clone();
+        assert!(plant(&mut planted, &GroupVersionKind::of(object)));
+        assert_eq!(planted, *expected);
+    }
+
     #[test]
     fn unknown_fields_stand_in_structs_and_not_in_maps() {
-        let mut pod = json!({
-            "kind": "Pod", "metadata": {"labels": {"a": "b"}},
+        let pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}},
             "spec": {"nodeSelector": {}, "containers": [{"name": "app", "resources": {"limits": {"cpu": "1"}}}]},
         });
-        plant(&mut pod, "");
         let expected = json!({
-            "kind": "Pod", "metadata": {"labels": {"a": "b"}}, UNKNOWN: "kept",
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "b"}}, UNKNOWN: "kept",
             "spec": {"nodeSelector": {}, UNKNOWN: "kept", "containers": [{
                 "name": "app", UNKNOWN: "kept", "resources": {UNKNOWN: "kept", "limits": {"cpu": "1"}},
             }]},
         });
-        assert_eq!(pod, expected);
+        check_planted(&pod, &expected);
+    }
+
+    #[test]
+    fn the_properties_of_a_schema_are_a_map_and_its_defaults_are_free() {
+        let definition = |schema: Value| {
+            json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}})
+        };
+        let given = definition(json!({
+            "properties": {"a": {"default": {"b": {}}}, "c": {"items": {}}, "d": {"additionalProperties": true}},
+        }));
+        let mut expected = definition(json!({UNKNOWN: "kept", "properties": {
+            "a": {UNKNOWN: "kept", "default": {"b": {}}},
+            "c": {UNKNOWN: "kept", "items": {UNKNOWN: "kept"}},
+            "d": {UNKNOWN: "kept", "additionalProperties": true},
+        }}));
+        for place in ["", "/spec", "/spec/versions/0", "/spec/versions/0/schema"] {
+            expected.pointer_mut(place).expect("it is there")[UNKNOWN] = "kept".into();
+        }
+        check_planted(&given, &expected);
+    }
+
+    #[test]
+    fn the_fields_of_an_unknown_kind_are_not_guessed() {
+        let kind = GroupVersionKind::of(&json!({"apiVersion": "example.com/v1", "kind": "Unknown"}));
+        let mut object = json!({"spec": {}});
+        assert!(!plant(&mut object, &kind));
+        assert_eq!(object, json!({"spec": {}}));
     }
 
     #[test]
