@@ -43,7 +43,7 @@ pub(crate) fn has_tools(source: &Source) -> bool {
 pub(crate) fn installed(manifest: &Manifest) -> Result<Installed, String> {
     let folder = cache().join(format!("{}-{}", manifest.name, manifest.from.version()));
     match &manifest.from {
-        Source::Go(package) => from_go(package, folder),
+        Source::Go(package) => from_go(manifest, package, folder),
         Source::Pip(package) => from_pip(manifest, package, folder),
         Source::Npm(package) => from_npm(manifest, package, &folder),
         Source::Maven(package) => from_maven(manifest, package, folder),
@@ -58,20 +58,32 @@ fn cache() -> PathBuf {
     })
 }
 
-/// `go install` would not obey the module's own replacements: it is built as its main module.
-fn from_go(package: &GoPackage, program: PathBuf) -> Result<Installed, String> {
+/// `go install` would not obey the module's own replacements: it is built as its main module. Where those replacements
+/// name folders that the published module lacks, the folder's `go.mod` pins the module and what it needs.
+fn from_go(manifest: &Manifest, package: &GoPackage, program: PathBuf) -> Result<Installed, String> {
     let go = |folder: &Path| {
         let mut command = Command::new("go");
         command.current_dir(folder).env("CGO_ENABLED", "0").env("GOWORK", "off");
         command
     };
+    let pins = manifest.folder().join("go.mod");
     let module = format!("{}@{}", package.module, package.version);
     let said = run(go(Path::new(".")).args(["mod", "download", "-json", &module]))?;
     let said: Value = serde_json::from_slice(&said).expect("go writes JSON");
     let folder = PathBuf::from(said["Dir"].as_str().expect("the module has a folder"));
+    let main = if pins.exists() {
+        assert_pinned(&pins, &format!("{}{}", package.module, package.version));
+        manifest.folder()
+    } else {
+        folder.clone()
+    };
     once(&program, |part| {
-        let mut build = go(&folder);
-        build.args(["build", "-trimpath", "-ldflags=-s -w", "-o"]).arg(part).arg(&package.package);
+        run(go(&main).args(["mod", "download"]))?;
+        let mut build = go(&main);
+        build
+            .args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"])
+            .arg(part)
+            .arg(&package.package);
         run(&mut build).expect("the module can be built");
         Ok(())
     })?;

@@ -31,11 +31,13 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 9] = [
+    "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
     "jobset",
     "vertical-pod-autoscaler",
+    "prometheus-operator",
     "kopf",
     "pepr",
     "java-operator-sdk",
@@ -65,6 +67,11 @@ fn is_as_it_was(name: &str) {
 }
 
 #[test]
+fn the_webhooks_of_agnhost_are_as_they_were() {
+    is_as_it_was("agnhost");
+}
+
+#[test]
 fn the_eks_pod_identity_webhook_is_as_it_was() {
     is_as_it_was("eks-pod-identity");
 }
@@ -82,6 +89,11 @@ fn the_jobset_webhooks_are_as_they_were() {
 #[test]
 fn the_vertical_pod_autoscaler_is_as_it_was() {
     is_as_it_was("vertical-pod-autoscaler");
+}
+
+#[test]
+fn the_webhook_of_the_prometheus_operator_is_as_it_was() {
+    is_as_it_was("prometheus-operator");
 }
 
 #[test]
