@@ -1,9 +1,11 @@
 //! Where the webhooks are declared: file, and the line of the entry.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
+use harness::event::Phase;
 use harness::verify::report::Location;
+use harness::verify::with_phase;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Spanned;
@@ -30,7 +32,7 @@ struct Named {
 /// of an entry cannot be told, it is that of its document; what came from standard input is nowhere.
 pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTreeMap<String, Location> {
     let mut outlines: HashMap<String, Vec<Outline>> = HashMap::new();
-    let mut locations = BTreeMap::new();
+    let mut found = Vec::new();
     for Document { place, object } in configurations {
         let Place { file, line } = place;
         if file == "STDIN" {
@@ -50,10 +52,20 @@ pub(super) fn of<'a>(configurations: impl Iterator<Item = &'a Document>) -> BTre
             };
             let own = entries.and_then(|entries| entries.get(index)).filter(|entry| entry.value.name == name);
             let line = own.map_or(*line, |entry| entry.referenced.line());
-            locations.insert(id, Location { file: file.clone(), line });
+            let phase = match text("/kind") {
+                "MutatingWebhookConfiguration" => Phase::Mutating,
+                _ => Phase::Validating,
+            };
+            found.push((id, phase, Location { file: file.clone(), line }));
         }
     }
-    locations
+    let ids: HashSet<(String, Phase)> = found.iter().map(|(id, phase, _)| (id.clone(), *phase)).collect();
+    let name = |id: String, phase| {
+        let mut both = [Phase::Mutating, Phase::Validating].into_iter();
+        let has_namesake = both.all(|phase| ids.contains(&(id.clone(), phase)));
+        if has_namesake { with_phase(&id, phase) } else { id }
+    };
+    found.into_iter().map(|(id, phase, location)| (name(id, phase), location)).collect()
 }
 
 /// What the file holds; nothing if it is not YAML throughout, such as JSON documents one after another.
@@ -108,6 +120,16 @@ webhooks:
 - name: a
 ";
         check("c.yaml", text, &[("c/a", 11), ("c/a/1", 15), ("c/b", 13)]);
+    }
+
+    #[test]
+    fn webhooks_of_one_name_in_both_phases_have_their_own_lines() {
+        let of = |kind: &str| {
+            let head = "apiVersion: admissionregistration.k8s.io/v1\nkind: ";
+            format!("{head}{kind}WebhookConfiguration\nmetadata: {{name: c}}\nwebhooks:\n- name: a\n")
+        };
+        let text = format!("{}---\n{}- name: b\n", of("Mutating"), of("Validating"));
+        check("c.yaml", &text, &[("c/a (mutating)", 5), ("c/a (validating)", 11), ("c/b", 12)]);
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl Proofs {
                 write(folder.join(name), pretty(&step.review))?;
             }
             write(folder.join(format!("{number}-reply.json")), pretty(&step.reply))?;
-            self.step(&mut text, folder, number, step, &mut configured)?;
+            let subject = self.subject_of(step, finding);
+            self.step(&mut text, folder, (number, step), subject, &mut configured)?;
         }
         self.on_an_api_server(&mut text, folder, check, finding)?;
         if finding.steps.is_empty() {
@@ -174,13 +175,19 @@ impl Proofs {
         Some(format!(" --service {}", shell_word(&option)))
     }
 
+    /// Who was called: of a mutating and a validating webhook of one name the one that the finding is about.
+    fn subject_of(&self, step: &Step, finding: &Finding) -> Option<&Subject> {
+        let named = self.subjects.iter().filter(|subject| id(subject) == step.webhook);
+        named.max_by_key(|subject| finding.webhooks.contains_key(&subject.name()))
+    }
+
     /// One call: what it was, and how to make it again.
     fn step(
         &self,
         text: &mut String,
         folder: &Path,
-        number: usize,
-        step: &Step,
+        (number, step): (usize, &Step),
+        subject: Option<&Subject>,
         configured: &mut Vec<String>,
     ) -> io::Result<()> {
         let status = step.status.map_or_else(|| "no reply".to_owned(), |status| format!("HTTP {status}"));
@@ -193,9 +200,7 @@ impl Proofs {
             text.push_str("   from another webhook, whose part admit played\n");
             return Ok(());
         }
-        let Some(subject) = self.subjects.iter().find(|subject| id(subject) == step.webhook) else {
-            return Ok(());
-        };
+        let Some(subject) = subject else { return Ok(()) };
         let name: String = step.webhook.chars().map(plain).collect();
         if !configured.contains(&name) {
             write(folder.join(format!("{name}.yaml")), yaml(&own_configuration(subject)))?;

@@ -192,6 +192,8 @@ async fn v53_tells_what_stars_are_for() {
     let note = |kind: &str| vec![(kind.to_owned(), Severity::Note)];
     assert_eq!(v53(json!({"rules": rules(&[""], &["*"])})).await, note("no subresources"));
     assert_eq!(v53(json!({"rules": rules(&["*"], &["*/*"])})).await, note("all subresources"));
+    // Whoever lists some beside the star has thought of them.
+    assert_eq!(v53(json!({"rules": rules(&[""], &["*", "pods/exec"])})).await, []);
 }
 
 #[tokio::test]

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::command::{Stage, ends_with};
+use crate::laboratory::{configuration, entry};
 use crate::machine;
 
 fn files(folder: &Path) -> Vec<String> {
@@ -52,6 +55,33 @@ async fn a_finding_ends_with_1_and_has_a_proof_that_reproduces_it() {
     let review = review.expect("the command runs");
     let text = String::from_utf8_lossy(&review.stdout).into_owned();
     assert!(text.contains("w.example.com") && text.contains("xx"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mutating_and_a_validating_webhook_of_one_name_are_two() {
+    let stage = Stage::with("always-mutate").await;
+    let mut entry = entry("w", &stage.fake.url(), stage.fake.ca_bundle());
+    let mutating = configuration("MutatingWebhookConfiguration", "c", &[entry.clone()]);
+    entry["timeoutSeconds"] = json!(7);
+    let validating = configuration("ValidatingWebhookConfiguration", "c", &[entry]);
+    stage.write("configuration.yaml", &[mutating, validating]);
+    let arguments = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V24", "-o", "json"];
+    let output = stage.verify(&[&arguments[..], &["--proofs", "proofs"]].concat()).await;
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+
+    let of = |name: &str| (report["webhooks"][name].clone(), report["locations"][name]["line"].clone());
+    let (mutating, first) = of("c/w.example.com (mutating)");
+    let (validating, second) = of("c/w.example.com (validating)");
+    assert_eq!((&first, &second), (&json!(1), &json!(3)));
+    assert_eq!((&mutating["mutating"], &validating["mutating"]), (&json!(true), &json!(false)));
+    assert!(mutating["patched"].as_u64() > Some(0) && validating["called"].as_u64() > Some(0), "{report}");
+    // Only a validating webhook must send no patch, and its proof calls it.
+    let finding = &report["checks"][0]["findings"][0];
+    let names: Vec<&String> = finding["webhooks"].as_object().expect("the webhooks").keys().collect();
+    assert_eq!(names, ["c/w.example.com (validating)"]);
+    let readme = stage.path(finding["proof"].as_str().expect("a folder")).join("README.md");
+    let readme = std::fs::read_to_string(readme).expect("it can be read");
+    assert!(readme.contains("?timeout=7s"), "{readme}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -175,7 +175,7 @@ fn widgets() -> Value {
         "metadata": {"name": "widgets.example.com"},
         "spec": {"group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": {"type": "object", "properties": {
+                "type": "object", "properties": {"spec": {"type": "object", "required": ["size"], "properties": {
                     "size": {"type": "integer", "maximum": 9}, "color": {"type": "string"},
                 }}},
             }}}]},
@@ -183,16 +183,18 @@ fn widgets() -> Value {
 }
 
 async fn widget(operation: Value) -> CheckReport {
-    widget_of(1, operation).await
+    widget_of(&json!({"size": 1}), operation).await
 }
 
-/// What V19 says of a patch of a widget of this size.
-async fn widget_of(size: u8, operation: Value) -> CheckReport {
+/// What V19 says of a patch of a widget with this spec.
+async fn widget_of(spec: &Value, operation: Value) -> CheckReport {
     let behaviour = json!({"patch": {"operations": [operation]}}).to_string();
     let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["*"], "resources": ["widgets"]});
     let suspect = Suspect::mutating(&behaviour).with("rules", json!([rule]));
-    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"},
-        "spec": {"size": size}});
+    let mut widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    if !spec.is_null() {
+        widget["spec"] = spec.clone();
+    }
     verify_objects("V19", vec![suspect], vec![widget], &[widgets()]).await
 }
 
@@ -206,9 +208,24 @@ async fn v19_holds_custom_resources_to_their_schema() {
     passes(&widget(json!({"op": "add", "path": "/spec/color", "value": "red"})).await);
     // What was invalid before is refused with the webhook and without it.
     let large = json!({"op": "replace", "path": "/spec/size", "value": "large"});
-    let check = widget_of(10, large).await;
+    let check = widget_of(&json!({"size": 10}), large).await;
     finds(&check, &["against the schema, as before: wrong type"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
+}
+
+#[tokio::test]
+async fn v19_notes_what_is_required_in_a_spec_that_the_user_left_out() {
+    let kind = "against the schema, in what the user left out: required field missing";
+    let check =
+        widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"color": "red"}})).await;
+    finds(&check, &[kind]);
+    assert_eq!(check.findings[0].severity, Severity::Note);
+    // What the user gave, and what the webhook writes wrong, is an error all the same.
+    let check = widget(json!({"op": "remove", "path": "/spec/size"})).await;
+    finds(&check, &["against the schema: required field missing"]);
+    let check =
+        widget_of(&Value::Null, json!({"op": "add", "path": "/spec", "value": {"size": "red"}})).await;
+    finds(&check, &["against the schema: wrong type"]);
 }
 
 #[tokio::test]

@@ -2,9 +2,9 @@
 
 use harness::verify::Severity;
 use harness::verify::report::Tally;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
 /// Injects nothing more once its volume is there.
 const EARLY_RETURN: &str = "fault: M16";
@@ -65,6 +65,29 @@ async fn v03_finds_a_webhook_that_sets_the_whole_map() {
     let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {only: mine}}]}";
     let check = verify("V03", vec![Suspect::mutating(patch)]).await;
     finds(&check, &["takes away what another webhook added, which adds a label"]);
+}
+
+#[tokio::test]
+async fn v03_only_notes_what_is_done_to_the_users_own_containers_too() {
+    let image = |place: usize| json!({"op": "replace", "path": format!("/spec/containers/{place}/image"), "value": "mirror/app"});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "app", "image": "app"}]}});
+    let mirrors = |own: Value| {
+        json!({"when": {
+            "if": {"container": "admit-foreign"},
+            "then": {"patch": {"operations": [image(0), image(1)]}},
+            "otherwise": own,
+        }})
+    };
+    let all = mirrors(json!({"patch": {"operations": [image(0)]}})).to_string();
+    let check = verify_objects("V03", vec![Suspect::mutating(&all)], vec![pod.clone()], &[]).await;
+    finds(&check, &["changes what another webhook added, which adds a container"]);
+    assert_eq!(check.findings[0].severity, Severity::Note);
+    // Whoever leaves the user's containers alone has no business with those of others.
+    let others = mirrors(json!("allow")).to_string();
+    let check = verify_objects("V03", vec![Suspect::mutating(&others)], vec![pod], &[]).await;
+    finds(&check, &["takes away what another webhook added, which adds a container"]);
+    assert_eq!(check.findings[0].severity, Severity::Error);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use harness::verify::Severity;
 use harness::verify::report::Tally;
 use serde_json::json;
 
-use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify};
+use crate::laboratory::{Suspect, finds, kinds, passes, verdict, verify, verify_objects};
 
 #[tokio::test]
 async fn v04_finds_a_webhook_that_denies_what_was_on_a_node() {
@@ -24,12 +24,29 @@ async fn v04_finds_a_webhook_that_takes_the_servers_work_for_the_users() {
     let check = verify(
         "V04",
         vec![Suspect::mutating(
-            "when: {if: {present: /spec/tolerations}, then: {mutate: [{remove: [/spec/tolerations]}]}}",
+            "when: {if: {present: /spec/nodeName}, then: {mutate: [{remove: [/spec/nodeName]}]}}",
         )],
     )
     .await;
     finds(&check, &["changes what is restored"]);
-    assert_eq!(check.findings[0].differences[0].path, "spec.tolerations");
+    assert_eq!(check.findings[0].differences[0].path, "spec.nodeName");
+}
+
+#[tokio::test]
+async fn v04_passes_what_the_servers_own_plugins_give_back() {
+    // The token of the service account, in a container that the webhook writes anew each time.
+    let writes = |op: &str, path: &str| {
+        let container = json!({"name": "proxy", "image": "proxy", "imagePullPolicy": "Always"});
+        json!({"patch": {"operations": [{"op": op, "path": path, "value": container}]}})
+    };
+    let behaviour = json!({"when": {
+        "if": {"container": "proxy"},
+        "then": writes("replace", "/spec/containers/1"),
+        "otherwise": writes("add", "/spec/containers/-"),
+    }});
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "app", "image": "app"}]}});
+    passes(&verify_objects("V04", vec![Suspect::mutating(&behaviour.to_string())], vec![pod], &[]).await);
 }
 
 #[tokio::test]

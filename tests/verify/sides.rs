@@ -241,9 +241,27 @@ async fn v35_only_notes_who_writes_down_who_asked() {
         ]}},
         "otherwise": "allow",
     }});
-    let check = verify("V35", vec![Suspect::mutating(&behaviour.to_string())]).await;
+    let writes_down = || Suspect::mutating(&behaviour.to_string());
+    let check = verify("V35", vec![writes_down()]).await;
     finds(&check, &["depends on new keys of userInfo"]);
     assert_eq!(check.findings[0].severity, Severity::Note);
+
+    // A validating webhook that compares the two sees what the mutating one has written.
+    let compares = json!({"when": {
+        "if": {"all": [
+            {"in-review": format!("/request/userInfo/extra/{}", extra.replace('/', "~1"))},
+            {"not": {"in-review": "/request/object/metadata/annotations/requester"}},
+        ]},
+        "then": "deny",
+        "otherwise": "allow",
+    }});
+    let compares = || Suspect::validating(&compares.to_string());
+    let check = verify("V35", vec![writes_down(), compares()]).await;
+    finds(&check, &["depends on new keys of userInfo"]);
+    assert_eq!(check.findings[0].severity, Severity::Note);
+    let check = verify("V35", vec![compares()]).await;
+    finds(&check, &["depends on new keys of userInfo"]);
+    assert_eq!(check.findings[0].severity, Severity::Error);
 }
 
 #[tokio::test]

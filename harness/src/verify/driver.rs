@@ -88,7 +88,7 @@ impl Plan {
     }
 
     fn tried(&self, subject: &Subject, denials: Denials) -> Tried {
-        let asked = self.laboratory.asked(&subject.webhook.id);
+        let asked = self.laboratory.asked(subject.phase, &subject.webhook.id);
         Tried {
             mutating: subject.phase == Phase::Mutating,
             called: asked.called,
@@ -160,7 +160,7 @@ impl Plan {
     /// A webhook alone, with the requests to try.
     fn station<'a>(&'a self, subject: &'a Subject, samples: &'a [Attributes]) -> Station<'a> {
         let (laboratory, settings) = (&self.laboratory, &self.settings);
-        Station { laboratory, subject, samples, settings, notes: Notes::default() }
+        Station { laboratory, subject, subjects: &self.subjects, samples, settings, notes: Notes::default() }
     }
 
     /// What all probes of objects see of one object.

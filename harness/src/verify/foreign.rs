@@ -109,6 +109,13 @@ impl Foreign {
         }
     }
 
+    /// The list that it adds to, as a JSON pointer, if what it adds to `before` is in `after` by its name.
+    pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
+        let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
+        let items = after.pointer(&parent)?.as_array()?;
+        items.iter().any(|item| item["name"] == MARK).then_some(parent)
+    }
+
     fn operations(&self, object: &Value) -> Vec<Value> {
         let Some(Addition { parent, member, value }) = (self.addition)(object) else { return Vec::new() };
         let path = match member {
@@ -241,6 +248,8 @@ mod tests {
         assert!(container.survives(pod, &changed));
         changed["spec"]["containers"][1]["image"] = json!("other");
         assert!(!container.survives(pod, &changed));
+        assert_eq!(container.list_of(pod, &changed).as_deref(), Some("/spec/containers"));
+        assert_eq!(container.list_of(pod, pod), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::client::{DirectRequest, HttpsCaller, Inspection, Redirects, ServiceRe
 use crate::cluster_state::ClusterState as _;
 use crate::config::{Webhook, WebhookId};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
-use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Record, Round};
+use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use crate::server::Surroundings;
 use crate::status::Status;
 
@@ -26,7 +26,7 @@ pub struct Laboratory {
     redirects: Redirects,
     credentials: WebhookCredentials,
     exchangery: Arc<Exchangery>,
-    asked: Mutex<HashMap<WebhookId, Asked>>,
+    asked: Mutex<HashMap<(Phase, WebhookId), Asked>>,
     /// Namespaces and served resources.
     pub surroundings: Surroundings,
     /// Who makes the requests.
@@ -147,14 +147,15 @@ impl Laboratory {
     }
 
     /// How often a webhook was asked.
-    pub(super) fn asked(&self, id: &WebhookId) -> Asked {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied().unwrap_or_default()
+    pub(super) fn asked(&self, phase: Phase, id: &WebhookId) -> Asked {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.get(&(phase, id.clone())).copied().unwrap_or_default()
     }
 
     fn count(&self, outcome: &Outcome) {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         for called in outcome.calls() {
-            let asked = asked.entry((*called.webhook).clone()).or_default();
+            let asked = asked.entry((called.phase, (*called.webhook).clone())).or_default();
             asked.called += 1;
             let patch = match &called.result {
                 CallResult::Allowed { patch, .. } | CallResult::ServerError { patch, .. } => patch.as_ref(),

@@ -61,5 +61,5 @@ pub use self::progress::{Progress, Stage};
 pub use self::recorder::Recorder;
 pub use self::report::Report;
 pub use self::station::{Bundle, Intervention, Notes, Rotation, Scene, Settings, Station, Stop};
-pub use self::subject::Subject;
+pub use self::subject::{Subject, with_phase};
 pub use self::trial::Trial;

@@ -21,6 +21,8 @@ pub struct Station<'a> {
     pub laboratory: &'a Laboratory,
     /// The webhook.
     pub subject: &'a Subject,
+    /// All webhooks that are verified, in dispatch order.
+    pub subjects: &'a [Subject],
     /// Requests that the webhook answered, of as many kinds as the corpus has.
     pub samples: &'a [Attributes],
     /// What the user decides.
@@ -64,8 +66,8 @@ impl Station<'_> {
 
     /// The webhook on trial with one request.
     pub fn trial<'b>(&'b self, request: &'b Attributes, memory: &'b Memory) -> Trial<'b> {
-        let subjects = std::slice::from_ref(self.subject);
-        Trial { laboratory: self.laboratory, subject: self.subject, subjects, request, memory }
+        let Self { laboratory, subject, subjects, .. } = *self;
+        Trial { laboratory, subject, subjects, request, memory }
     }
 
     /// Puts a sentence into the report, also where nothing is wrong: what was measured.

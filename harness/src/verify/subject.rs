@@ -1,12 +1,15 @@
 //! A webhook that is verified.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::laboratory::Lineup;
 use crate::attributes::{Attributes, GroupVersionKind};
-use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookTarget};
+use crate::config::{
+    self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookId, WebhookTarget,
+};
 use crate::event::Phase;
 use crate::json::at;
 use crate::matching;
@@ -26,6 +29,17 @@ pub struct Subject {
     pub configuration: Arc<Value>,
     /// The position in `webhooks` of the configuration.
     pub index: usize,
+    /// Whether a webhook of the other phase has the same name, as in products that call both configurations alike.
+    pub has_namesake: bool,
+}
+
+/// The name of a webhook that has a namesake in the other phase: it says which of the two it is.
+pub fn with_phase(name: &str, phase: Phase) -> String {
+    let phase = match phase {
+        Phase::Mutating => "mutating",
+        Phase::Validating => "validating",
+    };
+    format!("{name} ({phase})")
 }
 
 impl Subject {
@@ -49,8 +63,18 @@ impl Subject {
                     phase,
                     configuration: Arc::clone(&configuration),
                     index,
+                    has_namesake: false,
                 });
             }
+        }
+        let ids = |phase: Phase| -> HashSet<WebhookId> {
+            let of_phase = subjects.iter().filter(|subject| subject.phase == phase);
+            of_phase.map(|subject| (*subject.webhook.id).clone()).collect()
+        };
+        let [mutating, validating] = [Phase::Mutating, Phase::Validating].map(ids);
+        for subject in &mut subjects {
+            let id = &*subject.webhook.id;
+            subject.has_namesake = mutating.contains(id) && validating.contains(id);
         }
         // Configurations by name, byte by byte; the webhooks of one in the author's order.
         subjects.sort_by(|a, b| {
@@ -60,13 +84,15 @@ impl Subject {
         Ok(subjects)
     }
 
-    /// `CONFIGURATION/WEBHOOK`, with the ordinal where names are not unique.
+    /// `CONFIGURATION/WEBHOOK`, with the ordinal where names are not unique, and the phase if the other phase has that name
+    /// too.
     pub fn name(&self) -> String {
         let id = &self.webhook.id;
-        match id.ordinal {
+        let name = match id.ordinal {
             0 => format!("{}/{}", id.configuration, id.name),
             ordinal => format!("{}/{}/{ordinal}", id.configuration, id.name),
-        }
+        };
+        if self.has_namesake { with_phase(&name, self.phase) } else { name }
     }
 
     /// What serves it: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
@@ -168,6 +194,17 @@ mod tests {
         let names: Vec<String> = subjects.iter().map(Subject::name).collect();
         assert_eq!(names, ["b/m", "z/y", "z/x", "z/y/1", "a/v"]);
         assert_eq!(subjects[3].declaration()["name"], "y");
+    }
+
+    #[test]
+    fn a_mutating_and_a_validating_webhook_of_one_name_say_which_they_are() {
+        let subjects = Subject::of(&[
+            configuration("ValidatingWebhookConfiguration", "a", &["x", "y"]),
+            configuration("MutatingWebhookConfiguration", "a", &["x", "x"]),
+        ])
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["a/x (mutating)", "a/x/1", "a/x (validating)", "a/y"]);
     }
 
     #[test]

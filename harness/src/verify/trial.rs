@@ -11,7 +11,7 @@ use super::stored::as_stored;
 use super::subject::Subject;
 use crate::attributes::Attributes;
 use crate::config::Webhook;
-use crate::event::Mismatch;
+use crate::event::{Mismatch, Phase};
 
 /// Everything that a probe of an object needs.
 #[derive(Debug)]
@@ -68,6 +68,21 @@ impl Trial<'_> {
     /// The request with another object.
     pub fn with_object(&self, object: Value) -> Attributes {
         Attributes { object: Some(object), ..self.request.clone() }
+    }
+
+    /// A request of another kind than the trial's, such as of another user, as the webhook sees it: a validating one after
+    /// the mutating ones, which may write down who asks. As it is if they refuse it.
+    pub async fn shown(&self, request: Attributes) -> Attributes {
+        let mutating = self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating);
+        let lineup = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));
+        if self.subject.phase == Phase::Mutating || lineup.mutating.is_empty() {
+            return request;
+        }
+        let outcome = self.outcome(&lineup, &request).await;
+        match (&outcome.refusal, &outcome.object) {
+            (None, Some(object)) => Attributes { object: Some(object.clone()), ..request },
+            _ => request,
+        }
     }
 
     /// What becomes of a request; asked once, remembered for all checks.

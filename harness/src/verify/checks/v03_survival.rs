@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::overwritten::overwritten;
 use crate::config::ReinvocationPolicy;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::foreign::LIBRARY;
@@ -36,13 +39,25 @@ async fn run(trial: &Trial<'_>) -> Observed {
                 continue;
             };
             looked = true;
-            if !foreign.survives(seen, found) {
-                let does = foreign.does;
-                let kind = format!("takes away what another webhook added, which {does}");
-                let message = format!("another webhook {does}; afterwards it is gone or changed");
-                violations.push(Violation::new(kind, message).with_steps([outcome]));
-                break;
+            if foreign.survives(seen, found) {
+                continue;
             }
+            let does = foreign.does;
+            let list = foreign.list_of(seen, found);
+            let is_policy = list.is_some_and(|list| rewrites(trial.object(), first.object.as_ref(), &list));
+            let violation = if is_policy {
+                let kind = format!("changes what another webhook added, which {does}");
+                let message = format!(
+                    "another webhook {does}; afterwards it has other values, as the user's own have; right only if it is \
+                     there for that"
+                );
+                Violation::new(kind, message).with_severity(Severity::Note)
+            } else {
+                let kind = format!("takes away what another webhook added, which {does}");
+                Violation::new(kind, format!("another webhook {does}; afterwards it is gone or changed"))
+            };
+            violations.push(violation.with_steps([outcome]));
+            break;
         }
     }
     if looked {
@@ -50,4 +65,11 @@ async fn run(trial: &Trial<'_>) -> Observed {
     } else {
         Err(Obstacle::not_applicable("it denies whatever another webhook has changed"))
     }
+}
+
+/// Whether it writes over values of the user's own items of a list, as one does that is for all of them: images come from a
+/// mirror, whoever names them.
+fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
+    let below = format!("{list}/");
+    after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))
 }

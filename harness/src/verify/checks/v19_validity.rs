@@ -90,6 +90,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
         let known = structure::faults(&schema, before);
         // What was invalid before nobody would have admitted without the webhook either.
         let was_invalid = known.iter().any(|(what, _)| *what != UNKNOWN_FIELD);
+        let left_out = structure::faults(&schema, &with_empty(before, &after));
         for (what, path) in structure::faults(&schema, &after) {
             if known.contains(&(what, path.clone())) {
                 continue;
@@ -98,6 +99,9 @@ async fn run(trial: &Trial<'_>) -> Observed {
                 // The server drops it, and refuses the object for anything else.
                 UNKNOWN_FIELD => (Severity::Warning, "against the schema"),
                 _ if was_invalid => (Severity::Note, "against the schema, as before"),
+                _ if left_out.contains(&(what, path.clone())) => {
+                    (Severity::Note, "against the schema, in what the user left out")
+                }
                 _ => (Severity::Error, "against the schema"),
             };
             let message = format!("what it makes does not fit the schema of its definition: {what}: {path}");
@@ -105,6 +109,18 @@ async fn run(trial: &Trial<'_>) -> Observed {
         }
     }
     Ok(violations.into_iter().map(|violation| violation.with_steps([Arc::clone(&said.outcome)])).collect())
+}
+
+/// `before` with an empty object for each member that only `after` has: who leaves out the whole spec leaves out what is
+/// required in it.
+fn with_empty(before: &Value, after: &Value) -> Value {
+    let mut filled = before.clone();
+    for (name, _) in after.as_object().into_iter().flatten().filter(|(_, member)| member.is_object()) {
+        if before.get(name).is_none() {
+            filled[name] = json!({});
+        }
+    }
+    filled
 }
 
 /// Keys that are more often in a list than before, and than once.

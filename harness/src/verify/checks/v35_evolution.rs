@@ -12,7 +12,7 @@ use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity,
 use crate::verify::comparison::Difference;
 use crate::verify::ledger::UNSTEADY;
 use crate::verify::station::Station;
-use crate::verify::trial::Memory;
+use crate::verify::trial::{Memory, Trial};
 
 pub(super) const CHECK: Check = Check {
     id: "V35",
@@ -33,15 +33,18 @@ const SAMPLES: usize = 4;
 /// What may come: in words, and how.
 type Addition = (&'static str, fn(&mut Value));
 
+/// A key of userInfo.extra that no authenticator has.
+const EXTRA: &str = "authentication.example.com/admit-unknown";
+const NEW_KEYS: &str = "new keys of userInfo";
+
 const ADDITIONS: [Addition; 3] = [
     ("new fields of the review", |review| {
         set(review, &["admitUnknown"], json!({"nested": ["value"]}));
         set(review, &["request", "admitUnknown"], json!({"nested": ["value"]}));
         set(review, &["request", "kind", "admitUnknown"], "value");
     }),
-    ("new keys of userInfo", |review| {
-        let key = "authentication.example.com/admit-unknown";
-        set(review, &["request", "userInfo", "extra", key], json!(["value"]));
+    (NEW_KEYS, |review| {
+        set(review, &["request", "userInfo", "extra", EXTRA], json!(["value"]));
         set(review, &["request", "userInfo", "admitUnknown"], json!(["value"]));
     }),
     ("a new kind of options", |review| {
@@ -72,7 +75,8 @@ async fn run(station: &Station<'_>) -> Observed {
             station.laboratory.post(&station.subject.called, body).await
         };
         for (what, add) in ADDITIONS {
-            let mut more = review.clone();
+            let written_down = if what == NEW_KEYS { written_down(&trial).await } else { None };
+            let mut more = written_down.unwrap_or_else(|| review.clone());
             add(&mut more);
             let exchange = ask(&more).await;
             let departure = effect_of(&exchange, said.object()).departure(&said.effect(), &trial);
@@ -95,6 +99,18 @@ async fn run(station: &Station<'_>) -> Observed {
         }
     }
     if looked { Ok(violations) } else { Err(reason) }
+}
+
+/// What a validating webhook sees of a user with a new key if the mutating ones write it down; none if they do not.
+async fn written_down(trial: &Trial<'_>) -> Option<Value> {
+    let mut request = trial.request.clone();
+    request.user.extra.insert(EXTRA.to_owned(), vec!["value".to_owned()]);
+    let shown = trial.shown(request).await;
+    if shown.object == trial.request.object {
+        return None;
+    }
+    let outcome = trial.outcome(&trial.alone(), &shown).await;
+    serde_json::from_slice(&outcome.exchanges.first()?.review).ok()
 }
 
 /// Whether all that differs is that what was added is written down, as by a webhook that records who asked.

@@ -51,12 +51,14 @@ fn resources(webhook: &Webhook) -> impl Iterator<Item = &str> {
 
 fn stars(webhook: &Webhook) -> Option<Violation> {
     let has = |wanted: &str| resources(webhook).any(|entry| entry == wanted);
+    // Whoever lists some beside the star has thought of them.
+    let lists_some = resources(webhook).any(|entry| entry.contains('/'));
     let (kind, message) = if has("*/*") {
         (
             "all subresources",
             "`*/*` is for every subresource, too: status, scale, exec, and whatever comes; is that meant?",
         )
-    } else if has("*") {
+    } else if has("*") && !lists_some {
         (
             "no subresources",
             "`*` is for no subresource: not for pods/exec, pods/ephemeralcontainers or */scale",
