@@ -31,13 +31,14 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
     "jobset",
     "vertical-pod-autoscaler",
     "prometheus-operator",
+    "cert-manager",
     "kopf",
     "pepr",
     "java-operator-sdk",
@@ -94,6 +95,11 @@ fn the_vertical_pod_autoscaler_is_as_it_was() {
 #[test]
 fn the_webhook_of_the_prometheus_operator_is_as_it_was() {
     is_as_it_was("prometheus-operator");
+}
+
+#[test]
+fn the_webhook_of_cert_manager_is_as_it_was() {
+    is_as_it_was("cert-manager");
 }
 
 #[test]
