@@ -78,7 +78,6 @@ fn from_go(manifest: &Manifest, package: &GoPackage, program: PathBuf) -> Result
         folder.clone()
     };
     once(&program, |part| {
-        run(go(&main).args(["mod", "download"]))?;
         let mut build = go(&main);
         build
             .args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"])

@@ -31,7 +31,7 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
@@ -40,6 +40,7 @@ const NAMES: [&str; 11] = [
     "prometheus-operator",
     "cert-manager",
     "gatekeeper",
+    "controller-runtime",
     "kopf",
     "pepr",
     "java-operator-sdk",
@@ -106,6 +107,11 @@ fn the_webhook_of_cert_manager_is_as_it_was() {
 #[test]
 fn the_webhooks_of_gatekeeper_are_as_they_were() {
     is_as_it_was("gatekeeper");
+}
+
+#[test]
+fn webhooks_of_controller_runtime_are_as_they_were() {
+    is_as_it_was("controller-runtime");
 }
 
 #[test]
