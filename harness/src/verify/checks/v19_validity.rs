@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::said::Said;
 use super::structure::{self, UNKNOWN_FIELD};
+use crate::json::set;
 use crate::schema;
 use crate::verify::check::{Audience, Check, Observed, Probe, Severity, Violation};
 use crate::verify::laboratory::Verdict;
@@ -117,7 +118,7 @@ fn with_empty(before: &Value, after: &Value) -> Value {
     let mut filled = before.clone();
     for (name, _) in after.as_object().into_iter().flatten().filter(|(_, member)| member.is_object()) {
         if before.get(name).is_none() {
-            filled[name] = json!({});
+            set(&mut filled, &[name], json!({}));
         }
     }
     filled
