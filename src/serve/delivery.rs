@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -20,16 +20,57 @@ const UNREAD: Duration = Duration::from_secs(60);
 
 /// Since when a piece of an answer waits for the client.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Delivery(Arc<Mutex<Option<Instant>>>);
+pub(super) struct Delivery(Arc<Mutex<Progress>>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Since when there is a piece that was not yet written to the connection.
+    waiting: Option<Instant>,
+    /// Whoever wants the next piece.
+    next: Option<Waker>,
+}
 
 impl Delivery {
-    fn waiting(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn progress(&self) -> MutexGuard<'_, Progress> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns when a piece has waited for too long.
     async fn overdue(&self) {
-        overdue(|| *self.waiting()).await;
+        overdue(|| self.progress().waiting).await;
+    }
+
+    /// The piece that waits from now on, until it is dropped.
+    fn begin(&self, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() {
+            return bytes;
+        }
+        self.progress().waiting = Some(Instant::now());
+        Bytes::from_owner(Piece { bytes, delivery: self.clone() })
+    }
+}
+
+/// A piece that is on its way: whoever writes it to the connection drops it then.
+struct Piece {
+    bytes: Bytes,
+    delivery: Delivery,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let mut progress = self.delivery.progress();
+        progress.waiting = None;
+        let next = progress.next.take();
+        drop(progress);
+        if let Some(next) = next {
+            next.wake();
+        }
     }
 }
 
@@ -45,7 +86,8 @@ async fn overdue(waiting: impl Fn() -> Option<Instant>) {
     }
 }
 
-/// A body that says when its pieces are taken; its request is under way until it is dropped.
+/// A body that says when its pieces are taken, and has one of them on its way at a time: what is buffered for a client that
+/// does not read is one piece. Its request is under way until it is dropped.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) body: Body,
@@ -61,13 +103,16 @@ impl HttpBody for Delivered {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        // Who asks for the next piece has got rid of the last one.
-        *self.delivery.waiting() = None;
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(_))) = &polled {
-            *self.delivery.waiting() = Some(Instant::now());
+        let mut progress = self.delivery.progress();
+        if progress.waiting.is_some() {
+            progress.next = Some(context.waker().clone());
+            return Poll::Pending;
         }
-        polled
+        drop(progress);
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        polled.map(|frame| {
+            frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| self.delivery.begin(bytes))))
+        })
     }
 
     fn is_end_stream(&self) -> bool {
@@ -76,12 +121,6 @@ impl HttpBody for Delivered {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl Drop for Delivered {
-    fn drop(&mut self) {
-        *self.delivery.waiting() = None;
     }
 }
 
@@ -107,7 +146,7 @@ impl Deliveries {
 
     /// Returns when a piece of an answer without a stream has waited for too long.
     pub(super) async fn overdue(&self) {
-        overdue(|| *self.latest().as_ref()?.waiting()).await;
+        overdue(|| self.latest().as_ref()?.progress().waiting).await;
     }
 }
 
@@ -125,6 +164,9 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Deliveries {
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::super::places::Places;
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -132,8 +174,32 @@ mod tests {
         let delivery = Delivery::default();
         assert!(tokio::time::timeout(5 * UNREAD, delivery.overdue()).await.is_err());
         let started = Instant::now();
-        *delivery.waiting() = Some(started);
+        let piece = delivery.begin(Bytes::from_static(b"piece"));
+        // Nobody has taken all of it who still has a part.
+        let part = piece.slice(4..);
+        drop(piece);
         delivery.overdue().await;
         assert_eq!(started.elapsed(), UNREAD);
+        drop(part);
+        assert!(tokio::time::timeout(5 * UNREAD, delivery.overdue()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn the_next_piece_comes_when_the_last_one_is_gone() {
+        let place = Places::new().take().await;
+        let pieces = ["a", "b"].map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
+        let mut body = Delivered {
+            body: Body::from_stream(futures::stream::iter(pieces)),
+            delivery: Delivery::default(),
+            _request: place.watcher().request(true),
+        };
+        let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "a");
+        let mut next = body.frame();
+        assert!(futures::poll!(&mut next).is_pending());
+        let taken = async { drop(first) };
+        let (next, ()) = tokio::join!(next, taken);
+        assert_eq!(next.unwrap().unwrap().into_data().unwrap(), "b");
+        assert!(body.frame().await.is_none());
     }
 }

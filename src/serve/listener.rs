@@ -46,6 +46,18 @@ const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The largest head that kube-apiserver takes.
 const HEAD_BYTES: usize = 1 << 20;
+/// How many peers may wait until they are accepted, where the kernel allows as many.
+///
+/// Source: Go's net, `maxListenerBacklog`: `/proc/sys/net/core/somaxconn`, which is 4096 by default.
+const BACKLOG: i32 = 4096;
+/// What the kernel may keep of an answer that its client does not read, and of what comes and is not read yet; it takes
+/// twice as much memory. Its own choice grows to megabytes for each connection.
+const SEND_BUFFER: usize = 32 << 10;
+const RECEIVE_BUFFER: usize = 128 << 10;
+/// What TLS may keep of an answer that the kernel does not take yet.
+const TLS_BUFFER: usize = 16 << 10;
+/// From how many bytes of an HTTP/2 stream on that were not sent no more are taken from its answer.
+const STREAM_BUFFER: usize = 16 << 10;
 
 /// A bound socket on which nobody is served yet.
 pub(crate) struct Socket {
@@ -64,6 +76,10 @@ impl Socket {
 pub(crate) fn bind(address: SocketAddr) -> Result<Socket, Failure> {
     let socket = std::net::TcpListener::bind(address).and_then(|socket| {
         socket.set_nonblocking(true)?;
+        rustix::net::listen(&socket, BACKLOG)?;
+        // Its connections have the same buffers.
+        rustix::net::sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER)?;
         let address = socket.local_addr()?;
         Ok(Socket { socket, address })
     });
@@ -154,14 +170,20 @@ impl Server {
         // Without it a small answer waits for the client's acknowledgement of the one before.
         let _ = stream.set_nodelay(true);
         let watcher = place.watcher();
+        let accepted = async {
+            stream.readable().await?;
+            watcher.has_spoken();
+            self.tls.accept(stream).await
+        };
         let accepted = tokio::select! {
             () = self.stop.cancelled() => return,
             () = watcher.evicted() => return,
             () = watcher.quiet() => return,
-            accepted = self.tls.accept(stream) => accepted,
+            accepted = accepted => accepted,
         };
         // The client sees why a handshake failed.
-        let Ok(stream) = accepted else { return };
+        let Ok(mut stream) = accepted else { return };
+        stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
         let stream = TokioIo::new(Connected { stream, place });
         let deliveries = Deliveries::default();
         let mut builder = auto::Builder::new(deliveries.clone());
@@ -171,6 +193,7 @@ impl Server {
             .timer(TokioTimer::new())
             .keep_alive_interval(Some(PING))
             .max_concurrent_streams(STREAMS_PER_CONNECTION)
+            .max_send_buf_size(STREAM_BUFFER)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX));

@@ -1,7 +1,8 @@
 //! Who may be connected, for how long, and who makes room.
 //!
 //! Whoever reaches the port may connect. A peer that has not shown a token costs a place and a few bytes, gives both back
-//! after a time, and earlier if somebody else comes: nobody who has a token waits for one who has none.
+//! after a time, and earlier if somebody else comes: nobody who has a token waits for one who has none. Peers that say
+//! nothing go first, so that however many of these come, who has a token keeps the place until it is shown.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +30,7 @@ const IDLE: Duration = Duration::from_secs(90);
 const FREE_BYTES: usize = 16 << 10;
 
 /// What all such peers may send together beyond that, since a head may have a megabyte.
-const STRANGERS_BYTES: usize = 64 << 20;
+const STRANGERS_BYTES: usize = 16 << 20;
 
 /// The places of a listener.
 #[derive(Debug)]
@@ -56,11 +57,19 @@ struct Peer {
     evicted: CancellationToken,
 }
 
+/// What a peer has shown of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Shown {
+    Nothing,
+    /// That it speaks, if only the beginning of a handshake.
+    Life,
+    Token,
+}
+
 /// What a peer does.
 #[derive(Debug)]
 struct Activity {
-    /// Whether it has shown a token.
-    is_known: bool,
+    shown: Shown,
     has_requested: bool,
     /// Whether HTTP is over and something else goes on.
     is_upgraded: bool,
@@ -89,7 +98,7 @@ impl Places {
     }
 
     /// A place for somebody who has just come. If there is none, the stranger who has been there for longest gives up its
-    /// own, or else who has been idle for longest. It waits only while everybody has a token and a request under way.
+    /// own, one that says nothing before others, or else who has been idle for longest. It waits only while everybody has a token and a request under way.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         loop {
             if let Some(place) = self.try_take() {
@@ -108,7 +117,7 @@ impl Places {
         taken.next += 1;
         let peer = Arc::new(Peer {
             activity: Mutex::new(Activity {
-                is_known: false,
+                shown: Shown::Nothing,
                 has_requested: false,
                 is_upgraded: false,
                 requests: 0,
@@ -131,13 +140,14 @@ impl Places {
 impl Taken {
     /// Takes the place of whoever can best do without; whether there is somebody.
     fn evict_one(&mut self) -> bool {
-        let stranger = self.peers.iter().find(|(_, peer)| !lock(&peer.activity).is_known);
+        let silent = self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown == Shown::Nothing);
+        let stranger = || self.peers.iter().find(|(_, peer)| lock(&peer.activity).shown < Shown::Token);
         let idle = || {
             let idle =
                 self.peers.iter().filter_map(|(id, peer)| Some((lock(&peer.activity).idle_since()?, *id)));
             idle.min().map(|(_, id)| id)
         };
-        let Some(id) = stranger.map(|(id, _)| *id).or_else(idle) else { return false };
+        let Some(id) = silent.or_else(stranger).map(|(id, _)| *id).or_else(idle) else { return false };
         if let Some(peer) = self.peers.remove(&id) {
             peer.evicted.cancel();
         }
@@ -171,13 +181,13 @@ impl Place {
         Watcher { peer: Arc::clone(&self.peer), places: Arc::clone(&self.places) }
     }
 
-    /// Takes note of what the peer has sent.
+    /// Takes note of what the peer has sent inside of TLS.
     ///
     /// # Errors
     /// It is a stranger who sends much while others do.
     pub(super) fn has_sent(&self, bytes: usize) -> io::Result<()> {
         let mut activity = lock(&self.peer.activity);
-        if activity.is_known {
+        if activity.shown == Shown::Token {
             return Ok(());
         }
         activity.bytes += bytes;
@@ -214,10 +224,11 @@ impl Watcher {
     /// A request has begun, of somebody with a token or not; it is under way until what is returned is dropped.
     pub(super) fn request(&self, is_known: bool) -> UnderWay {
         let mut activity = lock(&self.peer.activity);
+        activity.shown = activity.shown.max(Shown::Life);
         activity.has_requested = true;
         activity.requests += 1;
         if is_known {
-            activity.is_known = true;
+            activity.shown = Shown::Token;
             activity.charged = None;
         }
         drop(activity);
@@ -227,6 +238,12 @@ impl Watcher {
     /// HTTP is over, though the connection may not be.
     pub(super) fn has_ended(&self) {
         lock(&self.peer.activity).is_upgraded = true;
+    }
+
+    /// Something has come from the peer.
+    pub(super) fn has_spoken(&self) {
+        let mut activity = lock(&self.peer.activity);
+        activity.shown = activity.shown.max(Shown::Life);
     }
 
     /// Returns when the place goes to somebody else.
@@ -285,6 +302,7 @@ mod tests {
         let busy = places.take().await;
         let _request = busy.watcher().request(true);
         let strangers = [places.take().await, places.take().await];
+        strangers.iter().for_each(|stranger| stranger.watcher().has_spoken());
         // A stranger's request keeps nobody out.
         let _request = strangers[0].watcher().request(false);
 
@@ -302,6 +320,18 @@ mod tests {
         assert!(places.take().now_or_never().is_none(), "everybody has a token and a request");
         drop(busy);
         places.take().await;
+    }
+
+    #[tokio::test]
+    async fn who_says_nothing_makes_room_before_who_shakes_hands() {
+        let places = Places::with_capacity(2);
+        let (speaks, silent) = (places.take().await, places.take().await);
+        speaks.watcher().has_spoken();
+        let third = places.take().await;
+        assert!(is_evicted(&silent) && !is_evicted(&speaks));
+        third.watcher().has_spoken();
+        let _fourth = places.take().await;
+        assert!(is_evicted(&speaks) && !is_evicted(&third));
     }
 
     #[tokio::test]
