@@ -133,7 +133,7 @@ async fn watchers_that_do_not_read_take_no_more_than_there_is_room_for() {
         count += read.chunk().await.unwrap().unwrap().len();
     }
     let taken = server.peak() - before;
-    assert!(taken < 500, "{taken} MiB for 100 watchers of 10 MB");
+    assert!(taken < 150, "{taken} MiB for 100 watchers of 10 MB");
 }
 
 /// As many as there are places, and more.

@@ -8,14 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
-/// The first seven are values and words that everything may use; `server` is the API server around the dispatcher,
+/// The first nine are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 36] = [
+const HARNESS_LAYERS: [&str; 38] = [
     "status",
     "names",
     "json",
     "quoting",
     "json_text",
+    "weight",
+    "budget",
     "go_base64",
     "quantity",
     "selector",

@@ -13,6 +13,14 @@ pub trait Caller: Send + Sync {
     /// # Errors
     /// [`CallError`] when no readable reply arrives within `call.timeout`.
     fn call(&self, call: Call<'_>) -> impl Future<Output = Result<Reply, CallError>> + Send;
+
+    /// Takes note that a review is in memory until the last of these bytes is gone.
+    ///
+    /// # Errors
+    /// [`CallError::TooManyRequests`] when others have the memory.
+    fn keep(&self, review: Bytes) -> Result<Bytes, CallError> {
+        Ok(review)
+    }
 }
 
 /// One POST to a webhook.
@@ -50,6 +58,9 @@ pub enum CallError {
     /// The call was made and failed: `Post "https://…": dial tcp …: connect: connection refused`.
     #[error("{0}")]
     Transport(String),
+    /// Nobody is to blame: other requests have the memory that the review or the reply takes.
+    #[error("too many requests, please try again later")]
+    TooManyRequests,
     /// kube-apiserver would read the reply; admit cannot.
     #[error(transparent)]
     Unsupported(#[from] Unsupported),

@@ -44,6 +44,9 @@ pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
         CallError::Transport(text) => {
             Ok(CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 })
         }
+        CallError::TooManyRequests => {
+            Ok(CallFailure { reason: format!("failed to call webhook: {error}"), code: 429 })
+        }
         CallError::Unsupported(unsupported) => Err(unsupported),
     }
 }

@@ -44,6 +44,7 @@ pub mod status;
 pub mod verify;
 pub mod warnings;
 
+mod budget;
 mod go_base64;
 mod json_text;
 mod mutation;
@@ -51,6 +52,7 @@ mod schema;
 #[cfg(test)]
 mod testing;
 mod typed;
+mod weight;
 
 /// The Kubernetes version whose behaviour this crate imitates.
 pub const KUBERNETES_VERSION: &str = "1.37.1";

@@ -3,6 +3,7 @@
 mod audit_file;
 mod delivery;
 mod kubeconfig;
+mod limit_flags;
 pub(crate) mod listener;
 mod places;
 pub(crate) mod tls;
@@ -16,6 +17,7 @@ use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
 
 use self::audit_file::AuditFile;
 pub(crate) use self::kubeconfig::Kubeconfig;
+use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 use crate::admission_control::AdmissionControl;
 use crate::service_map::{self, ServiceMapping};
@@ -47,6 +49,8 @@ pub(crate) struct Serve {
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,
+    #[command(flatten)]
+    limits: LimitFlags,
 }
 
 /// `--authorization-mode`, as kube-apiserver spells it.
@@ -95,6 +99,7 @@ impl Serve {
             audit: audit.as_ref().map(AuditFile::sink),
             record: None,
             authorization_mode: self.authorization_mode.into(),
+            limits: self.limits.into(),
         };
         let authentication =
             Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };

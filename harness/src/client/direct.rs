@@ -47,6 +47,6 @@ impl HttpsCaller {
         let response = self
             .once((request.client_config, request.phase), &request.method, &url, deadline, complete)
             .await?;
-        reply(response, deadline).await
+        reply(response, deadline, self.share()).await
     }
 }

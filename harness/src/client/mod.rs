@@ -22,10 +22,11 @@ use url::Url;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection};
+use crate::budget::{Budget, Exhausted, Reservation};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::{ClientConfig, Phase, ServiceReference};
-use crate::json_text::{self, Token};
 use crate::status::Unsupported;
+use crate::weight::expected;
 use address::Address;
 use connection::Connections;
 use failure::{post_failed, reading_failed};
@@ -39,6 +40,11 @@ const MAX_REPLY: usize = 32 * 1024 * 1024;
 /// How many JSON values a reply may have, each of which costs some hundred bytes once it is read. The API server has no
 /// bound.
 const MAX_VALUES: usize = 250_000;
+
+/// How much of a review or of a reply is not counted: more than most have.
+const FREE_BYTES: usize = 32 << 10;
+/// What a reply is in memory beside its text: the document, and the patch in it.
+const COPIES: usize = 2;
 
 /// Finds where a service listens.
 pub trait ServiceResolver: Send + Sync {
@@ -105,12 +111,14 @@ impl Redirects {
 pub struct HttpsCaller {
     connections: Connections,
     redirects: Redirects,
+    /// What reviews and replies may take, if that is limited.
+    memory: Option<Budget>,
 }
 
 impl HttpsCaller {
     /// A caller that finds services by `services`, and follows all redirects.
     pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { connections: Connections::new(services), redirects: Redirects::All }
+        Self { connections: Connections::new(services), redirects: Redirects::All, memory: None }
     }
 
     /// The same caller with credentials, which nothing has called yet.
@@ -123,6 +131,17 @@ impl HttpsCaller {
     #[must_use]
     pub fn with_redirects(self, redirects: Redirects) -> Self {
         Self { redirects, ..self }
+    }
+
+    /// The same caller, whose reviews and replies take their bytes from `memory` for as long as somebody has them.
+    #[must_use]
+    pub(crate) fn with_memory(self, memory: Budget) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// A share of the memory, if that is limited.
+    fn share(&self) -> Option<Reservation> {
+        self.memory.as_ref().map(|memory| memory.share(FREE_BYTES))
     }
 
     /// One POST, and the requests that its redirects ask for.
@@ -232,16 +251,37 @@ impl HttpsCaller {
                 return Err(post_failed(&address.url, "context deadline exceeded"));
             }
             // What is left of the body is read, so that the connection can be used again.
-            let _ = timeout_at(deadline, read(response)).await;
+            let _ = timeout_at(deadline, read(response, &mut self.share())).await;
             sleep_until(next).await;
         };
-        reply(response, deadline).await
+        reply(response, deadline, self.share()).await
     }
 }
 
 impl Caller for HttpsCaller {
     async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
         self.call_noting(call, &mut Vec::new()).await
+    }
+
+    fn keep(&self, review: Bytes) -> Result<Bytes, CallError> {
+        let Some(mut share) = self.share() else { return Ok(review) };
+        share.try_grow(review.len())?;
+        Ok(share.hold(review))
+    }
+}
+
+impl From<Exhausted> for CallError {
+    fn from(exhausted: Exhausted) -> Self {
+        match exhausted {
+            Exhausted::ForNow => Self::TooManyRequests,
+            Exhausted::For(all) => {
+                let what = format!(
+                    "calls of webhooks that take more than {} KiB of memory (admit serve --max-inflight-bytes)",
+                    all >> 10
+                );
+                Unsupported { what }.into()
+            }
+        }
     }
 }
 
@@ -258,34 +298,37 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
 }
 
 /// What came back, read to its end.
-async fn reply(response: reqwest::Response, deadline: Instant) -> Result<Reply, CallError> {
+async fn reply(
+    response: reqwest::Response,
+    deadline: Instant,
+    mut share: Option<Reservation>,
+) -> Result<Reply, CallError> {
     let status = response.status().as_u16();
     let content_type = response
         .headers()
         .get(header::CONTENT_TYPE)
         .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-    let body = match timeout_at(deadline, read(response)).await {
+    let body = match timeout_at(deadline, read(response, &mut share)).await {
         Ok(body) => body?,
         Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
     };
-    if values(&body) > MAX_VALUES {
+    let expected = expected(&body);
+    if expected.values > MAX_VALUES {
         let what = format!("responses of webhooks with more than {MAX_VALUES} JSON values");
         return Err(Unsupported { what }.into());
     }
+    let body = match share {
+        Some(mut share) => {
+            share.resize(body.len() + COPIES * expected.weight)?;
+            share.hold(body)
+        }
+        None => body,
+    };
     Ok(Reply { status, content_type, body })
 }
 
-/// How many JSON values `body` has, up to where it stops being JSON.
-fn values(body: &[u8]) -> usize {
-    let mut values = 0;
-    // What is no JSON is told when the reply is decoded.
-    let _ = json_text::scan(body, json_text::MAX_DEPTH, |token| {
-        values += usize::from(matches!(token, Token::Begin(_) | Token::Scalar(_)));
-    });
-    values
-}
-
-async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
+/// What has come is reserved as it comes.
+async fn read(mut response: reqwest::Response, share: &mut Option<Reservation>) -> Result<Bytes, CallError> {
     let mut body = BytesMut::new();
     loop {
         match response.chunk().await {
@@ -294,7 +337,13 @@ async fn read(mut response: reqwest::Response) -> Result<Bytes, CallError> {
                 let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);
                 return Err(Unsupported { what }.into());
             }
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(Some(chunk)) => {
+                if let Some(share) = share {
+                    // What grows takes up to twice as much.
+                    share.resize(2 * (body.len() + chunk.len()))?;
+                }
+                body.extend_from_slice(&chunk);
+            }
             Err(error) => return Err(reading_failed(&failure::body(&error))),
         }
     }

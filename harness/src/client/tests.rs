@@ -462,3 +462,28 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
         assert_eq!(called(&certificate, &key).await, Err(expect.to_owned()));
     }
 }
+
+#[tokio::test]
+async fn reviews_and_replies_take_their_bytes_for_as_long_as_they_are_there() {
+    let authority = authority("ca");
+    let body = format!("[{}]", vec!["\"x\""; 50_000].join(","));
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[&answer, &answer, &answer]).await;
+    let call_with = async |memory: &Budget| {
+        let (target, ca_bundle) = (url(&server, "/"), authority.pem.as_bytes().to_vec());
+        let client_config = ClientConfig { target, ca_bundle };
+        let caller = HttpsCaller::new(Arc::new(At(server.address))).with_memory(memory.clone());
+        let (body, timeout) = (Bytes::from_static(b"{}"), Duration::from_secs(10));
+        caller.call(Call { client_config: &client_config, phase: Phase::Mutating, body, timeout }).await
+    };
+    let memory = Budget::new(32 << 20);
+    let reply = call_with(&memory).await.unwrap();
+    let taken = (32 << 20) - memory.available();
+    assert!(taken > 50_000 * COPIES * 32, "{taken}");
+    let others = memory.try_reserve(memory.available()).unwrap();
+    assert_eq!(call_with(&memory).await, Err(CallError::TooManyRequests));
+    drop((others, reply));
+    assert_eq!(memory.available(), 32 << 20);
+    let error = call_with(&Budget::new(1 << 20)).await.unwrap_err();
+    assert!(matches!(error, CallError::Unsupported(_)), "{error}");
+}

@@ -18,19 +18,25 @@ use crate::review::request;
 use crate::review::response::{self, Response};
 use crate::status::{Status, Unsupported};
 
+/// Seconds after which a client may try again for whose call there was no memory.
+///
+/// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
+const RETRY_AFTER: i32 = 1;
+
 /// What came of a call.
 pub(super) struct Answered {
     pub(super) called: Called,
     /// The response, if it allows the request.
     pub(super) allowed: Option<Response>,
-    /// What kube-apiserver does here and admit cannot.
-    unsupported: Option<Unsupported>,
+    /// Why the request does not go on whatever the failure policy is.
+    refusal: Option<Refusal>,
 }
 
 /// Why there is no response.
 enum Obstacle {
     Failure(CallFailure),
     Unsupported(Unsupported),
+    TooManyRequests,
 }
 
 impl From<CallFailure> for Obstacle {
@@ -41,7 +47,12 @@ impl From<CallFailure> for Obstacle {
 
 impl From<CallError> for Obstacle {
     fn from(error: CallError) -> Self {
-        failure::no_reply(error).map_or_else(Self::Unsupported, Self::Failure)
+        match error {
+            CallError::TooManyRequests => Self::TooManyRequests,
+            CallError::Client(_) | CallError::Transport(_) | CallError::Unsupported(_) => {
+                failure::no_reply(error).map_or_else(Self::Unsupported, Self::Failure)
+            }
+        }
     }
 }
 
@@ -50,13 +61,20 @@ impl Answered {
     pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
         let status = Box::new(Status::unsupported(&unsupported));
         self.called.result = CallResult::ServerError { status, patch: None };
-        self.unsupported = Some(unsupported);
+        self.refusal = Some(Refusal::Unsupported(unsupported));
+    }
+
+    /// There is no memory for the call: the client may try again.
+    fn set_too_many_requests(&mut self) {
+        let status = Box::new(Status::too_many_requests(RETRY_AFTER));
+        self.called.result = CallResult::ServerError { status: status.clone(), patch: None };
+        self.refusal = Some(Refusal::Status(status));
     }
 
     /// Why the request does not go on after this call, if it does not.
     pub(super) fn refusal(&self) -> Option<Refusal> {
-        match &self.unsupported {
-            Some(unsupported) => Some(Refusal::Unsupported(unsupported.clone())),
+        match &self.refusal {
+            Some(refusal) => Some(refusal.clone()),
             None => failure::refusal(&self.called).map(Refusal::Status),
         }
     }
@@ -87,7 +105,7 @@ impl<C: Caller> Dispatcher<C> {
             audit_annotations: BTreeMap::new(),
             result: CallResult::Allowed { patch: None, changed: false },
         };
-        let mut answered = Answered { called, allowed: None, unsupported: None };
+        let mut answered = Answered { called, allowed: None, refusal: None };
         let called = &mut answered.called;
         if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
             let status = failure::dry_run_unsupported(&webhook.id.name);
@@ -98,6 +116,7 @@ impl<C: Caller> Dispatcher<C> {
                     called.result = failure::result(webhook.failure_policy, failure);
                 }
                 Err(Obstacle::Unsupported(unsupported)) => answered.set_unsupported(unsupported),
+                Err(Obstacle::TooManyRequests) => answered.set_too_many_requests(),
                 Ok(mut response) => {
                     called.warnings = std::mem::take(&mut response.warnings);
                     called.audit_annotations = std::mem::take(&mut response.audit_annotations);
@@ -127,7 +146,8 @@ impl<C: Caller> Dispatcher<C> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
         let objects = run.objects(invocation.kind());
-        called.review = request::encode(version, &called.uid, run.attributes(), invocation, objects)?;
+        let review = request::encode(version, &called.uid, run.attributes(), invocation, objects)?;
+        called.review = self.caller.keep(review)?;
         let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
         if timeout.is_zero() {

@@ -15,6 +15,7 @@ use super::storage::ObjectReader;
 use super::time_limit;
 use crate::admission_run::AdmissionRun;
 use crate::attributes::{Attributes, Operation};
+use crate::budget::Budget;
 use crate::client::{HttpsCaller, ServiceResolver, WebhookCredentials};
 use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
@@ -84,14 +85,17 @@ pub(super) struct Admitting<'a> {
 }
 
 impl Admission {
+    /// Reviews and replies take their bytes from `memory`.
     pub(super) fn new(
         state: &Arc<State>,
         services: Arc<dyn ServiceResolver>,
         credentials: WebhookCredentials,
+        memory: Budget,
     ) -> Self {
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
+        let caller = HttpsCaller::new(services).with_credentials(credentials).with_memory(memory);
         Self {
-            dispatcher: Dispatcher::new(HttpsCaller::new(services).with_credentials(credentials)),
+            dispatcher: Dispatcher::new(caller),
             // Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`.
             plugins: vec![
                 Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use serde::Deserialize as _;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 
-use super::budget::Reservation;
+use super::limits::LARGE;
 use super::watch::Watch;
+use crate::budget::Reservation;
 use crate::json::set;
 use crate::status::Status;
+use crate::weight::{all_exceed, exceeds, json_length};
 
 /// What the server answers.
 #[derive(Debug)]
@@ -44,45 +48,69 @@ impl Answer {
         }
     }
 
+    /// Whether it takes long to encode.
+    pub(super) fn is_large(&self) -> bool {
+        match self {
+            Self::Object(_, object) => exceeds(object, LARGE),
+            Self::Document(_, document) => exceeds(document, LARGE),
+            Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
+            Self::Watch(_) | Self::Text(..) => false,
+        }
+    }
+
     /// The response. Its bytes count against the budget, as those of the request did, until they are written. If
     /// `may_refuse`, the request has changed nothing, and a response for which the budget has no room becomes a 429.
     pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
-        let held = |mut body: Vec<u8>| {
-            body.push(b'\n');
-            match reservation {
-                Some(mut reservation) => match reservation.resize(body.len()) {
-                    Err(status) if may_refuse => Err(status),
-                    // What was written is answered, with what its request had.
-                    Ok(()) | Err(_) => Ok(reservation.hold(body)),
-                },
-                None => Ok(body.into()),
-            }
+        let encoded = match &self {
+            Self::Object(_, object) => encode(&**object, reservation, may_refuse),
+            Self::Document(_, document) => encode(document, reservation, may_refuse),
+            Self::List(list) => encode(list, reservation, may_refuse),
+            Self::Watch(_) | Self::Text(..) => Ok(Bytes::new()),
         };
-        let json = |code: StatusCode, content_type: &'static str, body: serde_json::Result<Vec<u8>>| {
-            let body = body.map_err(|error| Box::new(Status::internal_error(&error.to_string())));
-            match body.and_then(held) {
-                Ok(body) => {
-                    let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")];
-                    (code, headers, body).into_response()
-                }
-                Err(status) => refusal(&status),
-            }
+        let body = match encoded {
+            Ok(body) => body,
+            Err(status) => return refusal(&status),
+        };
+        let json = |code: StatusCode, content_type: &'static str, body: Body| {
+            let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")];
+            (code, headers, body).into_response()
         };
         match self {
-            Self::Object(code, object) => json(code, "application/json", serde_json::to_vec(&*object)),
-            Self::Document(content_type, value) => {
-                json(StatusCode::OK, content_type, serde_json::to_vec(&value))
-            }
-            Self::List(list) => json(StatusCode::OK, "application/json", serde_json::to_vec(&list)),
-            Self::Watch(watch) => {
-                let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
-                (headers, watch.into_body()).into_response()
-            }
+            Self::Object(code, _) => json(code, "application/json", body.into()),
+            Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
+            Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
             }
         }
     }
+}
+
+/// Text with its newline. It is measured first: what has no room is not encoded, and text that grows takes up to three
+/// times its bytes meanwhile.
+fn encode(
+    document: &impl Serialize,
+    reservation: Option<Reservation>,
+    may_refuse: bool,
+) -> Result<Bytes, Box<Status>> {
+    let length = json_length(document) + 1;
+    let reservation = match reservation {
+        Some(mut reservation) => match reservation.resize(length) {
+            Err(exhausted) if may_refuse => return Err(exhausted.into()),
+            // What was written is answered, with what its request had.
+            Ok(()) | Err(_) => Some(reservation),
+        },
+        None => None,
+    };
+    let mut text = Vec::with_capacity(length);
+    serde_json::to_writer(&mut text, document)
+        .map_err(|error| Box::new(Status::internal_error(&error.to_string())))?;
+    text.push(b'\n');
+    Ok(match reservation {
+        Some(reservation) => reservation.hold(text),
+        None => text.into(),
+    })
 }
 
 /// A Status as a response.

@@ -9,14 +9,15 @@ use super::admission;
 use super::discovery::Resource;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
-use super::request::ObjectRequest;
+use super::request::{Keep, ObjectRequest};
 use super::strategy;
-use super::weight::weight;
 use crate::attributes::GroupVersionKind;
+use crate::cluster_state::ClusterState as _;
 use crate::config;
 use crate::schema;
 use crate::status::{FieldError, Status};
 use crate::typed::check as check_fields;
+use crate::weight::{expected, weight};
 
 /// The most bytes that a body may have.
 ///
@@ -59,15 +60,56 @@ pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
     Box::new(Status::failure(415, "UnsupportedMediaType", message))
 }
 
+/// How often an object is in memory while a request works on it: as it was read, and as what becomes of it.
+const COPIES: usize = 2;
+
+/// Reserves what the object of a JSON text will take, before it is read; it is given back beside what it does take.
+///
+/// # Errors
+/// 429 if other requests have the memory, 501 if it is too much for any.
+pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Status>> {
+    let bytes = expected(&request.body).weight.saturating_mul(copies(request.keep));
+    request.reservation.try_grow(bytes)?;
+    Ok(bytes)
+}
+
+/// With the one that is kept for whoever is told of the request.
+const fn copies(keep: Keep) -> usize {
+    match keep {
+        Keep::Body => COPIES + 1,
+        Keep::Nothing => COPIES,
+    }
+}
+
+/// Fills in the defaults of an object that was read, and reserves what it takes with them.
+///
+/// # Errors
+/// 429 if other requests have the memory, 501 if it is too much for any.
+pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
+    let server = request.server;
+    let _turn = server.under_way.turn(request.body.len());
+    let before = weight(object);
+    server.state.set_defaults(object);
+    let more = weight(object).saturating_sub(before);
+    Ok(request.reservation.try_grow(more * copies(request.keep))?)
+}
+
 /// The body as any document; none if it is empty.
 ///
 /// # Errors
-/// 400 if it cannot be read, 415 if it is of another media type.
-pub(super) fn document(headers: &HeaderMap, body: &Bytes) -> Result<Option<Value>, Box<Status>> {
-    if body.is_empty() {
+/// 400 if it cannot be read, 415 if it is of another media type, 429 if other requests have the memory that it takes, 501
+/// if it is too much for any.
+pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>, Box<Status>> {
+    if request.body.is_empty() {
         return Ok(None);
     }
-    let read = match encoding(headers)? {
+    let encoding = encoding(&request.headers)?;
+    let _turn = request.server.under_way.turn(request.body.len());
+    if encoding == Encoding::Json {
+        reserve(request)?;
+    }
+    let body = &request.body;
+    let read = match encoding {
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
@@ -162,10 +204,19 @@ impl FieldValidation {
 ///
 /// # Errors
 /// 400 if it cannot be read, is something else, or has unknown fields that it must not have; 415 if it is of another
-/// media type; 429 if other requests have the memory that it takes.
+/// media type; 429 if other requests have the memory that it takes, 501 if it is too much for any.
 pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
+    let server = request.server;
+    let _turn = server.under_way.turn(request.body.len());
+    // Of other encodings nobody knows before they are read.
+    let reserved = match encoding(&request.headers)? {
+        Encoding::Json => reserve(request)?,
+        Encoding::Yaml | Encoding::Protobuf => 0,
+    };
     let (object, unknown) = read(&request.headers, &request.body, &request.target.resource, kind)?;
-    request.reservation.try_grow(weight(&object))?;
+    let takes = weight(&object) * copies(request.keep);
+    request.reservation.try_grow(takes.saturating_sub(reserved))?;
+    request.reservation.shrink(reserved.saturating_sub(takes));
     let told = FieldValidation::of(request).tell(&unknown).map_err(|why| {
         let (kind, version) = (&kind.kind, &kind.version);
         Box::new(Status::bad_request(format!(

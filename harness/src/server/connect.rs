@@ -11,7 +11,6 @@ use super::request::ObjectRequest;
 use super::storage::ObjectReader as _;
 use super::{body, create, delete, metadata, options};
 use crate::attributes::Operation;
-use crate::cluster_state::ClusterState as _;
 use crate::json::set;
 use crate::ownership::Times;
 use crate::selector::{Labels, Selector};
@@ -158,7 +157,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     let kind = request.target.kind().clone();
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(request, &kind)?;
-    request.server.state.set_defaults(&mut object);
+    body::set_defaults(request, &mut object)?;
     request.note_decoded(&object);
     create::fill_in_namespace(&mut object, request)?;
     let mut attributes = request.attributes(Operation::Create, &kind);

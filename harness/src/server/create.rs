@@ -38,7 +38,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
     let mut object = body::object(request, &resource.kind)?;
-    request.server.state.set_defaults(&mut object);
+    body::set_defaults(request, &mut object)?;
     request.note_decoded(&object);
     fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);

@@ -115,7 +115,7 @@ fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
 
 /// The `DeleteOptions` of the body and the query; the audit log is told of those of the body.
 fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptions, Box<Status>> {
-    let document = body::document(&request.headers, &request.body)?;
+    let document = body::document(request)?;
     let has_body = document.is_some();
     let options = options::of_delete(document, &request.query)?;
     if has_body {

@@ -9,9 +9,6 @@ use serde_json::Value;
 /// How many changes a watch may lag behind.
 const CHANGES: usize = 4096;
 
-/// What the objects may weigh that only the history keeps.
-const WEIGHT: usize = 128 << 20;
-
 /// Where an object is stored: one place for all versions of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key {
@@ -40,20 +37,22 @@ pub(super) struct Forgotten {
 }
 
 /// The changes of the latest `resourceVersion`s, one for each.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct History {
     /// Each with what the object weighs that it alone keeps.
     changes: VecDeque<(Change, usize)>,
     /// What these objects weigh together.
     weight: usize,
+    /// What they may weigh.
+    capacity: usize,
     /// The `resourceVersion` before the oldest change.
     forgotten: u64,
 }
 
 impl History {
-    /// A history that begins after this `resourceVersion`.
-    pub(super) fn after(version: u64) -> Self {
-        Self { forgotten: version, ..Self::default() }
+    /// A history that begins after this `resourceVersion`, of objects that may weigh so much.
+    pub(super) const fn new(version: u64, capacity: usize) -> Self {
+        Self { changes: VecDeque::new(), weight: 0, capacity, forgotten: version }
     }
 
     /// Remembers the next change, and forgets the oldest for which there is no room any more. The newest is always
@@ -68,7 +67,7 @@ impl History {
             + [&key.group, &key.resource, &key.namespace, &key.name].map(String::len).iter().sum::<usize>();
         self.changes.push_back((change, weight));
         self.weight += weight;
-        while self.changes.len() > CHANGES || (self.weight > WEIGHT && self.changes.len() > 1) {
+        while self.changes.len() > CHANGES || (self.weight > self.capacity && self.changes.len() > 1) {
             let Some((_, weight)) = self.changes.pop_front() else { return };
             self.weight -= weight;
             self.forgotten += 1;
@@ -90,6 +89,8 @@ mod tests {
 
     use super::*;
 
+    const WEIGHT: usize = 1 << 20;
+
     fn change() -> Change {
         let key = Key {
             group: String::new(),
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_oldest_changes_make_room_for_large_ones() {
-        let mut history = History::after(7);
+        let mut history = History::new(7, WEIGHT);
         for _ in 0..10 {
             history.push(change(), WEIGHT / 5);
         }
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn of_small_changes_so_many_are_remembered() {
-        let mut history = History::after(0);
+        let mut history = History::new(0, usize::MAX);
         for _ in 0..CHANGES + 3 {
             history.push(change(), 100);
         }

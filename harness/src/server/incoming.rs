@@ -12,8 +12,8 @@ use http::request::Parts;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::body::LIMIT;
-use super::budget::Reservation;
 use super::time_limit;
+use crate::budget::Reservation;
 use crate::status::Status;
 
 /// How much of a body that no operation wants is read all the same, so that a client that still writes gets the answer.

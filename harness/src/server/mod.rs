@@ -10,7 +10,6 @@ mod audit_log;
 mod authentication;
 mod authorization;
 mod body;
-mod budget;
 mod connect;
 mod conversion;
 mod create;
@@ -20,9 +19,11 @@ mod defaulting;
 mod delete;
 mod deletion;
 mod discovery;
+mod events;
 mod history;
 mod in_process;
 mod incoming;
+mod limits;
 mod merge_patch;
 mod metadata;
 mod off_thread;
@@ -46,8 +47,9 @@ mod time_limit;
 mod unanswered;
 mod update;
 mod watch;
+mod watch_options;
 mod websocket;
-mod weight;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,9 +65,11 @@ pub use self::authorization::AuthorizationMode;
 use self::authorization::aggregation;
 use self::authorization::impersonation::Impersonation;
 pub use self::authorization::impersonation::impersonated_user;
-use self::budget::Budget;
 use self::discovery::Resource;
+use self::events::Events;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
+pub use self::limits::Limits;
+use self::limits::UnderWay;
 pub(crate) use self::plugins::{
     DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition,
 };
@@ -75,6 +79,7 @@ use self::storage::{Key, ObjectReader as _, Storage};
 pub(crate) use self::strategy::forget_selector;
 pub use self::surroundings::Surroundings;
 use crate::authorizer::{Authorizer, RBAC_GROUP};
+use crate::budget::Budget;
 use crate::client::WebhookCredentials;
 use crate::event::Record;
 use crate::ownership::Owners;
@@ -82,15 +87,6 @@ use crate::status::Status;
 
 /// The namespaces that a server has from the start.
 const FIRST_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
-
-/// What requests and their answers may have under way together.
-const UNDER_WAY: usize = 512 << 20;
-
-/// What the events may have under way together that are too large for a piece of a watch.
-const LARGE_EVENTS: usize = 256 << 20;
-
-/// How many watches there may be.
-const WATCHES: usize = 4096;
 
 /// Which service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -122,6 +118,8 @@ pub struct Options {
     pub record: Option<RecordSink>,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
+    /// What it may take of the machine.
+    pub limits: Limits,
 }
 
 impl fmt::Debug for Options {
@@ -143,17 +141,15 @@ struct Server {
     impersonation: Impersonation,
     services: ServiceAllocator,
     options: Options,
-    /// Bytes of requests and answers.
-    under_way: Budget,
-    /// Bytes of events.
-    large_events: Budget,
+    under_way: UnderWay,
+    events: Arc<Events>,
     watches: Budget,
 }
 
 impl ApiServer {
     /// A server with the namespaces, roles and bindings that a cluster has from the start.
     pub fn new(options: Options) -> Self {
-        let storage = Arc::new(Storage::with_roles());
+        let storage = Arc::new(Storage::with_roles(&options.limits));
         for name in FIRST_NAMESPACES {
             let mut namespace = json!({
                 "apiVersion": "v1",
@@ -175,13 +171,15 @@ impl ApiServer {
         }
         let services = Services { known: options.services.clone(), storage: Arc::clone(&storage) };
         let state = Arc::new(State::new(storage, options.authorization_mode));
-        let admission = Admission::new(&state, Arc::new(services), options.credentials.clone());
+        let under_way = UnderWay::new(&options.limits);
+        let (credentials, memory) = (options.credentials.clone(), under_way.bytes.clone());
+        let admission = Admission::new(&state, Arc::new(services), credentials, memory);
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
-        let (under_way, large_events) = (Budget::new(UNDER_WAY), Budget::new(LARGE_EVENTS));
-        let watches = Budget::new(WATCHES);
+        let events = Arc::new(Events::new(options.limits.event_bytes));
+        let watches = Budget::new(options.limits.watches);
         let server =
-            Server { state, admission, impersonation, services, options, under_way, large_events, watches };
+            Server { state, admission, impersonation, services, options, under_way, events, watches };
         Self { server: Arc::new(server) }
     }
 

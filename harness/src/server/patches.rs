@@ -37,12 +37,15 @@ const CUSTOM_FORMATS: &str =
 /// Reads the patch of a request.
 ///
 /// # Errors
-/// The Status of a body that is none, or of a format that the resource does not take.
+/// The Status of a body that is none, or of a format that the resource does not take; 429 if other requests have the memory
+/// that it takes, 501 if it is too much for any.
 ///
 /// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
 pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
     let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
     let is_custom = request.target.resource.custom.is_some();
+    let _turn = request.server.under_way.turn(request.body.len());
+    body::reserve(request)?;
     match body::media_type(&request.headers) {
         "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
             Ok(patch @ Value::Object(_)) => {

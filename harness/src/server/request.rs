@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::HttpBody as _;
 use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
@@ -23,31 +22,26 @@ use super::answer::{Answer, refusal};
 use super::audit_log::{self, Answered, ObjectReference, Stage};
 use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
-use super::budget::Reservation;
 use super::discovery::Resources;
 use super::in_process::Happened;
 use super::incoming::Incoming;
+use super::limits::{Effect, LARGE};
 use super::off_thread;
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::unanswered::Unanswered;
-use super::{Server, connect, create, delete, metadata, read, update, watch, websocket};
+use super::work::Work;
+use super::{Server, metadata, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::audit;
 use crate::authorizer::{AccessDecision, Authorizer};
+use crate::budget::Reservation;
 use crate::event::Record;
 use crate::ownership::Manager;
 use crate::status::{Status, Unsupported};
 use crate::warnings;
-
-/// From how many bytes on a body is worked on beside the threads that answer everybody: to decode, compare and validate
-/// megabytes takes longer than others should wait.
-const LARGE_BODY: u64 = 64 * 1024;
-
-/// What a request takes beside its body and its objects, and its answer beside its text.
-const REQUEST_BYTES: usize = 64 << 10;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -126,28 +120,28 @@ pub(super) enum Keep {
 }
 
 /// What a request came to, and what is told of it.
-struct Outcome {
-    answered: Result<Answer, Box<Status>>,
-    stage: Stage,
+pub(super) struct Outcome {
+    pub(super) answered: Result<Answer, Box<Status>>,
+    pub(super) stage: Stage,
     /// Who asks; none if that is not known.
-    identity: Option<Identity>,
+    pub(super) identity: Option<Identity>,
     /// Whether the user may do it; none if it did not get as far as that.
-    decision: Option<AccessDecision>,
+    pub(super) decision: Option<AccessDecision>,
     /// Whether the resource is one that clients should not use any more.
-    is_deprecated: bool,
-    decoded: Option<Value>,
+    pub(super) is_deprecated: bool,
+    pub(super) decoded: Option<Value>,
     /// What the server itself warns of before webhooks do.
-    early_warnings: Vec<String>,
+    pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
-    warnings: Vec<String>,
-    record: Record,
+    pub(super) warnings: Vec<String>,
+    pub(super) record: Record,
     /// What the request takes of the bytes that all requests share.
-    reservation: Option<Reservation>,
+    pub(super) reservation: Option<Reservation>,
 }
 
 impl Outcome {
     /// Of a request that has met no webhook.
-    fn of(answered: Result<Answer, Box<Status>>) -> Self {
+    pub(super) fn of(answered: Result<Answer, Box<Status>>) -> Self {
         Self {
             // What a watch answers has only begun.
             stage: match answered {
@@ -177,24 +171,20 @@ impl Outcome {
 pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
     let (parts, body) = request.into_parts();
     let keep = if server.options.audit.is_some() { Keep::Body } else { Keep::Nothing };
-    // One whose length nobody says is worked on here: a thread of its own would wait for it as long as it comes.
-    let is_large = body.size_hint().exact().is_some_and(|bytes| bytes > LARGE_BODY);
     let mut body = Incoming::Stream(body);
-    let respond = async move {
-        let (response, _) = respond(&server, &parts, &mut body, keep, &*server.state.authorizer).await;
-        body.drain(&parts).await;
-        response
-    };
-    if is_large { off_thread::run(respond).await } else { respond.await }
+    let authorizer = Arc::clone(&server.state.authorizer);
+    let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
+    body.drain(&parts).await;
+    response
 }
 
 /// Answers one request, and tells the audit log of it.
 pub(super) async fn respond(
-    server: &Server,
+    server: &Arc<Server>,
     parts: &Parts,
     body: &mut Incoming,
     keep: Keep,
-    authorizer: &dyn Authorizer,
+    authorizer: &Arc<dyn Authorizer>,
 ) -> (Response, Happened) {
     let received = Timestamp::now();
     let audit_id = audit_log::audit_id(&parts.headers);
@@ -219,7 +209,12 @@ pub(super) async fn respond(
             (response, connection) = websocket::handshake(watch, parts);
             response
         }
-        Ok(answer) => answer.into_response(outcome.reservation, parts.method.is_safe()),
+        Ok(answer) => {
+            let (reservation, may_refuse) = (outcome.reservation, parts.method.is_safe());
+            let is_large = answer.is_large();
+            let encode = async move { answer.into_response(reservation, may_refuse) };
+            if is_large { off_thread::run(encode).await } else { encode.await }
+        }
         Err(status) => refusal(&status),
     };
     let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
@@ -300,13 +295,13 @@ struct Received<'a> {
     query: Query,
     body: &'a mut Incoming,
     keep: Keep,
-    authorizer: &'a dyn Authorizer,
+    authorizer: &'a Arc<dyn Authorizer>,
 }
 
 /// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
 ///
 /// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
-async fn admitted(server: &Server, received: Received<'_>) -> Outcome {
+async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
     let Received { parts, info, authorizer, .. } = received;
     let time_limit = match time_limit(&received.query) {
         Err(status) if !info.is_long_running() => return Outcome::refused(status, None),
@@ -320,12 +315,12 @@ async fn admitted(server: &Server, received: Received<'_>) -> Outcome {
     };
     let mut identity = Identity::of(user);
     if let Some(wanted) = wanted {
-        match server.impersonation.resolve(authorizer, &identity.user, &wanted, info) {
+        match server.impersonation.resolve(&**authorizer, &identity.user, &wanted, info) {
             Ok(impersonated) => identity.impersonated = Some(impersonated),
             Err(status) => return Outcome::refused(status, Some(identity.user)),
         }
     }
-    let (decision, allowed) = authorization::authorize(authorizer, identity.effective(), info);
+    let (decision, allowed) = authorization::authorize(&**authorizer, identity.effective(), info);
     let outcome = match allowed {
         Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
         Err(status) => Outcome::of(Err(status)),
@@ -333,10 +328,20 @@ async fn admitted(server: &Server, received: Received<'_>) -> Outcome {
     Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
 }
 
-async fn outcome(server: &Server, received: Received<'_>, user: &UserInfo, time_limit: Duration) -> Outcome {
-    let Received { parts, query, body, keep, authorizer, .. } = received;
+async fn outcome(
+    server: &Arc<Server>,
+    received: Received<'_>,
+    user: &UserInfo,
+    time_limit: Duration,
+) -> Outcome {
+    let Received { parts, info, query, body, keep, authorizer } = received;
     let started = Instant::now();
-    let mut reservation = match server.under_way.try_reserve(REQUEST_BYTES) {
+    let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
+    let share = match &*body {
+        Incoming::Stream(_) if !info.is_long_running() => server.under_way.begin(effect),
+        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.under_way.share()),
+    };
+    let mut reservation = match share {
         Ok(reservation) => reservation,
         Err(status) => return Outcome::of(Err(status)),
     };
@@ -365,6 +370,7 @@ async fn outcome(server: &Server, received: Received<'_>, user: &UserInfo, time_
     if let Err(status) = check_accept(&parts.headers) {
         return Outcome::of(Err(status));
     }
+    let came_over_a_connection = matches!(body, Incoming::Stream(_));
     let body = match verb {
         Verb::Get | Verb::List => Bytes::new(),
         Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection | Verb::Connect => {
@@ -374,66 +380,24 @@ async fn outcome(server: &Server, received: Received<'_>, user: &UserInfo, time_
             }
         }
     };
-    let deprecation = target.resource.deprecation();
-    let mut request = ObjectRequest {
-        server,
+    // All of it is there: whoever sends it slowly keeps no thread.
+    let is_beside = came_over_a_connection && body.len() > LARGE;
+    let deadline = started + time_limit;
+    let work = Work {
+        server: Arc::clone(server),
+        authorizer: Arc::clone(authorizer),
+        verb,
         target,
         query,
         headers: parts.headers.clone(),
         body,
         user: user.clone(),
-        authorizer,
         keep,
         reservation,
-        decoded: None,
-        gives_empty_lists: false,
-        early_warnings: deprecation.map(str::to_owned).into_iter().collect(),
-        warnings: Vec::new(),
-        admitting: Admitting {
-            admission: &server.admission,
-            started,
-            deadline: started + time_limit,
-            record: Record::default(),
-        },
+        started,
+        deadline,
     };
-    let answered = dispatch(verb, &mut request).await;
-    let ObjectRequest { decoded, reservation, early_warnings, warnings, admitting, .. } = request;
-    if let Some(operation) = operation(verb) {
-        server.admission.metrics.observe(operation, &admitting.record);
-    }
-    Outcome {
-        is_deprecated: deprecation.is_some(),
-        decoded,
-        early_warnings,
-        warnings,
-        record: admitting.record,
-        reservation: Some(reservation),
-        ..Outcome::of(answered)
-    }
-}
-
-async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
-    match verb {
-        Verb::Get => read::get(request),
-        Verb::List if read::is_watch(&request.query) => watch::watch(request),
-        Verb::List => read::list(request),
-        Verb::Create => create::create(request).await,
-        Verb::Update => update::update(request).await,
-        Verb::Patch => update::patch(request).await,
-        Verb::Delete => delete::delete(request).await,
-        Verb::DeleteCollection => delete::delete_collection(request).await,
-        Verb::Connect => connect::connect(request).await,
-    }
-}
-
-fn operation(verb: Verb) -> Option<Operation> {
-    match verb {
-        Verb::Get | Verb::List => None,
-        Verb::Create => Some(Operation::Create),
-        Verb::Update | Verb::Patch => Some(Operation::Update),
-        Verb::Delete | Verb::DeleteCollection => Some(Operation::Delete),
-        Verb::Connect => Some(Operation::Connect),
-    }
+    if is_beside { off_thread::run(work.run()).await } else { work.run().await }
 }
 
 /// What is not an object: discovery, health, metrics.

@@ -10,15 +10,11 @@ use tokio::sync::watch;
 use super::authorization::bootstrap;
 use super::history::History;
 pub(super) use super::history::{Change, Forgotten, Key};
-use super::weight::{json_length, weight};
+use super::limits::Limits;
 use crate::authorizer::{RBAC_GROUP, RbacObjects};
 use crate::ownership::Owners;
 use crate::status::Status;
-
-/// What all stored objects may weigh.
-///
-/// Source: etcd server/storage/quota.go, `DefaultQuotaBytes`.
-const QUOTA: usize = 2 << 30;
+use crate::weight::{json_length, weight};
 
 /// The most bytes that one object may have as JSON. etcd takes 1.5 MiB of protobuf, which are seldom more than this; no
 /// body has as many, but one patch after another can make them.
@@ -46,7 +42,7 @@ struct Stored {
 
 impl Stored {
     fn new(object: Arc<Value>, owners: Owners) -> Self {
-        Self { weight: weight(&object), object, owners }
+        Self { weight: weight(&object) + owners.weight(), object, owners }
     }
 
     /// The object, and what it weighs.
@@ -55,20 +51,33 @@ impl Stored {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Contents {
     /// By group, then by resource.
     collections: BTreeMap<String, BTreeMap<String, Collection>>,
     /// The number of the last write.
     resource_version: u64,
     history: History,
-    /// What all objects weigh.
+    /// What all objects weigh, and what they may weigh.
     weight: usize,
+    quota: usize,
     /// The number of the last write to a role or a binding.
     rbac_version: u64,
 }
 
 impl Contents {
+    /// Nothing yet, after this `resourceVersion`.
+    const fn new(resource_version: u64, limits: &Limits) -> Self {
+        Self {
+            collections: BTreeMap::new(),
+            resource_version,
+            history: History::new(resource_version, limits.watch_cache_bytes),
+            weight: 0,
+            quota: limits.storage_bytes,
+            rbac_version: 0,
+        }
+    }
+
     fn collection(&self, group: &str, resource: &str) -> Option<&Collection> {
         self.collections.get(group)?.get(resource)
     }
@@ -96,7 +105,7 @@ pub(super) enum News {
 }
 
 /// The objects of one server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Storage {
     contents: RwLock<Contents>,
     news: watch::Sender<News>,
@@ -116,15 +125,24 @@ struct Bootstrap {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raced;
 
+impl Default for Storage {
+    fn default() -> Self {
+        Self {
+            contents: RwLock::new(Contents::new(0, &Limits::default())),
+            news: watch::Sender::default(),
+            bootstrap: None,
+        }
+    }
+}
+
 impl Storage {
     /// A storage with the roles and bindings that a server has from the start.
-    pub(super) fn with_roles() -> Self {
-        let history = History::after(bootstrap::COUNT);
-        let contents = Contents { resource_version: bootstrap::COUNT, history, ..Contents::default() };
+    pub(super) fn with_roles(limits: &Limits) -> Self {
+        let time = super::metadata::now();
         Self {
-            contents: RwLock::new(contents),
-            news: watch::Sender::default(),
-            bootstrap: Some(Bootstrap { read: Once::new(), time: super::metadata::now() }),
+            contents: RwLock::new(Contents::new(bootstrap::COUNT, limits)),
+            bootstrap: Some(Bootstrap { read: Once::new(), time }),
+            ..Self::default()
         }
     }
 
@@ -239,8 +257,11 @@ impl Storage {
         if new > LARGEST_OBJECT && json_length(object) > LARGEST_OBJECT {
             return full("request is too large");
         }
-        if new > old && self.read().weight + (new - old) > QUOTA {
-            return full("mvcc: database space exceeded");
+        if new > old {
+            let contents = self.read();
+            if contents.weight + (new - old) > contents.quota {
+                return full("mvcc: database space exceeded");
+            }
         }
         Ok(())
     }

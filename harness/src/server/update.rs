@@ -12,13 +12,13 @@ use super::patches::{self, Change};
 use super::request::ObjectRequest;
 use super::state::settle_stored;
 use super::storage::Key;
-use super::weight::weight;
 use super::{body, create, metadata, options, scale, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::ownership::{Owners, Write};
 use crate::schema;
 use crate::status::{FieldError, Status, Unsupported};
+use crate::weight::weight;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
@@ -28,7 +28,7 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
     let mut object = body::object(request, &kind)?;
-    request.server.state.set_defaults(&mut object);
+    body::set_defaults(request, &mut object)?;
     if request.target.subresource == "scale" {
         scale::complete(&mut object);
     }

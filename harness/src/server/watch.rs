@@ -17,21 +17,17 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
 
 use super::answer::Answer;
-use super::budget::{Budget, Reservation};
 use super::discovery::Resource;
-use super::options;
-use super::query::Query;
-use super::read::{self, Selection};
+use super::events::{Event, EventType, Events, Obstacle, SMALL, Served};
+use super::read::Selection;
 use super::request::ObjectRequest;
 use super::state::State;
-use super::storage::{Change, Forgotten, Key, News, Page, Walk, set_resource_version};
+use super::storage::{Change, Forgotten, Key, News, Page, Walk};
+use super::watch_options::{LIFETIME, Start, WatchOptions};
+use super::{metadata, watch_options};
+use crate::budget::Reservation;
 use crate::json::set;
-use crate::status::{FieldError, Status};
-
-/// How long a watch lives that does not say.
-///
-/// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
-const LIFETIME: Duration = Duration::from_secs(30 * 60);
+use crate::status::Status;
 
 /// How often a client that takes bookmarks is told the latest `resourceVersion`.
 ///
@@ -41,27 +37,8 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 /// How many changes or objects a watcher looks at together.
 const LOOKED_AT: usize = 256;
 
-/// A piece of the answer ends with the event that makes it as long as this. Each watcher may have one under way; what is
-/// longer counts as a large event.
-const PIECE_BYTES: usize = 32 << 10;
-
-/// Where a watch begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
-    /// With an event for each object that is there.
-    WithObjects,
-    /// With what was written after this `resourceVersion`.
-    After(u64),
-}
-
-/// What the query says of a watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct WatchOptions {
-    start: Start,
-    bookmarks: bool,
-    /// None if it is over before it begins.
-    lifetime: Option<Duration>,
-}
+/// A piece of small events ends with the one that makes it as long as this.
+const PIECE_BYTES: usize = SMALL;
 
 /// A watch that has been granted.
 #[derive(Debug)]
@@ -71,7 +48,7 @@ pub(super) struct Watch {
     namespace: String,
     selection: Selection,
     options: WatchOptions,
-    large_events: Budget,
+    events: Arc<Events>,
     /// Its place among the watches.
     _place: Reservation,
 }
@@ -79,7 +56,7 @@ pub(super) struct Watch {
 /// Grants a watch of a collection.
 pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     // What is written from now on counts, though the first look is taken later: a WebSocket is yet to be opened.
-    let options = watch_options(&request.query, request.server.state.storage.resource_version())?;
+    let options = watch_options::parse(&request.query, request.server.state.storage.resource_version())?;
     let resource = Arc::clone(&request.target.resource);
     Ok(Answer::Watch(Watch {
         state: Arc::clone(&request.server.state),
@@ -87,77 +64,9 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
         resource,
         namespace: request.target.namespace.clone(),
         options,
-        large_events: request.server.large_events.clone(),
+        events: Arc::clone(&request.server.events),
         _place: request.server.watches.try_reserve(1)?,
     }))
-}
-
-/// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
-/// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
-/// `ListResource`.
-fn watch_options(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
-    let text = |field| query.first(field).unwrap_or_default();
-    let version = text("resourceVersion");
-    let wants_objects = options::truth(query, "sendInitialEvents");
-    let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
-    if !errors.is_empty() {
-        return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
-    }
-    let lifetime = match text("timeoutSeconds") {
-        "" => Some(LIFETIME),
-        seconds => match seconds.parse::<i64>() {
-            Ok(seconds) => lifetime(seconds),
-            Err(_) => return Err(options::not_an_integer(seconds)),
-        },
-    };
-    let start = match (version, wants_objects) {
-        ("" | "0", None) | (_, Some(true)) => Start::WithObjects,
-        ("" | "0", Some(false)) => Start::After(now),
-        (version, Some(false) | None) => {
-            let wrong = |why| Box::new(Status::failure(500, "", why));
-            Start::After(read::resource_version(version).map_err(wrong)?)
-        }
-    };
-    Ok(WatchOptions {
-        start,
-        bookmarks: options::truth(query, "allowWatchBookmarks") == Some(true),
-        lifetime,
-    })
-}
-
-/// How long a watch with this `timeoutSeconds` lives: Go counts in nanoseconds, and what overflows 64 bits wraps around,
-/// also to a negative duration.
-///
-/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
-fn lifetime(seconds: i64) -> Option<Duration> {
-    match seconds.wrapping_mul(1_000_000_000) {
-        0 => Some(LIFETIME),
-        nanoseconds => u64::try_from(nanoseconds).ok().map(Duration::from_nanos),
-    }
-}
-
-fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError> {
-    let field = "resourceVersionMatch";
-    let forbidden = |why: &str| FieldError::forbidden(field, why);
-    let mut errors = Vec::new();
-    if says_objects && version_match != "NotOlderThan" {
-        errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
-    }
-    if version_match.is_empty() {
-        return errors;
-    }
-    if !says_objects {
-        errors.push(forbidden(
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-        ));
-    }
-    if version_match != "NotOlderThan" {
-        errors.push(FieldError::not_supported(field, Value::from(version_match), "\"NotOlderThan\""));
-    }
-    if !token.is_empty() {
-        errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
-    }
-    errors
 }
 
 impl Watch {
@@ -186,31 +95,37 @@ impl Watch {
     /// The event that a change is for this watch, if it is one.
     ///
     /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
-    fn event(&self, change: &Change, version: u64) -> Result<Option<Value>, Box<Status>> {
+    fn event(&self, change: &Change, version: u64) -> Option<Event> {
         let key = &change.key;
         let is_meant = key.group == self.resource.storage_group()
             && key.resource == self.resource.gvr.resource
             && (self.namespace.is_empty() || key.namespace == self.namespace);
         if !is_meant {
-            return Ok(None);
+            return None;
         }
         let selected = |object: &&Arc<Value>| self.selection.matches(object);
-        Ok(match (change.before.as_ref().filter(selected), change.after.as_ref().filter(selected)) {
-            (None, None) => None,
-            (None, Some(after)) => Some(self.told("ADDED", after)?),
-            (Some(_), Some(after)) => Some(self.told("MODIFIED", after)?),
-            (Some(before), None) => {
-                // It is told as it last was, with the version of the write that took it away.
-                let mut last = (**before).clone();
-                set_resource_version(&mut last, version);
-                Some(self.told("DELETED", &Arc::new(last))?)
-            }
-        })
+        let (happened, object) =
+            match (change.before.as_ref().filter(selected), change.after.as_ref().filter(selected)) {
+                (None, None) => return None,
+                (None, Some(after)) => (EventType::Added, after),
+                (Some(_), Some(after)) => (EventType::Modified, after),
+                (Some(before), None) => (EventType::Deleted, before),
+            };
+        Some(Event { happened, object: Arc::clone(object), version })
     }
 
-    fn told(&self, kind: &str, stored: &Arc<Value>) -> Result<Value, Box<Status>> {
-        let object = self.state.in_version_of(stored, &self.resource);
-        Ok(json!({"type": kind, "object": *object.map_err(super::create::conversion_failed)?}))
+    const fn served(&self) -> Served<'_> {
+        Served { state: &self.state, resource: &self.resource }
+    }
+
+    /// Puts an event into a piece; whether it has its place there.
+    fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
+        match self.events.small(&event, self.served())? {
+            Some(text) => piece.text.extend_from_slice(&text),
+            None if piece.text.is_empty() => piece.large = Some(event),
+            None => return Ok(false),
+        }
+        Ok(true)
     }
 
     fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
@@ -270,35 +185,36 @@ impl Watcher {
             if *self.news.borrow_and_update() == News::Closed {
                 return None;
             }
-            let told = self.told.clone();
-            let mut piece = Vec::new();
+            let before = self.told.clone();
+            let mut piece = Piece::default();
             let is_last = self.look(&mut piece).is_err();
             if piece.is_empty() && !is_last {
                 self.wait(&mut piece).await;
             }
-            if piece.len() <= PIECE_BYTES {
+            let Some(event) = piece.large else {
                 self.is_over |= is_last;
-                if piece.is_empty() {
+                if piece.text.is_empty() {
                     continue;
                 }
-                return Some(piece.into());
-            }
-            let large_events = &self.watch.large_events;
-            let room = match reserved.take() {
-                Some(mut reserved) => reserved.resize(piece.len()).map(|()| reserved),
-                None => large_events.try_reserve(piece.len()),
+                return Some(piece.text.into());
             };
-            if let Ok(room) = room {
-                self.is_over |= is_last;
-                return Some(room.hold(piece));
+            let told = std::mem::replace(&mut self.told, before);
+            match self.watch.events.large(event, self.watch.served(), reserved.take()).await {
+                Ok(text) => {
+                    self.told = told;
+                    return Some(text);
+                }
+                Err(Obstacle::Failed(status)) => {
+                    self.is_over = true;
+                    return Some(error(&status).into());
+                }
+                // Whoever waits for it keeps nothing, and looks again when it is there.
+                Err(Obstacle::NoRoom(bytes)) => {
+                    let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
+                    reserved = room.ok().flatten();
+                    self.is_over |= reserved.is_none();
+                }
             }
-            // Others have the room. Whoever waits for it keeps nothing, and looks again when it is there.
-            self.told = told;
-            let wanted = piece.len();
-            drop(piece);
-            let room = timeout_at(self.ends, large_events.reserve(wanted)).await;
-            self.is_over |= room.is_err();
-            reserved = room.ok().flatten();
         }
         None
     }
@@ -307,17 +223,17 @@ impl Watcher {
     ///
     /// # Errors
     /// [`Over`] if nothing comes after it.
-    fn look(&mut self, piece: &mut Vec<u8>) -> Result<(), Over> {
+    fn look(&mut self, piece: &mut Piece) -> Result<(), Over> {
         let result = self.try_look(piece);
         result.map_err(|end| {
             if let End::Failed(status) = end {
-                write(piece, &json!({"type": "ERROR", "object": status}));
+                piece.text.extend(error(&status));
             }
             Over
         })
     }
 
-    fn try_look(&mut self, piece: &mut Vec<u8>) -> Result<(), End> {
+    fn try_look(&mut self, piece: &mut Piece) -> Result<(), End> {
         if self.watch.options.lifetime.is_none() {
             let why = "context deadline exceeded";
             return Err(End::Failed(Box::new(Status::failure(500, "InternalError", why))));
@@ -328,7 +244,7 @@ impl Watcher {
         while let Told::Objects { last, version } = &self.told {
             let (last, version) = (last.clone(), *version);
             self.look_at_objects(last, version, piece)?;
-            if piece.len() >= PIECE_BYTES {
+            if piece.is_full() {
                 return Ok(());
             }
         }
@@ -366,7 +282,7 @@ impl Watcher {
         &mut self,
         last: Option<(String, String)>,
         version: u64,
-        piece: &mut Vec<u8>,
+        piece: &mut Piece,
     ) -> Result<(), End> {
         let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
         let walk = Walk {
@@ -384,17 +300,21 @@ impl Watcher {
             }
             Page::Objects(objects) if objects.is_empty() => {
                 if options.bookmarks {
-                    write(piece, &self.watch.bookmark(version, true));
+                    write(&mut piece.text, &self.watch.bookmark(version, true));
                 }
                 self.told = Told::Changes { version };
             }
             Page::Objects(objects) => {
                 for (place, object) in objects {
                     if selection.matches(&object) {
-                        write(piece, &self.watch.told("ADDED", &object)?);
+                        let happened = EventType::Added;
+                        let event = Event { happened, version: resource_version(&object), object };
+                        if !self.watch.put(event, piece)? {
+                            break;
+                        }
                     }
                     self.told = Told::Objects { last: Some(place), version };
-                    if piece.len() >= PIECE_BYTES {
+                    if piece.is_full() {
                         break;
                     }
                 }
@@ -410,34 +330,51 @@ impl Watcher {
         mut version: u64,
         changes: &[Change],
         upto: Option<&(String, String)>,
-        piece: &mut Vec<u8>,
+        piece: &mut Piece,
     ) -> Result<u64, Box<Status>> {
         for change in changes {
-            if piece.len() >= PIECE_BYTES {
+            let Key { namespace, name, .. } = &change.key;
+            let is_told = upto.is_none_or(|(in_namespace, last)| (namespace, name) <= (in_namespace, last));
+            let event = self.watch.event(change, version + 1).filter(|_| is_told);
+            if let Some(event) = event
+                && (piece.is_full() || !self.watch.put(event, piece)?)
+            {
                 break;
             }
             version += 1;
-            let Key { namespace, name, .. } = &change.key;
-            let is_told = upto.is_none_or(|(in_namespace, last)| (namespace, name) <= (in_namespace, last));
-            if is_told && let Some(event) = self.watch.event(change, version)? {
-                write(piece, &event);
-            }
         }
         Ok(version)
     }
 
     /// Waits until there is something to look at, the client is due a bookmark, or the time is over.
-    async fn wait(&mut self, piece: &mut Vec<u8>) {
+    async fn wait(&mut self, piece: &mut Piece) {
         tokio::select! {
             // The server is gone with all its objects if the news are.
             changed = self.news.changed() => self.is_over = changed.is_err(),
             () = tokio::time::sleep_until(self.ends) => self.is_over = true,
             _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
                 if let Told::Changes { version } = self.told {
-                    write(piece, &self.watch.bookmark(version, false));
+                    write(&mut piece.text, &self.watch.bookmark(version, false));
                 }
             }
         }
+    }
+}
+
+/// The next of the answer: small events, or one that is large.
+#[derive(Debug, Default)]
+struct Piece {
+    text: Vec<u8>,
+    large: Option<Event>,
+}
+
+impl Piece {
+    const fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.large.is_none()
+    }
+
+    const fn is_full(&self) -> bool {
+        self.text.len() >= PIECE_BYTES || self.large.is_some()
     }
 }
 
@@ -465,24 +402,18 @@ impl From<Forgotten> for End {
     }
 }
 
-fn write(piece: &mut Vec<u8>, event: &Value) {
-    piece.extend_from_slice(event.to_string().as_bytes());
-    piece.push(b'\n');
+fn write(text: &mut Vec<u8>, event: &Value) {
+    text.extend_from_slice(event.to_string().as_bytes());
+    text.push(b'\n');
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn error(status: &Status) -> Vec<u8> {
+    let mut text = Vec::new();
+    write(&mut text, &json!({"type": "ERROR", "object": status}));
+    text
+}
 
-    #[test]
-    fn seconds_beyond_64_bits_of_nanoseconds_wrap_around() {
-        assert_eq!(lifetime(0), Some(LIFETIME));
-        assert_eq!(lifetime(5), Some(Duration::from_secs(5)));
-        assert_eq!(lifetime(-1), None);
-        assert_eq!(lifetime(9_223_372_036), Some(Duration::from_secs(9_223_372_036)));
-        assert_eq!(lifetime(9_223_372_037), None);
-        assert_eq!(lifetime(18_446_744_074), Some(Duration::from_nanos(290_448_384)));
-        assert_eq!(lifetime(i64::MAX), None);
-        assert_eq!(lifetime(i64::MIN), Some(LIFETIME));
-    }
+/// The write that a stored object is of.
+fn resource_version(object: &Value) -> u64 {
+    metadata::text(object, "resourceVersion").parse().unwrap_or_default()
 }

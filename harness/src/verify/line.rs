@@ -142,7 +142,7 @@ impl Exchangery {
 fn is_silence(error: &CallError) -> bool {
     match error {
         CallError::Client(_) => true,
-        CallError::Unsupported(_) => false,
+        CallError::TooManyRequests | CallError::Unsupported(_) => false,
         CallError::Transport(text) => {
             ["deadline exceeded", "dial tcp", "x509:", "tls:"].iter().any(|part| text.contains(part))
         }

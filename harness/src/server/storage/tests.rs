@@ -52,7 +52,8 @@ fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
     };
     let large = json!("x".repeat(LARGEST_OBJECT));
     check(&large, None, Some("etcdserver: request is too large"));
-    storage.write().weight = QUOTA;
+    let quota = storage.read().quota;
+    storage.write().weight = quota;
     check(&json!("x"), None, Some("etcdserver: mvcc: database space exceeded"));
     check(&json!("x"), Some(&json!("xx")), None);
 }

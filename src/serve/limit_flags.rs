@@ -1,0 +1,100 @@
+//! The flags of `admit serve` that limit what it takes of the machine.
+
+use harness::server::Limits;
+
+/// What one server may take. With these defaults it fits into 512 MiB.
+#[derive(Clone, Copy, Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub(super) struct LimitFlags {
+    /// Maximum number of non-mutating requests in flight; watches do not count. Further ones are answered with 429
+    #[arg(long, value_name = "NUMBER", default_value_t = 400, value_parser = positive)]
+    max_requests_inflight: usize,
+    /// Maximum number of mutating requests in flight. Further ones are answered with 429
+    #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = positive)]
+    max_mutating_requests_inflight: usize,
+    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 96Mi. Requests
+    /// for which none is left are answered with 429
+    #[arg(long, value_name = "BYTES", default_value = "96Mi", value_parser = bytes)]
+    max_inflight_bytes: usize,
+    /// Memory for stored objects, which take more than their JSON. Writes beyond it are answered with 500, as by etcd
+    #[arg(long, value_name = "BYTES", default_value = "192Mi", value_parser = bytes)]
+    quota_backend_bytes: usize,
+    /// Memory for objects that were replaced and that watches may still have to send. A watch that falls behind further is
+    /// closed
+    #[arg(long, value_name = "BYTES", default_value = "32Mi", value_parser = bytes)]
+    watch_cache_bytes: usize,
+}
+
+impl From<LimitFlags> for Limits {
+    fn from(flags: LimitFlags) -> Self {
+        Self {
+            requests: flags.max_requests_inflight,
+            mutating_requests: flags.max_mutating_requests_inflight,
+            in_flight_bytes: flags.max_inflight_bytes,
+            storage_bytes: flags.quota_backend_bytes,
+            watch_cache_bytes: flags.watch_cache_bytes,
+            ..Self::default()
+        }
+    }
+}
+
+/// A number of requests.
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("the server would answer no request: give 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("not a number of requests, such as 400".to_owned()),
+    }
+}
+
+/// The least that a limit may be: it has room for the largest object that a request may have.
+const LEAST: usize = 16 << 20;
+
+/// A quantity of bytes: a number, with `Ki`, `Mi` or `Gi` behind it if it counts these.
+fn bytes(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        other => return Err(format!("unknown unit {other}: give bytes, or Ki, Mi or Gi, such as 96Mi")),
+    };
+    let number: usize =
+        digits.parse().map_err(|_not_a_number| "not a number of bytes, such as 96Mi".to_owned())?;
+    match number.checked_mul(unit) {
+        None => Err("more bytes than there can be".to_owned()),
+        Some(bytes) if bytes < LEAST => Err(format!("too little: give {}Mi or more", LEAST >> 20)),
+        Some(bytes) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_counted_as_quantities_are() {
+        for (text, expected) in [
+            ("16777216", Some(16 << 20)),
+            ("16384Ki", Some(16 << 20)),
+            ("96Mi", Some(96 << 20)),
+            ("2Gi", Some(2 << 30)),
+            ("", None),
+            ("Mi", None),
+            ("-1Mi", None),
+            ("15Mi", None),
+            ("0", None),
+            ("96MB", None),
+            ("99999999999Gi", None),
+        ] {
+            assert_eq!(bytes(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn some_requests_are_answered() {
+        assert_eq!(positive("1"), Ok(1));
+        assert!(positive("0").is_err() && positive("x").is_err());
+    }
+}
