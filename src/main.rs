@@ -1,5 +1,9 @@
 //! The command `admit`.
 
+/// What `admit serve` frees goes back to the system: with glibc the same load takes half as much again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     admit::main()
 }
