@@ -12,16 +12,16 @@ pub(super) struct LimitFlags {
     /// Maximum number of mutating requests in flight. Further ones are answered with 429
     #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = positive)]
     max_mutating_requests_inflight: usize,
-    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 96Mi. Requests
+    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 64Mi. Requests
     /// for which none is left are answered with 429
-    #[arg(long, value_name = "BYTES", default_value = "96Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "64Mi", value_parser = bytes)]
     max_inflight_bytes: usize,
     /// Memory for stored objects, which take more than their JSON. Writes beyond it are answered with 500, as by etcd
-    #[arg(long, value_name = "BYTES", default_value = "192Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "96Mi", value_parser = bytes)]
     quota_backend_bytes: usize,
     /// Memory for objects that were replaced and that watches may still have to send. A watch that falls behind further is
     /// closed
-    #[arg(long, value_name = "BYTES", default_value = "32Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "16Mi", value_parser = bytes)]
     watch_cache_bytes: usize,
 }
 
