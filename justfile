@@ -74,7 +74,8 @@ cel-conformance:
 fuzz SECONDS *TARGETS:
     fuzz/run {{SECONDS}} {{TARGETS}}
 
-# An attack on `admit serve`, for so many seconds: watchers that do not read, idle peers, large objects, hostile webhooks.
+# An attack on `admit serve`, for so many seconds: watchers that do not read, idle peers, large objects, a full storage,
+# hostile webhooks.
 soak SECONDS='60' *ARGS:
     cargo build --release -p admit
     cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}

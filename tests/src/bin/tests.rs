@@ -339,8 +339,15 @@ async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>>
         })
         .await?;
     let confined =
-        if survival.is_confined { "confined to" } else { "asked, without a control group, to keep to" };
+        if survival.is_confined { "confined to" } else { "measured, without a control group, against" };
+    let waits = |percent| survival.whole.percentile(percent).as_millis();
     anstream::println!("at most {} MiB in memory, {confined} {} MiB", survival.peak, arguments.memory);
+    anstream::println!(
+        "the well-behaved client waited {} ms (p50), {} ms (p99), {} ms",
+        waits(50),
+        waits(99),
+        waits(100)
+    );
     for complaint in &survival.complaints {
         anstream::println!("{complaint}");
     }

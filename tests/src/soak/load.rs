@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
+use http::header::CONTENT_TYPE;
 use http::{Method, Request};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -18,6 +19,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::server::Attacked;
 use super::{Soak, SoakError};
@@ -39,6 +41,10 @@ pub struct Tally {
     pub written: usize,
     /// Large objects that the server did not take.
     pub refused: usize,
+    /// Objects that stay in the storage.
+    pub kept: usize,
+    /// Objects of many small values that the server answered, by taking or refusing them.
+    pub tangled: usize,
     /// Reviews that hostile webhooks got.
     pub reviews: usize,
     /// How long the answers to the well-behaved client took, in order.
@@ -54,10 +60,47 @@ impl Tally {
         self.calm.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 
-    /// What must not be, if anything.
-    pub(super) fn complaint(&self, longest: Duration) -> Option<String> {
+    /// Adds what a later stretch came to.
+    pub(super) fn add(&mut self, later: &Self) {
+        self.watching = self.watching.max(later.watching);
+        self.idle = self.idle.max(later.idle);
+        self.cut_off += later.cut_off;
+        self.closed += later.closed;
+        self.written += later.written;
+        self.refused += later.refused;
+        self.kept += later.kept;
+        self.tangled += later.tangled;
+        self.reviews += later.reviews;
+        self.calm.extend(&later.calm);
+        self.calm.sort_unstable();
+        self.failures.extend(later.failures.iter().cloned());
+    }
+
+    /// What must not be: the well-behaved client waits or fails, or there was no attack.
+    pub(super) fn complaints(&self, soak: &Soak, longest: Duration) -> Vec<String> {
+        let mut complaints = Vec::new();
         let p99 = self.percentile(99);
-        (p99 > longest).then(|| format!("99 of 100 answers took up to {} ms", p99.as_millis()))
+        if p99 > longest {
+            complaints.push(format!("99 of 100 answers took up to {} ms", p99.as_millis()));
+        }
+        let (answers, failures) = (self.calm.len(), self.failures.len());
+        if answers == 0 || failures * 100 > answers {
+            complaints
+                .push(format!("the well-behaved client has {answers} answers, and {failures} times none"));
+        }
+        for (what, asked, happened) in [
+            ("watcher watched", soak.watchers, self.watching),
+            ("peer connected", soak.idle, self.idle),
+            ("large object was written", soak.writers, self.written),
+            ("object stayed in the storage", 1, self.kept),
+            ("object of many small values was answered", 1, self.tangled),
+            ("hostile webhook was called", 1, self.reviews),
+        ] {
+            if asked > 0 && happened == 0 {
+                complaints.push(format!("no {what}: there was no attack of that kind"));
+            }
+        }
+        complaints
     }
 }
 
@@ -66,6 +109,37 @@ pub(super) struct Load {
     counts: Arc<Counts>,
     tasks: JoinSet<()>,
     hostile: Vec<FakeWebhook>,
+    _calm: Calm,
+}
+
+/// The well-behaved client, on a thread of its own: how long it waits says nothing of the load's own work.
+struct Calm(CancellationToken);
+
+impl Calm {
+    fn begin(kubeconfig: PathBuf, counts: Arc<Counts>) -> Result<Self, SoakError> {
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| SoakError::Command(format!("a runtime: {error}")))?;
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                let behaving = async {
+                    match client(&kubeconfig).await {
+                        Ok(client) => behaves(client, &counts).await,
+                        Err(error) => counts.tell(Duration::ZERO, Some(error.to_string())),
+                    }
+                };
+                stopped.run_until_cancelled(behaving).await;
+            });
+        });
+        Ok(Self(stop))
+    }
+}
+
+impl Drop for Calm {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 #[derive(Default)]
@@ -76,6 +150,8 @@ struct Counts {
     closed: AtomicUsize,
     written: AtomicUsize,
     refused: AtomicUsize,
+    kept: AtomicUsize,
+    tangled: AtomicUsize,
     reviewed: AtomicUsize,
     calm: Mutex<(Vec<Duration>, Vec<String>)>,
 }
@@ -92,6 +168,8 @@ impl Counts {
 }
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Beside the others, whose lists and watches would never end.
+const KEPT_CONFIG_MAPS: &str = "/api/v1/namespaces/kube-public/configmaps";
 /// As much as etcd takes, and a little less.
 const LARGE: usize = 1_400_000;
 /// Between two requests of the well-behaved client.
@@ -103,6 +181,12 @@ const LOOK: Duration = Duration::from_secs(1);
 const RETURN: Duration = Duration::from_secs(1);
 /// How long the well-behaved client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of the objects that fill the storage.
+const KEPT: usize = 100_000;
+/// How many clients fill it, how many ask for lists and do not read them, and how many send objects of many small values.
+const FILLERS: usize = 4;
+const LISTERS: usize = 20;
+const TANGLERS: usize = 4;
 /// What webhooks do to the server: nothing for long, byte by byte, too much, much, and nonsense.
 const HOSTILE: [&str; 6] = ["H01", "H02", "H20-padding", "H20-patch", "E15-many", "M22"];
 
@@ -110,7 +194,9 @@ impl Load {
     pub(super) async fn begin(soak: &Soak, server: &Attacked) -> Result<Self, SoakError> {
         let kubeconfig = server.kubeconfig();
         let client = client(&kubeconfig).await?;
-        let mut load = Self { counts: Arc::default(), tasks: JoinSet::new(), hostile: Vec::new() };
+        let counts = Arc::<Counts>::default();
+        let calm = Calm::begin(kubeconfig.clone(), Arc::clone(&counts))?;
+        let mut load = Self { counts, tasks: JoinSet::new(), hostile: Vec::new(), _calm: calm };
         let mut webhooks = Vec::new();
         for fault in HOSTILE {
             let behaviour = serde_json::from_value(json!({"fault": fault})).unwrap_or_default();
@@ -146,8 +232,17 @@ impl Load {
         for fault in HOSTILE {
             load.tasks.spawn(provokes(client.clone(), fault, Arc::clone(&load.counts)));
         }
-        // A client of its own, whose connections nobody else uses.
-        load.tasks.spawn(behaves(self::client(&kubeconfig).await?, Arc::clone(&load.counts)));
+        let names = Arc::<AtomicUsize>::default();
+        for _ in 0..FILLERS {
+            load.tasks.spawn(fills(client.clone(), Arc::clone(&names), Arc::clone(&load.counts)));
+        }
+        for _ in 0..LISTERS {
+            load.tasks.spawn(lists(config.clone()));
+        }
+        let tangled = tangled();
+        for _ in 0..TANGLERS {
+            load.tasks.spawn(tangles(client.clone(), tangled.clone(), Arc::clone(&load.counts)));
+        }
         Ok(load)
     }
 
@@ -165,6 +260,8 @@ impl Load {
             closed: since(&counts.closed),
             written: since(&counts.written),
             refused: since(&counts.refused),
+            kept: since(&counts.kept),
+            tangled: since(&counts.tangled),
             reviews: since(&counts.reviewed),
             calm,
             failures,
@@ -204,24 +301,81 @@ fn config_map(name: &str, labels: &Value, bytes: usize) -> Value {
     })
 }
 
+/// A POST, or a PUT, of JSON text; whether the server did it. None if there is no answer.
+async fn write(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Option<bool> {
+    let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+    let answer = client.send(request.body(Body::from(body)).ok()?).await.ok()?;
+    let status = answer.status();
+    // It is read to its end, and not looked at.
+    let mut body = answer.into_body();
+    while let Some(piece) = body.frame().await {
+        piece.ok()?;
+    }
+    Some(status.is_success())
+}
+
 /// Writes a large object again and again.
 async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
     let name = format!("large-{number}");
-    let object = |round: usize| config_map(&name, &json!({"round": round.to_string()}), LARGE);
     let (path, mut exists) = (format!("{CONFIG_MAPS}/{name}"), false);
-    for round in 0.. {
-        let message = if exists {
-            Message::new(Method::PUT, path.as_str(), Some(object(round)))
-        } else {
-            Message::new(Method::POST, CONFIG_MAPS, Some(object(round)))
-        };
-        let is_written = matches!(send(&client, message).await, Ok(answer) if answer.is_success());
+    let mut object = config_map(&name, &json!({"round": "00000000"}), LARGE).to_string();
+    for round in 0_u32.. {
+        let label = format!("{round:08}");
+        if let Some(place) = object.find("\"round\":\"").map(|start| start + 9) {
+            object.replace_range(place..place + label.len(), &label);
+        }
+        let (method, path) = if exists { (Method::PUT, path.as_str()) } else { (Method::POST, CONFIG_MAPS) };
+        let is_written = write(&client, method, path, object.clone().into_bytes()).await == Some(true);
         exists |= is_written;
         let count = if is_written { &counts.written } else { &counts.refused };
         count.fetch_add(1, Ordering::Relaxed);
         if !is_written {
             sleep(PAUSE).await;
         }
+    }
+}
+
+/// Fills the storage, until there is no room for more, and goes on.
+async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
+    loop {
+        let name = format!("kept-{}", names.fetch_add(1, Ordering::Relaxed));
+        let object = config_map(&name, &json!({}), KEPT).to_string();
+        if write(&client, Method::POST, KEPT_CONFIG_MAPS, object.into_bytes()).await == Some(true) {
+            counts.kept.fetch_add(1, Ordering::Relaxed);
+        } else {
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+/// Asks for all objects, and does not read them.
+async fn lists(config: Config) {
+    loop {
+        if let (Ok(client), Ok(request)) =
+            (Client::try_from(config.clone()), Request::get(CONFIG_MAPS).body(Body::empty()))
+            && let Ok(answer) = client.send(request).await
+            && answer.status().is_success()
+        {
+            sleep(STALL).await;
+        }
+        sleep(RETURN).await;
+    }
+}
+
+/// Many small objects: a hundred times their bytes in memory, and two thirds of what all requests have.
+fn tangled() -> Vec<u8> {
+    let items = vec![r#"{"a":0}"#; 30_000].join(",");
+    format!(r#"{{"metadata":{{"name":"tangled"}},"data":{{}},"tangle":[{items}]}}"#).into_bytes()
+}
+
+/// Sends such an object again and again.
+async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
+    let path = format!("{CONFIG_MAPS}?dryRun=All");
+    loop {
+        if write(&client, Method::POST, &path, object.clone()).await.is_some() {
+            counts.tangled.fetch_add(1, Ordering::Relaxed);
+        }
+        sleep(PAUSE).await;
     }
 }
 
@@ -279,7 +433,7 @@ async fn provokes(client: Client, fault: &str, counts: Arc<Counts>) {
 }
 
 /// Reads and creates small objects, as anybody would.
-async fn behaves(client: Client, counts: Arc<Counts>) {
+async fn behaves(client: Client, counts: &Counts) {
     for round in 0.. {
         let began = Instant::now();
         let message = if round % 2 == 0 {
