@@ -1,6 +1,6 @@
 //! The command `admit`.
 
-/// What `admit serve` frees goes back to the system: with glibc the same load takes half as much again.
+/// What `admit serve` frees goes back to the system.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

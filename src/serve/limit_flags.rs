@@ -2,7 +2,7 @@
 
 use harness::server::Limits;
 
-/// What one server may take. With these defaults it fits into 512 MiB.
+/// What one server may take; the defaults are those of [`Limits`].
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {
@@ -12,16 +12,16 @@ pub(super) struct LimitFlags {
     /// Maximum number of mutating requests in flight. Further ones are answered with 429
     #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = positive)]
     max_mutating_requests_inflight: usize,
-    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 64Mi. Requests
+    /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 512Mi. Requests
     /// for which none is left are answered with 429
-    #[arg(long, value_name = "BYTES", default_value = "64Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "512Mi", value_parser = bytes)]
     max_inflight_bytes: usize,
     /// Memory for stored objects, which take more than their JSON. Writes beyond it are answered with 500, as by etcd
-    #[arg(long, value_name = "BYTES", default_value = "96Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "2Gi", value_parser = bytes)]
     quota_backend_bytes: usize,
     /// Memory for objects that were replaced and that watches may still have to send. A watch that falls behind further is
     /// closed
-    #[arg(long, value_name = "BYTES", default_value = "16Mi", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "128Mi", value_parser = bytes)]
     watch_cache_bytes: usize,
 }
 
@@ -52,8 +52,9 @@ const LEAST: usize = 16 << 20;
 
 /// A quantity of bytes: a number, with `Ki`, `Mi` or `Gi` behind it if it counts these.
 fn bytes(text: &str) -> Result<usize, String> {
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let unit = match &text[digits.len()..] {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let digits = text.strip_suffix(unit).unwrap_or_default();
+    let unit = match unit {
         "" => 1,
         "Ki" => 1 << 10,
         "Mi" => 1 << 20,

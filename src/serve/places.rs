@@ -302,7 +302,9 @@ mod tests {
         let busy = places.take().await;
         let _request = busy.watcher().request(true);
         let strangers = [places.take().await, places.take().await];
-        strangers.iter().for_each(|stranger| stranger.watcher().has_spoken());
+        for stranger in &strangers {
+            stranger.watcher().has_spoken();
+        }
         // A stranger's request keeps nobody out.
         let _request = strangers[0].watcher().request(false);
 

@@ -9,6 +9,10 @@ use tokio::process::{Child, Command};
 
 use super::SoakError;
 
+/// What the README says for a container of 512 MiB.
+const FITTING: [&str; 3] =
+    ["--max-inflight-bytes=64Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
+
 /// `admit serve`, confined to so much memory where there are control groups; it ends when this is dropped.
 pub(super) struct Attacked {
     child: Child,
@@ -30,6 +34,7 @@ impl Attacked {
         let child = Command::new(command)
             .args(["serve", "--kubeconfig-out"])
             .arg(folder.join("kubeconfig"))
+            .args(FITTING)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
