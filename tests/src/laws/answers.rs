@@ -85,7 +85,8 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     match &done {
         Ok(()) => {}
         Err(Refusal::Status(status)) => {
-            assert!((400..600).contains(&status.code), "a refusal with {}: {}", status.code, status.message);
+            // Any code from 400 on is the webhook's to choose.
+            assert!(status.code >= 400, "a refusal with {}: {}", status.code, status.message);
             assert!(!status.message.is_empty());
         }
         Err(Refusal::Unsupported(unsupported)) => assert!(!unsupported.to_string().is_empty()),
