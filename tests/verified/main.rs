@@ -31,7 +31,7 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 11] = [
     "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
@@ -39,7 +39,6 @@ const NAMES: [&str; 12] = [
     "vertical-pod-autoscaler",
     "prometheus-operator",
     "cert-manager",
-    "gatekeeper",
     "controller-runtime",
     "kopf",
     "pepr",
@@ -102,11 +101,6 @@ fn the_webhook_of_the_prometheus_operator_is_as_it_was() {
 #[test]
 fn the_webhook_of_cert_manager_is_as_it_was() {
     is_as_it_was("cert-manager");
-}
-
-#[test]
-fn the_webhooks_of_gatekeeper_are_as_they_were() {
-    is_as_it_was("gatekeeper");
 }
 
 #[test]
