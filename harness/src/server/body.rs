@@ -73,7 +73,7 @@ pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Stat
     Ok(bytes)
 }
 
-/// With the one that is kept for whoever is told of the request.
+/// With the one that is kept for the record of the request.
 const fn copies(keep: Keep) -> usize {
     match keep {
         Keep::Body => COPIES + 1,

@@ -127,7 +127,7 @@ struct Large {
     _room: Reservation,
 }
 
-/// Keeps the text for as long as somebody sends it.
+/// Keeps the text for as long as a watch sends it.
 struct Shared(Arc<Large>);
 
 impl AsRef<[u8]> for Shared {

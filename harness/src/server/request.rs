@@ -380,7 +380,7 @@ async fn outcome(
             }
         }
     };
-    // All of it is there: whoever sends it slowly keeps no thread.
+    // All of it is there: a slow client keeps no thread.
     let is_beside = came_over_a_connection && body.len() > LARGE;
     let deadline = started + time_limit;
     let work = Work {

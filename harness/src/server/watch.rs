@@ -208,7 +208,7 @@ impl Watcher {
                     self.is_over = true;
                     return Some(error(&status).into());
                 }
-                // Whoever waits for it keeps nothing, and looks again when it is there.
+                // A watch that waits for it keeps nothing, and looks again when it is there.
                 Err(Obstacle::NoRoom(bytes)) => {
                     let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
                     reserved = room.ok().flatten();

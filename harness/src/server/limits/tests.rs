@@ -199,7 +199,7 @@ async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_i
     let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(object.clone())]));
     for body in [Body::from(object), unknown] {
         let server = server();
-        // Whoever decodes it waits for this.
+        // Decoding it waits for this.
         let decoding = server.server.under_way.turn(LARGE + 1);
         assert!(decoding.is_some());
         let mut pending = Box::pin(send(&server, request(Method::POST, CONFIG_MAPS, body)));

@@ -68,7 +68,7 @@ async fn run(trial: &Trial<'_>) -> Observed {
 }
 
 /// Whether it writes over values of the user's own items of a list, as one does that is for all of them: images come from a
-/// mirror, whoever names them.
+/// mirror, whichever client names them.
 fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
     let below = format!("{list}/");
     after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))
