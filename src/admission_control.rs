@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use harness::client::{Credentials, WebhookCredentials};
+use harness::json::json_type;
 use serde_json::{Map, Value};
 
 use crate::{Failure, documents};
@@ -187,14 +188,7 @@ fn text(object: &Map<String, Value>, field: &str, path: &str) -> Result<String, 
 }
 
 fn mistyped(value: &Value, path: &str, expected: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
+    let found = json_type(value);
     format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
 }
 

@@ -188,18 +188,20 @@ fn the_verify_step_quotes_writes_sarif_and_fails_as_the_command_does() {
     assert!(status == 2 && text.contains("--baseline none.yaml"), "{text}");
 }
 
+/// A shell script that stands in for a program.
+fn write_program(path: &Path, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, permissions).expect("it is made a program");
+}
+
 #[test]
 fn the_install_step_takes_the_release_or_builds_its_own_ref() {
     let folder = tempfile::tempdir().expect("a folder");
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).expect("it is made");
-    let tool = |name: &str, script: &str| {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = tools.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
-            .expect("it is made a program");
-    };
+    let tool = |name: &str, script: &str| write_program(&tools.join(name), script);
     tool("cargo", "echo cargo \"$@\" >> log");
     let install = |version: &str| {
         let github_path = folder.path().join("path");
@@ -295,13 +297,7 @@ fn the_release_workflow_makes_the_assets_that_the_install_step_downloads() {
     let folder = tempfile::tempdir().expect("a folder");
     let tools = folder.path().join("tools");
     std::fs::create_dir(&tools).expect("it is made");
-    let tool = |name: &str, script: &str| {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = tools.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it is written");
-        let permissions = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, permissions).expect("it is made a program");
-    };
+    let tool = |name: &str, script: &str| write_program(&tools.join(name), script);
     // The release is the folder; what is not in it is not found.
     tool(
         "curl",

@@ -27,6 +27,20 @@ pub fn set(document: &mut Value, path: &[&str], value: impl Into<Value>) -> bool
     true
 }
 
+/// What Go's decoder calls a kind of value: `cannot unmarshal string into …`.
+///
+/// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -1,7 +1,5 @@
 //! Takes JSON text apart as Go's scanner does, and says in its words where it stops being JSON.
 
-use serde_json::Value;
-
 use crate::quoting::quote_byte;
 
 /// The deepest nesting that Go's scanner takes.
@@ -27,20 +25,6 @@ pub(crate) enum Container {
     Object,
     /// A list.
     Array,
-}
-
-/// What Go's decoder calls a kind of value: `cannot unmarshal string into …`.
-///
-/// Source: Go encoding/json/decode.go, `UnmarshalTypeError`.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// Shows `found` the parts of one JSON document, one after another, until it ends or is none. Objects and lists may lie

@@ -133,7 +133,7 @@ impl HttpsCaller {
         Self { redirects, ..self }
     }
 
-    /// The same caller, whose reviews and replies take their bytes from `memory` for as long as somebody has them.
+    /// The same caller, whose reviews and replies take their bytes from `memory` for as long as they are in use.
     #[must_use]
     pub(crate) fn with_memory(self, memory: Budget) -> Self {
         Self { memory: Some(memory), ..self }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::go_base64;
-use crate::json_text::json_type;
+use crate::json::json_type;
 use crate::status::Status;
 
 /// The Go type of a field.

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::ReviewVersion;
 use crate::attributes::GroupVersionKind;
-use crate::json_text::{self, json_type};
+use crate::json::json_type;
+use crate::json_text;
 use crate::quoting::quote;
 
 /// Why bytes are not the object that was asked for, in Go's words.

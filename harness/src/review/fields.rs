@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::decode::DecodeError;
 use crate::go_base64;
-use crate::json_text::json_type;
+use crate::json::json_type;
 use crate::status::{Status, StatusCause, StatusDetails};
 
 /// A JSON object that is being read into a Go struct.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::discovery::Resource;
 use crate::attributes::GroupVersionKind;
 use crate::authorizer::RBAC_GROUP;
-use crate::json_text::json_type;
+use crate::json::json_type;
 use crate::names;
 use crate::status::{FieldError, MAX_ERRORS, Status};
 

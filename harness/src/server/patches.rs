@@ -12,7 +12,7 @@ use super::strategy;
 use super::update::check_name;
 use crate::attributes::GroupVersionKind;
 use crate::cluster_state::ClusterState as _;
-use crate::json_text::json_type;
+use crate::json::json_type;
 use crate::patch::strategic::{self, StrategicError};
 use crate::patch::{ApplyError, MAX_OPERATIONS, Patch};
 use crate::quoting::printed;

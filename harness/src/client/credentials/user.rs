@@ -127,11 +127,7 @@ impl User {
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
     pub(in super::super) fn identity(&self) -> Result<Option<Identity>, UserError> {
-        if self.token.is_empty()
-            && let Some(file) = &self.token_file
-        {
-            read(file).map_err(UserError::Client)?;
-        }
+        self.current_token().map_err(UserError::Client)?;
         if self.has_auth_provider {
             return Err(UserError::Client("auth provider not supported".to_owned()));
         }
@@ -154,7 +150,7 @@ impl User {
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
     pub(in super::super) fn headers(&self) -> Result<HeaderMap, UserError> {
         let mut headers = HeaderMap::new();
-        let token = self.current_token();
+        let token = self.current_token().map_err(UserError::Client)?;
         let has_password = !self.username.is_empty() || !self.password.is_empty();
         if has_password && !token.is_empty() {
             let text = "username/password or bearer token may be set, but not both";
@@ -183,23 +179,27 @@ impl User {
     }
 
     /// The token, which a file replaces that can be read.
-    fn current_token(&self) -> String {
-        let Some(file) = &self.token_file else { return self.token.clone() };
+    ///
+    /// # Errors
+    /// The file cannot be read, and there is no other token.
+    fn current_token(&self) -> Result<String, String> {
+        let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, token)) = &*known
             && since.elapsed() < TOKEN_IS_GOOD_FOR
         {
-            return token.clone();
+            return Ok(token.clone());
         }
-        let found = read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
-        match (found.filter(|token| !token.is_empty()), &*known) {
-            (Some(token), _) => {
+        let found = read(file).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+        match (found, &*known) {
+            (Ok(token), _) if !token.is_empty() => {
                 *known = Some((Instant::now(), token.clone()));
-                token
+                Ok(token)
             }
             // It may be written just now: the last one is better than none.
-            (None, Some((_, token))) => token.clone(),
-            (None, None) => self.token.clone(),
+            (_, Some((_, token))) => Ok(token.clone()),
+            (Err(error), None) if self.token.is_empty() => Err(error),
+            (_, None) => Ok(self.token.clone()),
         }
     }
 }
@@ -300,16 +300,16 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let file = folder.join("token");
         let user = user(json!({"token": "spare", "tokenFile": "token"}), &folder);
-        assert_eq!(user.current_token(), "spare");
+        assert_eq!(user.current_token().unwrap(), "spare");
         fs::write(&file, "one\n").unwrap();
-        assert_eq!(user.current_token(), "one");
+        assert_eq!(user.current_token().unwrap(), "one");
         fs::write(&file, "two").unwrap();
-        assert_eq!(user.current_token(), "one");
+        assert_eq!(user.current_token().unwrap(), "one");
         tokio::time::advance(TOKEN_IS_GOOD_FOR).await;
-        assert_eq!(user.current_token(), "two");
+        assert_eq!(user.current_token().unwrap(), "two");
         fs::remove_dir_all(&folder).unwrap();
         tokio::time::advance(TOKEN_IS_GOOD_FOR).await;
-        assert_eq!(user.current_token(), "two");
+        assert_eq!(user.current_token().unwrap(), "two");
     }
 
     #[test]
