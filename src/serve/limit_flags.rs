@@ -1,5 +1,8 @@
 //! The flags of `admit serve` that limit what it takes of the machine.
 
+use std::fmt;
+use std::str::FromStr;
+
 use harness::server::Limits;
 
 /// What one server may take; the defaults are those of [`Limits`].
@@ -7,22 +10,22 @@ use harness::server::Limits;
 #[command(next_help_heading = "Limits")]
 pub(super) struct LimitFlags {
     /// Maximum number of non-mutating requests in flight; watches do not count. Further ones are answered with 429
-    #[arg(long, value_name = "NUMBER", default_value_t = 400, value_parser = positive)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().requests, value_parser = positive)]
     max_requests_inflight: usize,
     /// Maximum number of mutating requests in flight. Further ones are answered with 429
-    #[arg(long, value_name = "NUMBER", default_value_t = 200, value_parser = positive)]
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().mutating_requests, value_parser = positive)]
     max_mutating_requests_inflight: usize,
     /// Memory for requests and responses in flight, with their objects and the calls of webhooks, such as 512Mi. Requests
     /// for which none is left are answered with 429
-    #[arg(long, value_name = "BYTES", default_value = "512Mi", value_parser = bytes)]
-    max_inflight_bytes: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().in_flight_bytes))]
+    max_inflight_bytes: Bytes,
     /// Memory for stored objects, which take more than their JSON. Writes beyond it are answered with 500, as by etcd
-    #[arg(long, value_name = "BYTES", default_value = "2Gi", value_parser = bytes)]
-    quota_backend_bytes: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().storage_bytes))]
+    quota_backend_bytes: Bytes,
     /// Memory for objects that were replaced and that watches may still have to send. A watch that falls behind further is
     /// closed
-    #[arg(long, value_name = "BYTES", default_value = "128Mi", value_parser = bytes)]
-    watch_cache_bytes: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
+    watch_cache_bytes: Bytes,
 }
 
 impl From<LimitFlags> for Limits {
@@ -30,9 +33,9 @@ impl From<LimitFlags> for Limits {
         Self {
             requests: flags.max_requests_inflight,
             mutating_requests: flags.max_mutating_requests_inflight,
-            in_flight_bytes: flags.max_inflight_bytes,
-            storage_bytes: flags.quota_backend_bytes,
-            watch_cache_bytes: flags.watch_cache_bytes,
+            in_flight_bytes: flags.max_inflight_bytes.0,
+            storage_bytes: flags.quota_backend_bytes.0,
+            watch_cache_bytes: flags.watch_cache_bytes.0,
             ..Self::default()
         }
     }
@@ -51,22 +54,36 @@ fn positive(text: &str) -> Result<usize, String> {
 const LEAST: usize = 16 << 20;
 
 /// A quantity of bytes: a number, with `Ki`, `Mi` or `Gi` behind it if it counts these.
-fn bytes(text: &str) -> Result<usize, String> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let digits = text.strip_suffix(unit).unwrap_or_default();
-    let unit = match unit {
-        "" => 1,
-        "Ki" => 1 << 10,
-        "Mi" => 1 << 20,
-        "Gi" => 1 << 30,
-        other => return Err(format!("unknown unit {other}: give bytes, or Ki, Mi or Gi, such as 96Mi")),
-    };
-    let number: usize =
-        digits.parse().map_err(|_not_a_number| "not a number of bytes, such as 96Mi".to_owned())?;
-    match number.checked_mul(unit) {
-        None => Err("more bytes than there can be".to_owned()),
-        Some(bytes) if bytes < LEAST => Err(format!("too little: give {}Mi or more", LEAST >> 20)),
-        Some(bytes) => Ok(bytes),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bytes(usize);
+
+const UNITS: [(&str, usize); 4] = [("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10), ("", 1)];
+
+/// In the largest unit of which it is a whole number.
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, size) =
+            UNITS.into_iter().find(|(_, size)| self.0.is_multiple_of(*size)).unwrap_or(("", 1));
+        write!(f, "{}{unit}", self.0 / size)
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = text.strip_suffix(unit).unwrap_or_default();
+        let Some((_, size)) = UNITS.into_iter().find(|(name, _)| *name == unit) else {
+            return Err(format!("unknown unit {unit}: give bytes, or Ki, Mi or Gi, such as 96Mi"));
+        };
+        let number: usize =
+            digits.parse().map_err(|_not_a_number| "not a number of bytes, such as 96Mi".to_owned())?;
+        match number.checked_mul(size) {
+            None => Err("more bytes than there can be".to_owned()),
+            Some(bytes) if bytes < LEAST => Err(format!("too little: give {} or more", Self(LEAST))),
+            Some(bytes) => Ok(Self(bytes)),
+        }
     }
 }
 
@@ -89,7 +106,14 @@ mod tests {
             ("96MB", None),
             ("99999999999Gi", None),
         ] {
-            assert_eq!(bytes(text).ok(), expected, "{text}");
+            assert_eq!(text.parse().ok(), expected.map(Bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_shown_as_they_are_given() {
+        for text in ["2Gi", "1536Mi", "20000Ki", "16777217"] {
+            assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
         }
     }
 

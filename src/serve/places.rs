@@ -98,7 +98,8 @@ impl Places {
     }
 
     /// A place for somebody who has just come. If there is none, the stranger who has been there for longest gives up its
-    /// own, one that says nothing before others, or else who has been idle for longest. It waits only while everybody has a token and a request under way.
+    /// own, one that says nothing before others, or else the peer that has been idle for longest. It waits only while
+    /// everybody has a token and a request under way.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         loop {
             if let Some(place) = self.try_take() {

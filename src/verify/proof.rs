@@ -248,7 +248,7 @@ impl Proofs {
         match &webhook.client_config.target {
             WebhookTarget::Url(url) => (curl("", url), String::new()),
             WebhookTarget::Service(service) => {
-                let authority = format!("{}.{}.svc:{}", service.name, service.namespace, service.port);
+                let authority = service.authority();
                 let path = service.path.trim_start_matches('/');
                 let (there, option) = match self.services.resolve(service) {
                     Ok((host, port)) => {

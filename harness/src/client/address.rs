@@ -23,8 +23,7 @@ impl Address {
     pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
         let (origin, path) = match target {
             WebhookTarget::Service(service) => {
-                let origin = format!("https://{}.{}.svc:{}", service.name, service.namespace, service.port);
-                (origin, service.path.as_bytes().to_vec())
+                (format!("https://{}", service.authority()), service.path.as_bytes().to_vec())
             }
             WebhookTarget::Url(url) => {
                 let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;

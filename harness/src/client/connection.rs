@@ -73,7 +73,7 @@ pub(super) struct Client {
 impl Client {
     /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
     /// port goes into the Host header only.
-    pub(super) fn request(&self, method: Method, url: &str) -> RequestBuilder {
+    pub(super) fn request(self, method: Method, url: &str) -> RequestBuilder {
         let service = self.service.as_ref().and_then(|service| Some((service, path_at(url, service)?)));
         let request = match service {
             Some((service, path)) => {
@@ -83,7 +83,7 @@ impl Client {
             None => self.http.request(method, url),
         };
         request
-            .headers(self.credentials.clone())
+            .headers(self.credentials)
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver-admission")
     }
@@ -114,8 +114,7 @@ impl Connections {
             WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
-        let authority = service
-            .map(|service| (service, format!("{}.{}.svc:{}", service.name, service.namespace, service.port)));
+        let authority = service.map(|service| (service, service.authority()));
         // A redirect may lead away from the service.
         let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
         let addresses = match &service {
@@ -124,14 +123,18 @@ impl Connections {
         };
         let key = (config.clone(), addresses, versions, identity);
         let service = service.map(|(_, authority)| authority);
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        let headers = || user.map(|user| user.headers()).transpose().map(Option::unwrap_or_default);
-        if let Some(http) = clients.by_key.get(&key) {
-            return Ok(Client { http: http.clone(), service, credentials: headers()? });
-        }
-        let http = build(&key, service.as_deref()).map_err(Error::Client)?;
+        let http = self.known_or_built(key, service.as_deref()).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
-        let credentials = headers()?;
+        let credentials = user.map(|user| user.headers()).transpose()?.unwrap_or_default();
+        Ok(Client { http, service, credentials })
+    }
+
+    fn known_or_built(&self, key: Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(http) = clients.by_key.get(&key) {
+            return Ok(http.clone());
+        }
+        let http = build(&key, service)?;
         if clients.oldest_first.len() == MAX_CLIENTS
             && let Some(oldest) = clients.oldest_first.pop_front()
         {
@@ -139,7 +142,7 @@ impl Connections {
         }
         clients.oldest_first.push_back(key.clone());
         clients.by_key.insert(key, http.clone());
-        Ok(Client { http, service, credentials })
+        Ok(http)
     }
 
     /// Where a service listens: host and port.

@@ -131,19 +131,15 @@ impl Credentials {
 ///
 /// Source: apiserver pkg/util/webhook/client.go, `hookClientConfigForHook`.
 fn host_and_port(target: &WebhookTarget) -> String {
+    let authority = target.authority();
     match target {
-        WebhookTarget::Service(service) => {
-            format!("{}.{}.svc:{}", service.name, service.namespace, service.port)
+        // A port that the scheme has anyway may be written all the same.
+        WebhookTarget::Url(url)
+            if !Url::parse(url).is_ok_and(|url| url.port().is_some()) && !authority.ends_with(":443") =>
+        {
+            format!("{authority}:443")
         }
-        WebhookTarget::Url(url) => {
-            let authority = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-            let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-            match Url::parse(url).ok().and_then(|url| url.port()) {
-                // A port that the scheme has anyway may be written all the same.
-                None if !authority.ends_with(":443") => format!("{authority}:443"),
-                _ => authority.to_owned(),
-            }
-        }
+        WebhookTarget::Url(_) | WebhookTarget::Service(_) => authority,
     }
 }
 

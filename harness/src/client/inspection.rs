@@ -60,7 +60,7 @@ impl HttpsCaller {
         let (server_name, host, port) = match &config.target {
             WebhookTarget::Service(service) => {
                 let (host, port) = self.connections.resolve(service)?;
-                (format!("{}.{}.svc", service.name, service.namespace), host, port)
+                (service.host(), host, port)
             }
             WebhookTarget::Url(url) => {
                 let url = Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;

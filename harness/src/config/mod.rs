@@ -164,6 +164,20 @@ pub enum WebhookTarget {
     Service(ServiceReference),
 }
 
+impl WebhookTarget {
+    /// What serves the webhook: the host of its URL, with the port if it is written there, or the service's
+    /// [`authority`](ServiceReference::authority).
+    pub fn authority(&self) -> String {
+        match self {
+            Self::Url(url) => {
+                let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+                rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
+            }
+            Self::Service(service) => service.authority(),
+        }
+    }
+}
+
 /// `clientConfig.service`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceReference {
@@ -175,6 +189,20 @@ pub struct ServiceReference {
     pub path: String,
     /// The service's port; 443 by default.
     pub port: u16,
+}
+
+impl ServiceReference {
+    /// The host that the API server calls, and the name that it asks for in TLS: `NAME.NAMESPACE.svc`.
+    pub fn host(&self) -> String {
+        format!("{}.{}.svc", self.name, self.namespace)
+    }
+
+    /// The host and the port, which is always there: `NAME.NAMESPACE.svc:443`.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go.
+    pub fn authority(&self) -> String {
+        format!("{}:{}", self.host(), self.port)
+    }
 }
 
 /// One of `rules`.

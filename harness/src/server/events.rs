@@ -19,7 +19,6 @@ use super::discovery::Resource;
 use super::off_thread;
 use super::state::State;
 use super::storage::set_resource_version;
-
 use crate::attributes::GroupVersionKind;
 use crate::budget::{Budget, Reservation};
 use crate::status::Status;

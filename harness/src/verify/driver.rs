@@ -88,9 +88,9 @@ impl Plan {
     }
 
     fn tried(&self, subject: &Subject, denials: Denials) -> Tried {
-        let asked = self.laboratory.asked(subject.phase, &subject.webhook.id);
+        let asked = self.laboratory.asked(subject.webhook.phase, &subject.webhook.id);
         Tried {
-            mutating: subject.phase == Phase::Mutating,
+            mutating: subject.webhook.phase == Phase::Mutating,
             called: asked.called,
             patched: asked.patched,
             objects: denials.objects,
@@ -100,7 +100,7 @@ impl Plan {
     }
 
     fn audience(&self, check: &'static Check) -> impl Iterator<Item = (usize, &Subject)> {
-        self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.phase))
+        self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.webhook.phase))
     }
 
     /// The webhooks that a check looks at, with what `all` has for each webhook of the plan.
@@ -110,7 +110,7 @@ impl Plan {
         all: &'a [T],
     ) -> impl Iterator<Item = (usize, &'a Subject, &'a T)> {
         let all = self.subjects.iter().zip(all).enumerate();
-        all.filter(|(_, (subject, _))| check.audience.includes(subject.phase))
+        all.filter(|(_, (subject, _))| check.audience.includes(subject.webhook.phase))
             .map(|(place, (subject, of_it))| (place, subject, of_it))
     }
 
@@ -135,7 +135,7 @@ impl Plan {
         request: &'a Attributes,
         memory: &Memory,
     ) -> Cow<'a, Attributes> {
-        match subject.phase {
+        match subject.webhook.phase {
             Phase::Mutating => Cow::Borrowed(request),
             Phase::Validating => Cow::Owned(self.mutated(request, memory).await),
         }
@@ -145,7 +145,7 @@ impl Plan {
     /// refuse it.
     async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
         let mutating: Vec<&Subject> =
-            self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
+            self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
         let is_validated = mutating.len() < self.subjects.len();
         let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
         let trial = self.trial(first, request, memory);
@@ -312,7 +312,7 @@ impl Run<'_> {
                 }
             }
             for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
-                let shown = if subject.phase == Phase::Validating { &mutated } else { &request };
+                let shown = if subject.webhook.phase == Phase::Validating { &mutated } else { &request };
                 samples.add(subject, shown, &plan.laboratory.surroundings);
             }
             self.tell(Stage::Objects, self.ledger.objects, plan.objects);

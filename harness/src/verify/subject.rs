@@ -6,10 +6,8 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::laboratory::Lineup;
-use crate::attributes::{Attributes, GroupVersionKind};
-use crate::config::{
-    self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookId, WebhookTarget,
-};
+use crate::attributes::Attributes;
+use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookId};
 use crate::event::Phase;
 use crate::json::at;
 use crate::matching;
@@ -23,8 +21,6 @@ pub struct Subject {
     pub webhook: Arc<Webhook>,
     /// The webhook as the laboratory calls it: a call that fails is never passed over.
     pub called: Arc<Webhook>,
-    /// When it is called.
-    pub phase: Phase,
     /// The whole configuration as it was written.
     pub configuration: Arc<Value>,
     /// The position in `webhooks` of the configuration.
@@ -50,17 +46,12 @@ impl Subject {
     pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
         let mut subjects = Vec::new();
         for configuration in configurations {
-            let phase = match GroupVersionKind::of(configuration).kind.as_str() {
-                "MutatingWebhookConfiguration" => Phase::Mutating,
-                _ => Phase::Validating,
-            };
             let configuration = Arc::new(configuration.clone());
             for (index, webhook) in config::webhooks(&configuration)?.into_iter().enumerate() {
                 let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
                 subjects.push(Self {
                     webhook: Arc::new(webhook),
                     called: Arc::new(called),
-                    phase,
                     configuration: Arc::clone(&configuration),
                     index,
                     has_namesake: false,
@@ -68,7 +59,7 @@ impl Subject {
             }
         }
         let ids = |phase: Phase| -> HashSet<WebhookId> {
-            let of_phase = subjects.iter().filter(|subject| subject.phase == phase);
+            let of_phase = subjects.iter().filter(|subject| subject.webhook.phase == phase);
             of_phase.map(|subject| (*subject.webhook.id).clone()).collect()
         };
         let [mutating, validating] = [Phase::Mutating, Phase::Validating].map(ids);
@@ -78,7 +69,8 @@ impl Subject {
         }
         // Configurations by name, byte by byte; the webhooks of one in the author's order.
         subjects.sort_by(|a, b| {
-            let key = |subject: &Self| (subject.phase == Phase::Validating, subject.configuration_name());
+            let key =
+                |subject: &Self| (subject.webhook.phase == Phase::Validating, subject.configuration_name());
             key(a).cmp(&key(b))
         });
         Ok(subjects)
@@ -92,20 +84,12 @@ impl Subject {
             0 => format!("{}/{}", id.configuration, id.name),
             ordinal => format!("{}/{}/{ordinal}", id.configuration, id.name),
         };
-        if self.has_namesake { with_phase(&name, self.phase) } else { name }
+        if self.has_namesake { with_phase(&name, self.webhook.phase) } else { name }
     }
 
     /// What serves it: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
     pub fn server(&self) -> String {
-        match &self.webhook.client_config.target {
-            WebhookTarget::Url(url) => {
-                let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
-                rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
-            }
-            WebhookTarget::Service(service) => {
-                format!("{}.{}.svc:{}", service.name, service.namespace, service.port)
-            }
-        }
+        self.webhook.client_config.target.authority()
     }
 
     /// The entry of `webhooks` as it was written.
@@ -149,7 +133,7 @@ impl Subject {
     /// The webhook alone, called as its phase asks for.
     pub fn alone(&self) -> Lineup {
         let webhook = vec![Arc::clone(&self.called)];
-        match self.phase {
+        match self.webhook.phase {
             Phase::Mutating => Lineup { mutating: webhook, validating: Vec::new() },
             Phase::Validating => Lineup { mutating: Vec::new(), validating: webhook },
         }

@@ -73,9 +73,9 @@ impl Trial<'_> {
     /// A request of another kind than the trial's, such as of another user, as the webhook sees it: a validating one after
     /// the mutating ones, which may write down who asks. As it is if they refuse it.
     pub async fn shown(&self, request: Attributes) -> Attributes {
-        let mutating = self.subjects.iter().filter(|subject| subject.phase == Phase::Mutating);
+        let mutating = self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
         let lineup = Self::in_order(mutating.map(|subject| Arc::clone(&subject.called)));
-        if self.subject.phase == Phase::Mutating || lineup.mutating.is_empty() {
+        if self.subject.webhook.phase == Phase::Mutating || lineup.mutating.is_empty() {
             return request;
         }
         let outcome = self.outcome(&lineup, &request).await;

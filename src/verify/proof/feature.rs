@@ -88,7 +88,7 @@ fn scenarios<'a>(
     if let Claim::None(reason) = claim {
         return Err(reason.to_owned());
     }
-    let Some(last) = requests.last() else {
+    let Some(shown) = requests.last() else {
         return Err("no request that an API server makes shows it".to_owned());
     };
     if requests.iter().any(|shown| shown.end == End::Unknown) {
@@ -97,7 +97,6 @@ fn scenarios<'a>(
     if requests.iter().any(|shown| shown.end != End::Admitted) {
         return Ok(requests.iter().map(|shown| Scenario { shown, then: ending(shown, setting) }).collect());
     }
-    let shown = last;
     let then = match claim {
         Claim::Change => changes(shown)?,
         Claim::Drift => {

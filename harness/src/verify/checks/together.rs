@@ -15,7 +15,7 @@ use crate::verify::trial::Trial;
 /// There are fewer than two, or one of them gives no valid answer.
 pub(super) async fn called<'a>(trial: &Trial<'a>) -> Result<Vec<&'a Subject>, Obstacle> {
     let all: Vec<&Subject> =
-        trial.subjects.iter().filter(|subject| subject.phase == Phase::Mutating).collect();
+        trial.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
     if all.len() < 2 {
         return Err(Obstacle::not_applicable("there is only one mutating webhook"));
     }

@@ -27,7 +27,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn run(trial: &Trial<'_>) -> Observed {
-    let webhooks = trial.subjects.iter().filter(|subject| subject.phase == Phase::Mutating);
+    let webhooks = trial.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating);
     let lineup = Trial::in_order(webhooks.map(|subject| Arc::clone(&subject.called)));
     let created = admitted(trial.outcome(&lineup, trial.request).await)?;
     let surroundings = &trial.laboratory.surroundings;

@@ -81,7 +81,7 @@ fn departure(trial: &Trial<'_>, what: &str, expected: &Outcome, found: &Outcome)
         return Some(Violation::new(format!("its answer depends on {what}"), message));
     }
     // A validating webhook makes nothing; what it sees may depend on the user, by a mutating one.
-    if trial.subject.phase == Phase::Validating {
+    if trial.subject.webhook.phase == Phase::Validating {
         return None;
     }
     let without = |outcome: &Outcome| {

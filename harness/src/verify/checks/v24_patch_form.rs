@@ -30,7 +30,7 @@ type Fault = (&'static str, String, Severity);
 
 async fn run(trial: &Trial<'_>) -> Observed {
     let said = Said::of(trial).await?;
-    let faults = faults(&said.response, trial.subject.phase);
+    let faults = faults(&said.response, trial.subject.webhook.phase);
     let violation = |(kind, message, severity): Fault| {
         Violation::new(kind, message).with_severity(severity).with_steps([Arc::clone(&said.outcome)])
     };

@@ -77,7 +77,7 @@ fn leaves(to: &str, target: &WebhookTarget) -> bool {
         WebhookTarget::Url(url) => {
             url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned))
         }
-        WebhookTarget::Service(service) => Some(format!("{}.{}.svc", service.name, service.namespace)),
+        WebhookTarget::Service(service) => Some(service.host()),
     };
     to.scheme() != "https" || to.host_str() != host.as_deref()
 }

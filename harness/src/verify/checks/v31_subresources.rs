@@ -59,7 +59,7 @@ async fn run(station: &Station<'_>) -> Observed {
         let what = format!("{} of {name}", request.operation);
         let kind = format!("{} of {}", request.operation, subresource.name);
         found.add(&name, &what, &kind, requests::upset(&what, &outcome));
-        if subresource.name == "status" && station.subject.phase == Phase::Mutating {
+        if subresource.name == "status" && station.subject.webhook.phase == Phase::Mutating {
             found.add(&name, &what, &kind, beyond_the_status(station, &what, &outcome));
         }
     }
@@ -165,7 +165,7 @@ fn request(
         }
         "token" => {
             // The name comes after the mutating webhooks.
-            let metadata = match station.subject.phase {
+            let metadata = match station.subject.webhook.phase {
                 Phase::Mutating => json!({"namespace": json::at(&metadata, &["namespace"])}),
                 Phase::Validating => metadata,
             };

@@ -71,7 +71,7 @@ async fn tried(station: &Station<'_>, sample: &Attributes) -> Result<Tried, Obst
     let (object, filling) = filled(trial.object(), schema.as_ref(), LARGEST_SENT);
     let (old, _) = filled(trial.object(), schema.as_ref(), LARGEST_STORED);
     // What may change of an object is looked at before the validating webhooks are called.
-    let new = if station.subject.phase == Phase::Validating { &old } else { &object };
+    let new = if station.subject.webhook.phase == Phase::Validating { &old } else { &object };
     let stored = [trial.stored(&old), trial.stored(new)];
     let update = if let [Ok(old), Ok(new)] = stored { Some(update(sample, old, new)) } else { None };
     let create = Attributes {

@@ -38,7 +38,7 @@ async fn run(station: &Station<'_>) -> Observed {
         }
         // Nobody changes what is deleted, so that there is no second round.
         let is_final = sample.operation == Operation::Delete || first.refusal.is_some();
-        if station.subject.phase == Phase::Validating || is_final {
+        if station.subject.webhook.phase == Phase::Validating || is_final {
             continue;
         }
         let reinvoked = Attributes { object: first.object.clone(), ..sample.clone() };

@@ -35,7 +35,7 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
         ("can be left out by setting no label", "an object without labels")
     };
     // What mutates is often an offer; what validates is a rule.
-    let severity = match subject.phase {
+    let severity = match subject.webhook.phase {
         Phase::Validating => Severity::Warning,
         Phase::Mutating => Severity::Note,
     };

@@ -50,7 +50,7 @@ fn run(subject: &Subject) -> Vec<Violation> {
     let effective: Vec<String> = DEFAULTED
         .into_iter()
         .filter(|field| {
-            is_left_out(field) && (*field != "reinvocationPolicy" || subject.phase == Phase::Mutating)
+            is_left_out(field) && (*field != "reinvocationPolicy" || subject.webhook.phase == Phase::Mutating)
         })
         .map(|field| format!("{field}: {}", stored[field]).replace('"', ""))
         .collect();
