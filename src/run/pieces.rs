@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use gherkin::{Feature, GherkinEnv, LineCol, Scenario, Span};
+use gherkin::{Feature, GherkinEnv, LineCol, Rule, Scenario, Span, Step, Table};
 
 /// From how many lines on a file is read in pieces.
 const LONG: usize = 2_000;
@@ -15,8 +15,8 @@ const PIECE: usize = 500;
 /// The words that begin a scenario, in English.
 const SCENARIO: [&str; 4] = ["Scenario:", "Scenario Outline:", "Scenario Template:", "Example:"];
 
-/// The feature of a long file. None if it has to be read as a whole, because it is short, has rules or is in another language,
-/// or because something is wrong with it.
+/// The feature of a long file. None if it has to be read as a whole, because it is short or in another language, or because
+/// something is wrong with it.
 pub(super) fn parse(text: &str) -> Option<Feature> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     if lines.len() < LONG { None } else { parse_in_pieces(&lines, PIECE) }
@@ -24,40 +24,72 @@ pub(super) fn parse(text: &str) -> Option<Feature> {
 
 fn parse_in_pieces(lines: &[&str], least: usize) -> Option<Feature> {
     let (head, pieces) = pieces(lines, least)?;
-    if head > PIECE {
-        return None;
-    }
-    // All pieces have the feature's own lines in front, so that each is a feature with the same background.
     let head_text = lines.get(..head)?.concat();
     let mut feature = Feature::parse(&head_text, GherkinEnv::default()).ok()?;
-    for piece in pieces {
-        let above = piece.start - head;
-        let text = format!("{head_text}{}", lines.get(piece)?.concat());
+    for Piece { rule, lines: piece } in pieces {
+        let above = head + rule.as_ref().map_or(0, Range::len);
+        // What is repeated in front of every piece costs less than the piece.
+        if above > PIECE {
+            return None;
+        }
+        let further = piece.start - above;
+        // All pieces have the lines of their feature and of their rule in front, so that each is a feature with the same
+        // backgrounds.
+        let rule_text = rule.clone().map_or(Some(String::new()), |rule| Some(lines.get(rule)?.concat()))?;
+        let text = format!("{head_text}{rule_text}{}", lines.get(piece)?.concat());
         let parsed = Feature::parse(text, GherkinEnv::default()).ok()?;
+        let mut rules = parsed.rules.into_iter();
+        if rule.is_some() {
+            let scenarios = rules.next()?.scenarios.into_iter();
+            let begun = &mut feature.rules.last_mut()?.scenarios;
+            begun.extend(scenarios.map(|scenario| further_down(scenario, further)));
+        }
         let scenarios = parsed.scenarios.into_iter();
-        feature.scenarios.extend(scenarios.map(|scenario| further_down(scenario, above)));
+        feature.scenarios.extend(scenarios.map(|scenario| further_down(scenario, further)));
+        feature.rules.extend(rules.map(|rule| rule_further_down(rule, further)));
     }
     Some(feature)
 }
 
-/// How many lines the feature itself has, and the lines of pieces that each begin with a scenario and have `least` lines or
-/// are the last.
-fn pieces(lines: &[&str], least: usize) -> Option<(usize, Vec<Range<usize>>)> {
-    let mut starts = starts(lines)?.into_iter();
-    let head = starts.next()?;
-    let (mut begin, mut pieces) = (head, Vec::new());
-    for start in starts {
-        if start - begin >= least {
-            pieces.push(begin..start);
-            begin = start;
+/// Lines that begin with a scenario or a rule.
+#[derive(Debug, PartialEq)]
+struct Piece {
+    /// The lines of the rule that began before this piece and goes on in it, up to its first scenario.
+    rule: Option<Range<usize>>,
+    lines: Range<usize>,
+}
+
+/// How many lines the feature itself has, and the pieces, which have `least` lines or are the last.
+fn pieces(lines: &[&str], least: usize) -> Option<(usize, Vec<Piece>)> {
+    let starts = starts(lines)?;
+    let head = starts.first()?.line;
+    let mut pieces: Vec<Piece> = vec![Piece { rule: None, lines: head..lines.len() }];
+    // Where the rule begins, and where its first scenario does.
+    let mut rule: Option<(usize, Option<usize>)> = None;
+    for Start { line, of_rule } in starts {
+        if of_rule {
+            rule = Some((line, None));
+        } else if let Some((_, first @ None)) = &mut rule {
+            *first = Some(line);
+        }
+        let open = &mut pieces.last_mut()?.lines;
+        if line - open.start >= least {
+            open.end = line;
+            let goes_on = rule.filter(|_| !of_rule).and_then(|(begin, first)| Some(begin..first?));
+            pieces.push(Piece { rule: goes_on, lines: line..lines.len() });
         }
     }
-    pieces.push(begin..lines.len());
     Some((head, pieces))
 }
 
-/// The lines on which scenarios begin, with their tags and comments. None if they stand under rules, or in another language.
-fn starts(lines: &[&str]) -> Option<Vec<usize>> {
+/// The line on which a scenario or a rule begins, with its tags and comments.
+struct Start {
+    line: usize,
+    of_rule: bool,
+}
+
+/// Where scenarios and rules begin. None if the file is in another language.
+fn starts(lines: &[&str]) -> Option<Vec<Start>> {
     let mut starts = Vec::new();
     let mut end_of_text = None;
     // Where the lines begin that belong to what comes next.
@@ -71,11 +103,12 @@ fn starts(lines: &[&str]) -> Option<Vec<usize>> {
             before = number + 1;
             continue;
         }
-        if line.starts_with("Rule:") || (line.starts_with('#') && line.contains("language")) {
+        if line.starts_with('#') && line.contains("language") {
             return None;
         }
-        if SCENARIO.iter().any(|word| line.starts_with(word)) {
-            starts.push(before);
+        let of_rule = line.starts_with("Rule:");
+        if of_rule || SCENARIO.iter().any(|word| line.starts_with(word)) {
+            starts.push(Start { line: before, of_rule });
         }
         if !(line.is_empty() || line.starts_with(['#', '@'])) {
             before = number + 1;
@@ -86,26 +119,42 @@ fn starts(lines: &[&str]) -> Option<Vec<usize>> {
     Some(starts)
 }
 
+/// The same rule so many lines further down, as [`further_down`].
+fn rule_further_down(mut rule: Rule, lines: usize) -> Rule {
+    place(&mut rule.position, &mut rule.span, lines);
+    if let Some(background) = &mut rule.background {
+        place(&mut background.position, &mut background.span, lines);
+        background.steps.iter_mut().for_each(|step| step_further_down(step, lines));
+    }
+    rule.scenarios = rule.scenarios.into_iter().map(|scenario| further_down(scenario, lines)).collect();
+    rule
+}
+
 /// The same scenario so many lines further down. Where its text begins and ends, in bytes, nobody asks for: spans are none.
 fn further_down(mut scenario: Scenario, lines: usize) -> Scenario {
-    let place = |position: &mut LineCol, span: &mut Span| {
-        position.line += lines;
-        *span = Span::default();
-    };
-    place(&mut scenario.position, &mut scenario.span);
-    for step in &mut scenario.steps {
-        place(&mut step.position, &mut step.span);
-        if let Some(table) = &mut step.table {
-            place(&mut table.position, &mut table.span);
-        }
-    }
+    place(&mut scenario.position, &mut scenario.span, lines);
+    scenario.steps.iter_mut().for_each(|step| step_further_down(step, lines));
     for examples in &mut scenario.examples {
-        place(&mut examples.position, &mut examples.span);
-        if let Some(table) = &mut examples.table {
-            place(&mut table.position, &mut table.span);
-        }
+        place(&mut examples.position, &mut examples.span, lines);
+        table_further_down(examples.table.as_mut(), lines);
     }
     scenario
+}
+
+fn step_further_down(step: &mut Step, lines: usize) {
+    place(&mut step.position, &mut step.span, lines);
+    table_further_down(step.table.as_mut(), lines);
+}
+
+fn table_further_down(table: Option<&mut Table>, lines: usize) {
+    if let Some(table) = table {
+        place(&mut table.position, &mut table.span, lines);
+    }
+}
+
+fn place(position: &mut LineCol, span: &mut Span, lines: usize) {
+    position.line += lines;
+    *span = Span::default();
 }
 
 #[cfg(test)]
@@ -156,6 +205,31 @@ Feature: Pieces
 
   Scenario: Last
     Then all is over
+
+  # of the rule
+  @rule
+  Rule: A rule
+    It is described, too.
+
+    Background:
+      Given a rule's namespace
+        | c |
+        | 3 |
+
+    @third
+    Scenario: Under the rule
+      Given a text
+        """
+        Rule: this is none
+        """
+
+    Scenario: Also under the rule
+      Then it is there
+
+  Rule: Another rule
+
+    Example: Under another rule
+      When something happens
 "#;
 
     #[test]
@@ -165,10 +239,12 @@ Feature: Pieces
             feature.span = Span::default();
             feature.background.as_mut().unwrap().span = Span::default();
             feature.scenarios = feature.scenarios.into_iter().map(|it| further_down(it, 0)).collect();
+            feature.rules = feature.rules.into_iter().map(|it| rule_further_down(it, 0)).collect();
             feature
         };
         let whole = without_spans(Feature::parse(TEXT, GherkinEnv::default()).unwrap());
         assert_eq!(whole.scenarios.len(), 5);
+        assert_eq!(whole.rules.iter().map(|rule| rule.scenarios.len()).collect::<Vec<_>>(), [2, 1]);
         for least in [1, 5, 10, 20, 1000] {
             let pieces = parse_in_pieces(&lines, least).map(without_spans);
             assert_eq!(pieces.as_ref(), Some(&whole), "{least}");
@@ -177,22 +253,25 @@ Feature: Pieces
 
     #[test]
     fn no_piece_is_much_longer_than_asked_for() {
-        let text = format!("Feature: Long\n{}", "  Scenario: One\n    Given a step\n\n".repeat(100_000));
-        let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        let (head, pieces) = pieces(&lines, PIECE).unwrap();
-        assert_eq!((head, pieces.first().map(|piece| piece.start)), (1, Some(1)));
-        assert!(pieces.iter().all(|piece| piece.len() <= PIECE + 3));
-        assert_eq!(pieces.iter().map(Range::len).sum::<usize>(), lines.len() - head);
-        let feature = parse_in_pieces(&lines[..3001], PIECE).unwrap();
-        let places: Vec<usize> = feature.scenarios.iter().map(|scenario| scenario.position.line).collect();
-        assert_eq!(places, (0..1000).map(|number| 3 * number + 2).collect::<Vec<_>>());
+        for (first, heads) in [("Feature: Long\n", 1), ("Feature: Long\n  Rule: One\n", 2)] {
+            let text = format!("{first}{}", "  Scenario: One\n    Given a step\n\n".repeat(100_000));
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let (head, pieces) = pieces(&lines, PIECE).unwrap();
+            assert_eq!((head, pieces.first().map(|piece| piece.lines.start)), (1, Some(1)));
+            assert!(pieces.iter().all(|piece| piece.lines.len() <= PIECE + 3));
+            assert_eq!(pieces.iter().map(|piece| piece.lines.len()).sum::<usize>(), lines.len() - head);
+            let feature = parse_in_pieces(&lines[..3000 + heads], PIECE).unwrap();
+            let rules = feature.rules.iter().flat_map(|rule| &rule.scenarios);
+            let places: Vec<usize> =
+                feature.scenarios.iter().chain(rules).map(|scenario| scenario.position.line).collect();
+            assert_eq!(places, (0..1000).map(|number| 3 * number + heads + 1).collect::<Vec<_>>());
+        }
     }
 
     #[test]
     fn what_cannot_be_taken_apart_is_read_as_a_whole() {
         let scenario = "Scenario: One\n  Given a step\n";
         for text in [
-            format!("Feature: A\nRule: B\n{scenario}"),
             format!("# language: de\nFeature: A\n{scenario}"),
             format!("Feature: A\n{scenario}  nothing that is known\n"),
             "Feature: A\n".to_owned(),
