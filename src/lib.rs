@@ -6,6 +6,7 @@ mod certs;
 mod cluster_client;
 mod documents;
 pub mod exit_code;
+mod explain_error;
 mod fakes;
 mod review;
 mod run;
@@ -51,6 +52,7 @@ enum Command {
     Verify(Box<verify::Verify>),
     Serve(serve::Serve),
     Cel(cel::Cel),
+    ExplainError(explain_error::ExplainError),
     Certs(certs::Certs),
 }
 
@@ -66,7 +68,11 @@ pub fn main() -> std::process::ExitCode {
     let outcome = exit_code::with_runtime(async {
         if matches!(
             admit.command,
-            Command::Review(_) | Command::Steps(_) | Command::Cel(_) | Command::Certs(_)
+            Command::Review(_)
+                | Command::Steps(_)
+                | Command::Cel(_)
+                | Command::ExplainError(_)
+                | Command::Certs(_)
         ) {
             exit_code::end_on_signals_as_init()?;
         }
@@ -78,6 +84,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Verify(verify) => verify.run().await,
             Command::Serve(serve) => serve.run().await,
             Command::Cel(cel) => cel.run(),
+            Command::ExplainError(explain) => explain.run(),
             Command::Certs(certs) => certs.run(),
         }
     });

@@ -1,0 +1,211 @@
+//! What a message of kube-apiserver says about a webhook.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use fake_webhooks::Class;
+use regex::{Captures, Regex};
+use serde::Serialize;
+use serde_json::Value;
+use url::Url;
+
+use super::causes::{CAUSES, Cause};
+
+/// `failed calling webhook "NAME": ` and what comes after it; conversion webhooks have words of their own.
+static CALL: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r#"(?x)
+        (?: failed\ calling\ webhook\ "(?<webhook>[^"]*)":\  | conversion\ webhook\ for\ (?<kind>.+?)\ failed:\  )
+        (?: failed\ to\ call\ webhook:\  | received\ invalid\ webhook\ response:\  | could\ not\ get\ REST\ client:\  )?
+        (?<problem>.*)"#,
+    )
+});
+static DENIAL: LazyLock<Regex> = LazyLock::new(|| pattern(r#"admission webhook "(?<webhook>[^"]*)" "#));
+static POST: LazyLock<Regex> = LazyLock::new(|| pattern(r#"Post "(?<url>[^"]*)""#));
+static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"\{(\w+)\}"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What is known of a message.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Explanation {
+    /// The message.
+    pub(super) message: String,
+    /// How often it is there.
+    pub(super) count: u64,
+    /// The name of the webhook in its configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) webhook: Option<String>,
+    /// What a conversion webhook should have converted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) converts: Option<String>,
+    /// The URL of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) url: Option<String>,
+    /// The Service that it leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) service: Option<Service>,
+    /// The id of the cause.
+    pub(super) cause: &'static str,
+    /// The cause in one sentence.
+    pub(super) meaning: String,
+    /// What the failure policy had to do with it.
+    pub(super) consequence: &'static str,
+    /// What most often leads to it.
+    pub(super) usually: &'static [String],
+    /// Commands that show more.
+    pub(super) look: Vec<String>,
+    /// The file of Kubernetes or the package of Go that the words are from, where no recording has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<&'static str>,
+    /// Faults of the catalogue by which it can be had.
+    pub(super) faults: Vec<KnownFault>,
+}
+
+/// A Service as the URL of a call names it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Service {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) port: u16,
+}
+
+/// A fault of the catalogue.
+#[derive(Debug, Serialize)]
+pub(super) struct KnownFault {
+    pub(super) id: &'static str,
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// Explains what `text` holds: one message, a `Status` as JSON, or the lines of a log, each message once. What is no
+/// message about a webhook is left out.
+pub(super) fn explain(text: &str) -> Vec<Explanation> {
+    if let Some(message) = message_of_status(text) {
+        return explain_message(&message).into_iter().collect();
+    }
+    // In logs a message stands in quotes.
+    let text = text.replace("\\\"", "\"");
+    let mut all: Vec<Explanation> = Vec::new();
+    for found in text.lines().filter_map(explain_message) {
+        let same = |known: &&mut Explanation| {
+            (known.cause, &known.meaning, &known.webhook) == (found.cause, &found.meaning, &found.webhook)
+        };
+        match all.iter_mut().find(same) {
+            Some(known) => known.count += 1,
+            None => all.push(found),
+        }
+    }
+    if all.is_empty() {
+        // A terminal or an editor has broken the line.
+        all.extend(explain_message(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    all
+}
+
+fn message_of_status(text: &str) -> Option<String> {
+    let status: Value = serde_json::from_str(text).ok()?;
+    Some(status.get("message")?.as_str()?.to_owned())
+}
+
+fn explain_message(message: &str) -> Option<Explanation> {
+    let message = message.trim();
+    let call = CALL.captures(message);
+    let problem = call.as_ref().and_then(|call| Some(call.name("problem")?.as_str()));
+    let (cause, captures) = CAUSES.iter().find_map(|cause| {
+        let text = if cause.anywhere { message } else { problem? };
+        Some((cause, cause.pattern.captures(text)?))
+    })?;
+    let group = |name| Some(call.as_ref()?.name(name)?.as_str().to_owned());
+    let denied = || Some(DENIAL.captures(message)?.name("webhook")?.as_str().to_owned());
+    let webhook = group("webhook").or_else(denied);
+    let url = POST.captures(message).and_then(|post| Some(post.name("url")?.as_str().to_owned()));
+    let parsed = url.as_deref().and_then(|url| Url::parse(url).ok());
+    let service = parsed.as_ref().and_then(service);
+    let names = names(cause, &captures, webhook.as_deref(), parsed.as_ref(), service.as_ref());
+    let converts = group("kind");
+    Some(Explanation {
+        message: message.to_owned(),
+        count: 1,
+        consequence: consequence(cause, message, converts.is_some()),
+        webhook,
+        converts,
+        url,
+        service,
+        cause: &cause.id,
+        meaning: filled(&cause.meaning, &names).unwrap_or_else(|| cause.meaning.clone()),
+        usually: &cause.usually,
+        look: cause.look.iter().filter_map(|line| filled(line, &names)).collect(),
+        source: cause.source.as_deref(),
+        faults: cause
+            .faults()
+            .map(|fault| KnownFault { id: &fault.id, name: &fault.name, help: &fault.help })
+            .collect(),
+    })
+}
+
+/// The Service behind `https://NAME.NAMESPACE.svc:PORT/`.
+fn service(url: &Url) -> Option<Service> {
+    let host = url.host_str()?;
+    let (name, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
+    let port = url.port_or_known_default()?;
+    Some(Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
+}
+
+/// What can be named in braces, with its value if that is known.
+fn names(
+    cause: &Cause,
+    captures: &Captures<'_>,
+    webhook: Option<&str>,
+    url: Option<&Url>,
+    service: Option<&Service>,
+) -> BTreeMap<String, Option<String>> {
+    let groups = cause.pattern.capture_names().flatten();
+    let caught = groups.map(|name| (name, captures.name(name).map(|value| value.as_str().to_owned())));
+    let seconds = url.and_then(|url| url.query_pairs().find(|(key, _)| key == "timeout"));
+    let known = [
+        ("webhook", webhook.map(str::to_owned)),
+        ("seconds", seconds.map(|(_, seconds)| seconds.into_owned())),
+        ("namespace", service.map(|service| service.namespace.clone())),
+        ("service", service.map(|service| service.name.clone())),
+        ("port", service.map(|service| service.port.to_string())),
+    ];
+    caught.chain(known).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// `text` with the values of its names in braces; None if one has no value. What else stands in braces stays.
+fn filled(text: &str, names: &BTreeMap<String, Option<String>>) -> Option<String> {
+    let mut filled = String::new();
+    let mut end = 0;
+    for name in NAME.captures_iter(text) {
+        let whole = name.get(0)?;
+        filled += text.get(end..whole.start())?;
+        filled += match names.get(name.get(1)?.as_str()) {
+            Some(value) => value.as_deref()?,
+            None => whole.as_str(),
+        };
+        end = whole.end();
+    }
+    Some(filled + text.get(end..)?)
+}
+
+fn consequence(cause: &Cause, message: &str, converts: bool) -> &'static str {
+    if converts {
+        return "Conversion webhooks have no failure policy: whatever needs the conversion fails.";
+    }
+    if message.contains("failing open") {
+        return "failurePolicy is Ignore: the request was admitted without the webhook.";
+    }
+    match cause.class() {
+        Some(Class::Policy) => {
+            "failurePolicy is Fail: the request failed. With Ignore it would have been admitted without the webhook."
+        }
+        Some(Class::Immune) => "The request failed, and would have failed with failurePolicy Ignore, too.",
+        Some(Class::Refused) => "The configuration was refused.",
+        // No cause is of a fault that is accepted: a test rules it out.
+        _ => "",
+    }
+}

@@ -1,0 +1,124 @@
+//! `admit explain-error`: what an error of kube-apiserver about a webhook means.
+
+mod causes;
+mod explanation;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anstyle::Style;
+
+use self::explanation::Explanation;
+use crate::{ExitCode, Failure, documents};
+
+/// Explains an error of kube-apiserver about a webhook.
+///
+/// Takes the message as kubectl or a log shows it, and prints which webhook failed and why, what most often causes it,
+/// commands that show more, and the faults of `admit fakes` by which you can have the same error here. Nothing is sent
+/// anywhere.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ExplainError {
+    /// The message; several words are one message
+    #[arg(value_name = "MESSAGE", required_unless_present = "files", conflicts_with = "files")]
+    message: Vec<String>,
+    /// Files with messages, logs or a Status as JSON, or - for standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How to print the explanations; json is a list
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  admit explain-error 'failed calling webhook \"a.example.com\": failed to call webhook: Post
+    \"https://hook.apps.svc:443/?timeout=10s\": context deadline exceeded'
+  kubectl apply -f pod.yaml 2>&1 | admit explain-error -f -
+  admit explain-error -f kube-apiserver.log -o json
+
+Exit status: 0 at least one message is known, 1 none is.";
+
+impl ExplainError {
+    /// # Errors
+    /// A file cannot be read.
+    pub(crate) fn run(&self) -> Result<ExitCode, Failure> {
+        let mut explanations = explanation::explain(&self.message.join(" "));
+        for path in &self.files {
+            explanations.extend(explanation::explain(&read(path)?));
+        }
+        match self.output {
+            Output::Json => {
+                let list = serde_json::to_string_pretty(&explanations).map_err(Failure::usage)?;
+                crate::print(&format!("{list}\n"));
+            }
+            Output::Text => {
+                crate::print(&explanations.iter().map(text).collect::<Vec<_>>().join("\n"));
+            }
+        }
+        if explanations.is_empty() {
+            let known = "no error of kube-apiserver about a webhook that admit knows";
+            anstream::eprintln!("{known}; docs/faults.md lists those that it does");
+            return Ok(ExitCode::Failed);
+        }
+        Ok(ExitCode::Ok)
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let shown = if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() };
+    let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
+    documents::text(bytes, shown)
+}
+
+/// An explanation for people. What a webhook said cannot steer their terminal.
+fn text(explanation: &Explanation) -> String {
+    const BOLD: Style = Style::new().bold();
+    let Explanation { count, webhook, converts, url, service, cause, meaning, .. } = explanation;
+    let mut text = format!("{BOLD}{cause}{BOLD:#}: {}\n", output::one_line(meaning));
+    let mut about = Vec::new();
+    if let Some(webhook) = webhook {
+        about.push(format!("webhook {}", output::one_line(webhook)));
+    }
+    if let Some(converts) = converts {
+        about.push(format!("conversion webhook for {}", output::one_line(converts)));
+    }
+    if let Some(service) = service {
+        about.push(format!("Service {}/{} port {}", service.namespace, service.name, service.port));
+    } else if let Some(url) = url {
+        about.push(output::one_line(url).to_string());
+    }
+    if *count > 1 {
+        about.push(format!("{count} times"));
+    }
+    if !about.is_empty() {
+        let _ = writeln!(text, "  {}", about.join(", "));
+    }
+    let _ = writeln!(text, "  {}", explanation.consequence);
+    let mut list = |title: &str, lines: &mut dyn Iterator<Item = String>| {
+        let mut lines = lines.peekable();
+        if lines.peek().is_some() {
+            let _ = writeln!(text, "\n  {BOLD}{title}{BOLD:#}");
+        }
+        for line in lines {
+            let _ = writeln!(text, "  - {line}");
+        }
+    };
+    list("What usually leads to it", &mut explanation.usually.iter().cloned());
+    list("How to look", &mut explanation.look.iter().map(|line| output::one_line(line).to_string()));
+    let faults = explanation.faults.iter();
+    list(
+        "How to have it from `admit fakes`",
+        &mut faults.map(|fault| format!("fault: {:<18} {}", fault.id, fault.help)),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests;
