@@ -1,20 +1,71 @@
-//! The file of `--audit-log`: one event a line.
+//! The file of `--audit-log`: one event a line, and which events are in it.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use harness::server::AuditSink;
-use serde_json::Value;
+use harness::json::set;
+use harness::server::{AuditPolicy, AuditSink};
+use serde_json::{Map, Value};
 
-use crate::Failure;
+use crate::{Failure, documents};
+
+/// What is written, under the names that kube-apiserver has for its flags, but for the file itself.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AuditFlags {
+    /// Append audit.k8s.io/v1 Events to this file, one a line; without a policy one a request, at level Request
+    #[arg(long = "audit-log", id = "audit_log", value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Write the events that this audit.k8s.io/v1 Policy asks for
+    #[arg(long = "audit-policy-file", value_name = "FILE", requires = "audit_log")]
+    policy: Option<PathBuf>,
+    /// Leave the objects out of events that are larger than --audit-log-truncate-max-event-size
+    #[arg(long = "audit-log-truncate-enabled", id = "truncates", requires = "audit_log")]
+    truncates: bool,
+    /// The size of an event in bytes above which it has no objects; what is larger all the same is not written
+    #[arg(
+        long = "audit-log-truncate-max-event-size",
+        value_name = "BYTES",
+        default_value_t = 102_400,
+        requires = "truncates"
+    )]
+    max_event_size: usize,
+}
+
+impl AuditFlags {
+    /// The policy, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub(crate) fn policy(&self) -> Result<Option<AuditPolicy>, Failure> {
+        let Some(path) = &self.policy else { return Ok(None) };
+        let wrong = |why: &dyn std::fmt::Display| {
+            Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
+        };
+        let bytes = output::read(path).map_err(|error| wrong(&error))?;
+        let text = documents::text(bytes, path.display())?;
+        let document = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
+        AuditPolicy::parse(&document).map(Some).map_err(|why| wrong(&why))
+    }
+
+    /// The file, if there is to be one.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open(&self) -> Result<Option<AuditFile>, Failure> {
+        let most = self.truncates.then_some(self.max_event_size);
+        self.log.as_deref().map(|path| AuditFile::open(path, most)).transpose()
+    }
+}
 
 /// A file that takes events; readable by its owner alone, since requests hold secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
     path: PathBuf,
     log: Arc<Mutex<Log>>,
+    /// How many bytes an event may have.
+    most: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -26,19 +77,27 @@ enum Log {
 
 impl AuditFile {
     /// Opens the file to append to it, and makes it if there is none.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+    fn open(path: &Path, most: Option<usize>) -> Result<Self, Failure> {
         let file = output::open_to_append(path).map_err(|error| {
             Failure::environment(format!("cannot write the audit log {}: {error}", path.display()))
         })?;
-        Ok(Self { path: path.to_owned(), log: Arc::new(Mutex::new(Log::Open(file))) })
+        Ok(Self { path: path.to_owned(), log: Arc::new(Mutex::new(Log::Open(file))), most })
     }
 
     /// Writes each event at once: whoever waits for its line finds it whole, and memory holds no queue.
     pub(crate) fn sink(&self) -> AuditSink {
-        let Self { path, log } = self.clone();
+        let Self { path, log, most } = self.clone();
         Arc::new(move |event: &Value| {
             let mut line = event.to_string();
             line.push('\n');
+            if let Some(most) = most
+                && line.len() > most
+            {
+                match truncated(event, most) {
+                    Some(shorter) => line = shorter,
+                    None => return anstream::eprintln!("an audit event is too large even after truncating"),
+                }
+            }
             let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
             let Log::Open(file) = &mut *log else { return };
             if let Err(error) = file.write_all(line.as_bytes()) {
@@ -63,6 +122,23 @@ impl AuditFile {
     }
 }
 
+/// The line of an event without its objects; none if it is still too large.
+///
+/// Source: apiserver plugin/pkg/audit/truncate/truncate.go.
+fn truncated(event: &Value, most: usize) -> Option<String> {
+    let mut event = event.clone();
+    let members = event.as_object_mut()?;
+    if members.get("level").is_none_or(|level| level == "Metadata") {
+        return None;
+    }
+    members.remove("requestObject");
+    members.remove("responseObject");
+    members.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    set(&mut event, &["annotations", "audit.k8s.io/truncated"], "true");
+    let line = format!("{event}\n");
+    (line.len() <= most).then_some(line)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
@@ -76,7 +152,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for number in [1, 2] {
-            AuditFile::open(&path).unwrap().sink()(&json!({"a": number, "b": "x\ny"}));
+            AuditFile::open(&path, None).unwrap().sink()(&json!({"a": number, "b": "x\ny"}));
         }
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
@@ -87,7 +163,7 @@ mod tests {
 
     #[test]
     fn an_event_that_cannot_be_written_is_a_failure() {
-        let log = AuditFile::open(Path::new("/dev/full")).unwrap();
+        let log = AuditFile::open(Path::new("/dev/full"), None).unwrap();
         log.is_whole().unwrap();
         log.sink()(&json!({}));
         log.sink()(&json!({}));
@@ -99,10 +175,25 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_named() {
-        let failure = AuditFile::open(Path::new("/nowhere/audit.log")).unwrap_err();
+        let failure = AuditFile::open(Path::new("/nowhere/audit.log"), None).unwrap_err();
         assert_eq!(
             failure.to_string(),
             "cannot write the audit log /nowhere/audit.log: No such file or directory (os error 2)"
+        );
+    }
+
+    #[test]
+    fn a_large_event_loses_its_objects_and_a_larger_one_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let sink = AuditFile::open(&path, Some(150)).unwrap().sink();
+        let long = "x".repeat(200);
+        sink(&json!({"level": "Request", "auditID": "a", "requestObject": {"a": long}}));
+        sink(&json!({"level": "RequestResponse", "auditID": "b", "requestURI": long}));
+        sink(&json!({"level": "Metadata", "auditID": "c", "annotations": {"a": long}}));
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "{\"annotations\":{\"audit.k8s.io/truncated\":\"true\"},\"auditID\":\"a\",\"level\":\"Request\"}\n"
         );
     }
 }

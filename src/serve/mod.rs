@@ -15,7 +15,7 @@ use std::sync::Arc;
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
 
-use self::audit_file::AuditFile;
+use self::audit_file::{AuditFile, AuditFlags};
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
@@ -37,9 +37,8 @@ pub(crate) struct Serve {
     /// Write a kubeconfig to this file, readable by you alone
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: PathBuf,
-    /// Append one audit.k8s.io/v1 Event a line to this file, at level Request
-    #[arg(long, value_name = "FILE")]
-    audit_log: Option<PathBuf>,
+    #[command(flatten)]
+    audit: AuditFlags,
     /// Reach a service that a clientConfig names at this address; may be given several times
     #[arg(long, value_name = "NAMESPACE/NAME=HOST:PORT")]
     service: Vec<ServiceMapping>,
@@ -81,10 +80,11 @@ impl Serve {
             return Err(Failure::usage(message));
         }
         let credentials = self.admission_control.credentials()?;
+        let audit_policy = self.audit.policy()?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
-        let audit = self.audit_log.as_deref().map(AuditFile::open).transpose()?;
+        let audit = self.audit.open()?;
         let socket = listener::bind(self.listen)?;
         let serving = tls::Credentials::new(socket.address())?;
         let kubeconfig = Kubeconfig {
@@ -97,6 +97,7 @@ impl Serve {
             services: service_map::by_service(self.service),
             credentials,
             audit: audit.as_ref().map(AuditFile::sink),
+            audit_policy,
             record: None,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),

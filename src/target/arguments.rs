@@ -56,6 +56,17 @@ pub struct TargetArguments {
     /// The audit log that the cluster's API server writes, if this machine can read it
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
+
+    /// The policy by which kube-apiserver is to write its audit log, and where; a run has its own.
+    #[arg(skip)]
+    pub(crate) audit: Option<AuditFiles>,
+}
+
+/// A policy and a log.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditFiles {
+    pub(crate) policy: PathBuf,
+    pub(crate) log: PathBuf,
 }
 
 impl TargetArguments {
@@ -72,7 +83,14 @@ impl TargetArguments {
             fakes_host: None,
             fakes_listen: None,
             audit_log: None,
+            audit: None,
         }
+    }
+
+    /// The same with an audit log of one's own, on etcd and kube-apiserver. Steps about the audit log see nothing then.
+    #[must_use]
+    pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
+        Self { audit: Some(AuditFiles { policy, log }), ..self }
     }
 
     /// Says which options mean something for a cluster only.

@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
+use super::arguments::AuditFiles;
 use super::identity::Identities;
 use super::relay::Relay;
 use super::storage::Storage;
@@ -74,7 +75,7 @@ async fn start_once(
         .prefix("admit-envtest-")
         .tempdir()
         .map_err(|error| Failure::environment(format!("cannot make a temporary folder: {error}")))?;
-    let files = Files::write(folder.path())?;
+    let mut files = Files::write(folder.path())?;
     let [client_port, peer_port, secure_port] = free_ports()?;
     let etcd_url = format!("http://127.0.0.1:{client_port}");
 
@@ -86,6 +87,9 @@ async fn start_once(
     })?;
     let flags = etcd_flags(folder.path(), &etcd_url, peer_port);
     let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &flags, &mut watchdog)?;
+    if let Some(AuditFiles { policy, log }) = arguments.audit.clone() {
+        (files.audit_policy, files.audit_log) = (policy, log);
+    }
     let mut flags = apiserver_flags(folder.path(), &files, &etcd_url, secure_port);
     if let Some(file) = &arguments.admission_control.file {
         let file = std::path::absolute(file)

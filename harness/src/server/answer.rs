@@ -48,6 +48,16 @@ impl Answer {
         }
     }
 
+    /// The object, the document or the list; none of a watch or a text.
+    pub(super) fn document(&self) -> Option<Value> {
+        match self {
+            Self::Object(_, object) => Some((**object).clone()),
+            Self::Document(_, document) => Some(document.clone()),
+            Self::List(list) => serde_json::to_value(list).ok(),
+            Self::Watch(_) | Self::Text(..) => None,
+        }
+    }
+
     /// Whether it takes long to encode.
     pub(super) fn is_large(&self) -> bool {
         match self {

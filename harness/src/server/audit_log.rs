@@ -1,5 +1,4 @@
-//! What the audit log says of a request: one `audit.k8s.io/v1` Event of the stage `ResponseComplete`, or of the stage
-//! `RequestReceived` if it was cut off before that; level Request.
+//! What the audit log says of a request: `audit.k8s.io/v1` Events.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::AuditSink;
+use super::audit_policy::Level;
 use super::authentication::Identity;
 use crate::authorizer::AccessDecision;
 use crate::json::set;
@@ -19,7 +19,7 @@ use crate::status::Status;
 /// When the event was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// The request came, and was cut off before it was answered.
+    /// The request came.
     RequestReceived,
     /// The request was refused before anybody asked who makes it, or is a watch, of whose end a second event tells.
     ResponseStarted,
@@ -27,9 +27,21 @@ pub(crate) enum Stage {
     ResponseComplete,
 }
 
+impl Stage {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::RequestReceived => "RequestReceived",
+            Self::ResponseStarted => "ResponseStarted",
+            Self::ResponseComplete => "ResponseComplete",
+        }
+    }
+}
+
 /// A request that has been answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Answered<'a> {
+    /// How much is told. What stands below that is left out, whether or not it is here.
+    pub(crate) level: Level,
     /// What [`audit_id`] says of the request.
     pub(crate) audit_id: &'a str,
     /// Path and query.
@@ -53,6 +65,8 @@ pub(crate) struct Answered<'a> {
     pub(crate) status: Option<&'a Status>,
     /// The body as it was read: an object with its defaults, a patch, or delete options.
     pub(crate) request_object: Option<&'a Value>,
+    /// The body of the response, if it is an object.
+    pub(crate) response_object: Option<Value>,
     /// When it came.
     pub(crate) received: Timestamp,
     /// When it was answered.
@@ -113,6 +127,11 @@ pub(crate) struct ObjectReference<'a> {
     pub(crate) resource_version: &'a str,
 }
 
+/// The annotations that tell what webhooks changed; below the level Request there are none.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `annotateApplied…`.
+const PATCH: &str = "patch.webhook.admission.k8s.io/";
+
 /// The event.
 ///
 /// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
@@ -121,12 +140,8 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     let mut event = json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
-        "level": "Request",
-        "stage": match answered.stage {
-            Stage::RequestReceived => "RequestReceived",
-            Stage::ResponseStarted => "ResponseStarted",
-            Stage::ResponseComplete => "ResponseComplete",
-        },
+        "level": answered.level.as_str(),
+        "stage": answered.stage.as_str(),
         "auditID": answered.audit_id,
         "requestURI": answered.request_uri,
         "verb": answered.verb,
@@ -156,10 +171,18 @@ pub(crate) fn event(answered: &Answered<'_>) -> Value {
     if let Some(object) = &answered.object {
         set(&mut event, &["objectRef"], object_reference(object));
     }
-    if let Some(object) = answered.request_object {
+    if let Some(object) = answered.request_object
+        && answered.level >= Level::Request
+    {
         set(&mut event, &["requestObject"], object.clone());
     }
+    if let Some(object) = &answered.response_object
+        && answered.level >= Level::RequestResponse
+    {
+        set(&mut event, &["responseObject"], object.clone());
+    }
     let mut annotations = answered.annotations.clone();
+    annotations.retain(|key, _| answered.level >= Level::Request || !key.starts_with(PATCH));
     if let Some(decision) = answered.decision {
         let word = if decision.is_allowed() { "allow" } else { "forbid" };
         annotations.insert("authorization.k8s.io/decision".to_owned(), word.to_owned());
@@ -278,6 +301,8 @@ mod tests {
             code: 200,
             status: None,
             request_object: None,
+            response_object: None,
+            level: Level::Request,
             received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
             completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
             decision: Some(&ALLOWED),

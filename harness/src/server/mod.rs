@@ -7,6 +7,8 @@ mod accept;
 mod admission;
 mod answer;
 mod audit_log;
+mod audit_policy;
+mod auditing;
 mod authentication;
 mod authorization;
 mod body;
@@ -44,7 +46,6 @@ mod storage;
 mod strategy;
 mod surroundings;
 mod time_limit;
-mod unanswered;
 mod update;
 mod watch;
 mod watch_options;
@@ -60,6 +61,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use self::admission::Admission;
+pub use self::audit_policy::AuditPolicy;
 pub use self::authentication::Authentication;
 pub use self::authorization::AuthorizationMode;
 use self::authorization::aggregation;
@@ -97,8 +99,7 @@ pub struct ServiceName {
     pub name: String,
 }
 
-/// Gets one `audit.k8s.io/v1` Event for each request, at stage `ResponseComplete` and level `Request`; of the stage
-/// `RequestReceived` if the request is cut off before it is answered.
+/// Gets `audit.k8s.io/v1` Events, as [`Options::audit_policy`] says.
 pub type AuditSink = Arc<dyn Fn(&Value) + Send + Sync>;
 
 /// Gets the Audit-ID of each request, when it was received, and what happened in admission.
@@ -114,6 +115,10 @@ pub struct Options {
     pub credentials: WebhookCredentials,
     /// Gets the audit events.
     pub audit: Option<AuditSink>,
+    /// Of which requests there are events, at which stages and levels. Without a policy there is one event of the level
+    /// `Request` for each request: of the stage `ResponseComplete`, and of `ResponseStarted` for those that last; of
+    /// `RequestReceived` if the request is cut off before it is answered.
+    pub audit_policy: Option<AuditPolicy>,
     /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
     pub record: Option<RecordSink>,
     /// Who may do what.
@@ -140,6 +145,7 @@ struct Server {
     admission: Admission,
     impersonation: Impersonation,
     services: ServiceAllocator,
+    audit_policy: AuditPolicy,
     options: Options,
     under_way: UnderWay,
     events: Arc<Events>,
@@ -178,8 +184,18 @@ impl ApiServer {
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
         let events = Arc::new(Events::new(options.limits.event_bytes));
         let watches = Budget::new(options.limits.watches);
-        let server =
-            Server { state, admission, impersonation, services, options, under_way, events, watches };
+        let audit_policy = options.audit_policy.clone().unwrap_or_default();
+        let server = Server {
+            state,
+            admission,
+            impersonation,
+            services,
+            audit_policy,
+            options,
+            under_way,
+            events,
+            watches,
+        };
         Self { server: Arc::new(server) }
     }
 

@@ -1,16 +1,13 @@
 //! One HTTP request: where it goes, and what comes back.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request as HttpRequest, State as Extracted};
+use axum::extract::{Request as HttpRequest, State as Extracted};
 use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, USER_AGENT, WARNING};
 use http::request::Parts;
-use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -19,7 +16,8 @@ use tokio::time::Instant;
 use super::accept::check_accept;
 use super::admission::Admitting;
 use super::answer::{Answer, refusal};
-use super::audit_log::{self, Answered, ObjectReference, Stage};
+use super::audit_log::{self, Stage};
+use super::auditing::{Auditing, Ended, Unanswered};
 use super::authentication::{Claim, Identity, Refused};
 use super::authorization;
 use super::discovery::Resources;
@@ -31,11 +29,9 @@ use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
-use super::unanswered::Unanswered;
 use super::work::Work;
-use super::{Server, metadata, websocket};
+use super::{Server, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
-use crate::audit;
 use crate::authorizer::{AccessDecision, Authorizer};
 use crate::budget::Reservation;
 use crate::event::Record;
@@ -191,15 +187,15 @@ pub(super) async fn respond(
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
     let received_request = Received { parts, info: &info, query, body, keep, authorizer };
-    let sink = server.options.audit.as_ref();
-    let unanswered = sink.map(|sink| Unanswered { sink, parts, info: &info, audit_id: &audit_id, received });
-    let outcome = admitted(server, received_request).await;
+    let auditing = Auditing::new(server, parts, &info, &audit_id, received);
+    let unanswered = auditing.as_ref().map(Auditing::begin);
+    let mut outcome = admitted(server, received_request).await;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
         Err(status) => Some((**status).clone()),
     };
-    let is_watch = matches!(outcome.answered, Ok(Answer::Watch(_)));
+    let response_object = auditing.as_ref().and_then(|auditing| auditing.response_object(&outcome.answered));
     let mut connection = None;
     let mut is_upgrade = false;
     let mut response = match outcome.answered {
@@ -226,51 +222,21 @@ pub(super) async fn respond(
     if let Ok(value) = HeaderValue::from_str(&audit_id) {
         response.headers_mut().insert("audit-id", value);
     }
-    let mut end = None;
-    if let Some(sink) = &server.options.audit {
-        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
-        // Of a patch and of delete options the metadata, if there are any, say nothing of the object.
-        let body = outcome.decoded.as_ref().filter(|_| ["create", "update"].contains(&info.verb.as_str()));
-        let in_body = |field| body.map_or("", |object| metadata::text(object, field));
-        let either =
-            |path: &'_ str, body: &'_ str| if path.is_empty() { body.to_owned() } else { path.to_owned() };
-        let (name, namespace) = info.object.as_ref().map_or((String::new(), String::new()), |object| {
-            (either(&object.name, in_body("name")), either(&object.namespace, in_body("namespace")))
-        });
-        let object = info.object.as_ref().map(|object| ObjectReference {
-            resource: &object.resource,
-            namespace: &namespace,
-            name: &name,
-            group: &object.group,
-            version: &object.version,
-            subresource: &object.subresource,
-            uid: in_body("uid"),
-            resource_version: in_body("resourceVersion"),
-        });
-        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
-        let event = audit_log::event(&Answered {
-            audit_id: &audit_id,
-            request_uri: parts.uri.path_and_query().map_or("", PathAndQuery::as_str),
-            verb: &info.verb,
+    let end = auditing.as_ref().and_then(|auditing| {
+        // The audit log does not see how a handshake ends.
+        let code = if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() };
+        auditing.end(Ended {
             stage: outcome.stage,
             identity: outcome.identity.as_ref(),
-            source_ips: &audit_log::source_ips(&parts.headers, peer),
-            user_agent: user_agent.unwrap_or_default(),
-            object,
-            // The audit log does not see how a handshake ends.
-            code: if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() }.as_u16(),
-            status: status.as_ref(),
-            request_object: outcome.decoded.as_ref(),
-            received,
-            completed: Timestamp::now(),
             decision: outcome.decision.as_ref(),
-            annotations: annotations(&outcome.record, outcome.is_deprecated),
-        });
-        sink(&event);
-        if is_watch {
-            end = Some(audit_log::End::new(Arc::clone(sink), event));
-        }
-    }
+            is_deprecated: outcome.is_deprecated,
+            decoded: &mut outcome.decoded,
+            record: &outcome.record,
+            code: code.as_u16(),
+            status,
+            object: response_object,
+        })
+    });
     if let Some(sink) = &server.options.record {
         sink(&audit_id, received, &outcome.record);
     }
@@ -280,12 +246,6 @@ pub(super) async fn respond(
         (None, None) => {}
     }
     (response, Happened { record: outcome.record, body: outcome.decoded })
-}
-
-/// Source: apiserver pkg/endpoints/metrics/metrics.go, `MonitorRequest`.
-fn annotations(record: &Record, is_deprecated: bool) -> BTreeMap<String, String> {
-    let deprecated = is_deprecated.then(|| ("k8s.io/deprecated".to_owned(), "true".to_owned()));
-    audit::annotations(record).into_iter().chain(deprecated).collect()
 }
 
 /// A request, and what its path and its query say.
