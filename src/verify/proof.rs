@@ -151,7 +151,7 @@ impl Proofs {
             }
         }
         let met = finding.requests.iter().flat_map(|shown| &shown.webhooks);
-        let met = met.filter_map(|shown| self.subjects.iter().find(|subject| id(subject) == shown.webhook));
+        let met = met.filter_map(|shown| self.subjects.iter().find(|subject| shown.webhook.is(subject)));
         let services: BTreeSet<String> = met.filter_map(|subject| self.service(subject)).collect();
         let services: String = services.into_iter().collect();
         let _ = write!(

@@ -82,6 +82,14 @@ async fn a_mutating_and_a_validating_webhook_of_one_name_are_two() {
     let readme = stage.path(finding["proof"].as_str().expect("a folder")).join("README.md");
     let readme = std::fs::read_to_string(readme).expect("it can be read");
     assert!(readme.contains("?timeout=7s"), "{readme}");
+    // So does its feature: the mutating one may patch.
+    let proof = stage.path(finding["proof"].as_str().expect("a folder"));
+    let manifest = std::fs::read_to_string(proof.join("c_w.example.com-validating.yaml"));
+    let manifest = manifest.expect("the feature names a manifest");
+    assert!(manifest.contains("kind: ValidatingWebhookConfiguration"), "{manifest}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["run", "proof.feature"]).current_dir(&proof).env("NO_COLOR", "1");
+    ends_with(&Stage::run(command).await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::laboratory::{Outcome, Verdict};
+use super::subject::Subject;
 use crate::attributes::Attributes;
-use crate::config::{ReinvocationPolicy, Webhook};
+use crate::config::{ReinvocationPolicy, WebhookId};
 use crate::dispatcher::Refusal;
-use crate::event::{CallResult, Round};
+use crate::event::{CallResult, Phase, Round};
 use crate::secrets::{Masker, is_secret_kind};
 
 /// A request as an API server would get it, the webhooks that it met, and how it ended.
@@ -24,11 +25,31 @@ pub struct ShownRequest {
     pub calls: Vec<ShownCall>,
 }
 
+/// Which webhook it is: a mutating and a validating one may have the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownId {
+    /// The phase in which it is called.
+    pub phase: Phase,
+    /// Its configuration and name.
+    pub id: WebhookId,
+}
+
+impl ShownId {
+    pub(super) fn new(phase: Phase, id: &WebhookId) -> Self {
+        Self { phase, id: id.clone() }
+    }
+
+    /// Whether it is this webhook.
+    pub fn is(&self, subject: &Subject) -> bool {
+        self.phase == subject.webhook.phase && self.id == *subject.webhook.id
+    }
+}
+
 /// A webhook that a request met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownWebhook {
-    /// `CONFIGURATION/WEBHOOK`, as a step names it.
-    pub webhook: String,
+    /// Which one.
+    pub webhook: ShownId,
     /// Whether it is one of [`super::foreign::LIBRARY`].
     pub foreign: bool,
     /// Whether it was set to be called again, whatever its configuration says.
@@ -38,8 +59,8 @@ pub struct ShownWebhook {
 /// A call that a webhook got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShownCall {
-    /// `CONFIGURATION/WEBHOOK`.
-    pub webhook: String,
+    /// Which webhook.
+    pub webhook: ShownId,
     /// The round.
     pub round: Round,
     /// Whether the object was another one afterwards.
@@ -56,8 +77,8 @@ pub enum End {
     Admitted,
     /// A webhook denied it.
     Denied {
-        /// `CONFIGURATION/WEBHOOK`.
-        webhook: String,
+        /// Which webhook.
+        webhook: ShownId,
         /// The HTTP status of the server's answer.
         code: i32,
         /// The message of the server's answer.
@@ -65,8 +86,8 @@ pub enum End {
     },
     /// A webhook gave no valid answer, so that its failurePolicy decides.
     Failed {
-        /// `CONFIGURATION/WEBHOOK`.
-        webhook: String,
+        /// Which webhook.
+        webhook: ShownId,
     },
     /// The server refuses it, whatever the failurePolicy: a patch that does not apply, for instance.
     Refused {
@@ -75,8 +96,8 @@ pub enum End {
     },
     /// The match conditions of a webhook have no value, so that its failurePolicy decides without a call.
     NoConditions {
-        /// `CONFIGURATION/WEBHOOK`.
-        webhook: String,
+        /// Which webhook.
+        webhook: ShownId,
         /// The reason in kube-apiserver's words.
         reason: String,
     },
@@ -90,11 +111,10 @@ impl ShownRequest {
         if outcome.exchanges.iter().any(|exchange| exchange.direct.is_some()) {
             return None;
         }
-        let is_foreign = |webhook: &Webhook| super::foreign::is_one(webhook);
         let webhooks = outcome.lineup.mutating.iter().chain(&outcome.lineup.validating);
         let webhooks = webhooks.map(|webhook| ShownWebhook {
-            webhook: name(&webhook.id.configuration, &webhook.id.name),
-            foreign: is_foreign(webhook),
+            webhook: ShownId::new(webhook.phase, &webhook.id),
+            foreign: super::foreign::is_one(webhook),
             reinvocation_policy: webhook.reinvocation_policy,
         });
         let calls = outcome.calls().map(|called| {
@@ -104,7 +124,7 @@ impl ShownRequest {
                     (false, None)
                 }
             };
-            let webhook = name(&called.webhook.configuration, &called.webhook.name);
+            let webhook = ShownId::new(called.phase, &called.webhook);
             ShownCall { webhook, round: called.round, changed, patch: patch.unwrap_or_default() }
         });
         Some(Self {
@@ -136,25 +156,24 @@ impl End {
             Some(Refusal::Status(status)) => status.code,
             Some(Refusal::Unsupported(_)) | None => 0,
         };
-        let last = outcome.calls().last();
-        let webhook = last.map(|called| name(&called.webhook.configuration, &called.webhook.name));
-        let webhook = webhook.unwrap_or_default();
-        match outcome.verdict() {
-            Verdict::Admitted => Self::Admitted,
-            Verdict::Denied(status) => Self::Denied { webhook, code, message: status.message.clone() },
-            Verdict::Failed(_) => Self::Failed { webhook },
-            Verdict::ServerError(_) => Self::Refused { code },
-            Verdict::NoConditions(reason) => {
-                let failed = outcome.failed_conditions().next();
-                let webhook =
-                    failed.map(|(failed, _)| name(&failed.webhook.configuration, &failed.webhook.name));
-                Self::NoConditions { webhook: webhook.unwrap_or_default(), reason: reason.to_owned() }
+        // The one that the verdict is about.
+        let refusing = outcome.calls().find(|called| !matches!(called.result, CallResult::Allowed { .. }));
+        let refusing = refusing.map(|called| ShownId::new(called.phase, &called.webhook));
+        match (outcome.verdict(), refusing) {
+            (Verdict::Admitted, _) => Self::Admitted,
+            (Verdict::Denied(status), Some(webhook)) => {
+                Self::Denied { webhook, code, message: status.message.clone() }
             }
-            Verdict::Unsupported(_) => Self::Unknown,
+            (Verdict::Failed(_), Some(webhook)) => Self::Failed { webhook },
+            (Verdict::ServerError(_), _) => Self::Refused { code },
+            (Verdict::NoConditions(reason), _) => match outcome.failed_conditions().next() {
+                Some((failed, _)) => {
+                    let webhook = ShownId::new(failed.phase, &failed.webhook);
+                    Self::NoConditions { webhook, reason: reason.to_owned() }
+                }
+                None => Self::Unknown,
+            },
+            (Verdict::Denied(_) | Verdict::Failed(_), None) | (Verdict::Unsupported(_), _) => Self::Unknown,
         }
     }
-}
-
-fn name(configuration: &str, webhook: &str) -> String {
-    format!("{configuration}/{webhook}")
 }

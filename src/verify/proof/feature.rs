@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use harness::attributes::Operation;
 use harness::config::{FailurePolicy, ReinvocationPolicy};
-use harness::event::Round;
+use harness::event::{Phase, Round};
 use harness::json::{at, set, text};
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding};
-use harness::verify::shown::{End, ShownCall, ShownRequest, ShownWebhook};
+use harness::verify::shown::{End, ShownCall, ShownId, ShownRequest, ShownWebhook};
 use output::OneLine;
 use serde_json::Value;
 
@@ -161,8 +161,8 @@ fn ending(shown: &ShownRequest, setting: Setting<'_>) -> Vec<Then> {
     }
 }
 
-fn fails_open(webhook: &str, setting: Setting<'_>) -> bool {
-    let subject = setting.subjects.iter().find(|subject| id(subject) == *webhook);
+fn fails_open(webhook: &ShownId, setting: Setting<'_>) -> bool {
+    let subject = setting.subjects.iter().find(|subject| webhook.is(subject));
     subject.is_some_and(|subject| subject.webhook.failure_policy == FailurePolicy::Ignore)
 }
 
@@ -353,10 +353,16 @@ fn manifest(
     place: Option<(usize, bool)>,
     setting: Setting<'_>,
 ) -> Result<(String, String), String> {
-    let subject = setting.subjects.iter().find(|subject| id(subject) == webhook.webhook);
+    let subject = setting.subjects.iter().find(|subject| webhook.webhook.is(subject));
     let subject = subject.ok_or("it is about a webhook that is not in the configurations")?;
     let mut configuration = own_configuration(subject);
-    let mut file: String = webhook.webhook.chars().map(plain).collect();
+    let mut file: String = id(subject).chars().map(plain).collect();
+    if subject.has_namesake {
+        file.push_str(match subject.webhook.phase {
+            Phase::Mutating => "-mutating",
+            Phase::Validating => "-validating",
+        });
+    }
     if let Some((position, is_after)) = place {
         let prefix = format!("{}{position}", if is_after { "z" } else { "0" });
         let name = format!("{prefix}-{}", subject.webhook.id.configuration);
@@ -410,7 +416,7 @@ fn sent(object: &Value) -> Value {
     object
 }
 
-/// The webhook's own name in `CONFIGURATION/WEBHOOK`.
-fn short(webhook: &str) -> &str {
-    webhook.split_once('/').map_or(webhook, |(_, name)| name)
+/// The webhook's own name, as a step has it.
+fn short(webhook: &ShownId) -> &str {
+    &webhook.id.name
 }
