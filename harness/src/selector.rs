@@ -148,6 +148,14 @@ impl Selector {
         Some(labels)
     }
 
+    /// A label that keeps an object without others from being picked; none if no single label does.
+    pub(crate) fn refused_label(&self) -> Option<(String, String)> {
+        self.requirements.iter().find_map(|Requirement { key, operator }| {
+            let value = candidates(&[operator]).flatten().find(|value| !operator.holds(Some(value)))?;
+            Some((key.clone(), value))
+        })
+    }
+
     /// Whether it has no requirement and picks everything.
     pub fn is_everything(&self) -> bool {
         self.requirements.is_empty()
@@ -438,6 +446,16 @@ mod tests {
                     assert!(picks(first, &labels) && picks(second, &labels), "`{first}` and `{second}`");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_label_that_is_refused_is_found_unless_every_value_is_picked() {
+        for (operator, expected) in [("NotIn", Some("yes")), ("In", Some("yes-0")), ("Exists", None)] {
+            let values = expected.map(|_| ["yes"]);
+            let expression = json!({"key": "a", "operator": operator, "values": values});
+            let selector = Selector::parse(&json!({"matchExpressions": [expression]})).unwrap();
+            assert_eq!(selector.refused_label(), expected.map(|value| ("a".to_owned(), value.to_owned())));
         }
     }
 

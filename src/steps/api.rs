@@ -131,6 +131,7 @@ pub(crate) async fn send_as(
     let audit_id = Uuid::new_v4().to_string();
     let uri = match manner.effect {
         Effect::Stored => path.to_owned(),
+        Effect::DryRun if path.contains('?') => format!("{path}&dryRun=All"),
         Effect::DryRun => format!("{path}?dryRun=All"),
     };
     let content_type = match format {

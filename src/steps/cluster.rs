@@ -35,9 +35,7 @@ impl World {
         }
         let answer = api::send(self.client()?, Method::POST, &path, Some(&object)).await?;
         answer.successful().map_err(|failure| failure.during(format!("creating {path}/{name}")))?;
-        if scope == Scope::Cluster {
-            self.remove_at_the_end(format!("{path}/{name}"));
-        }
+        self.remove_unless_own(format!("{path}/{name}"));
         match object.get("kind").and_then(Value::as_str) {
             Some("CustomResourceDefinition") => {
                 self.wait_until_served(&object).await?;

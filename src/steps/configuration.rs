@@ -26,6 +26,8 @@ pub(crate) struct Installation {
     /// The webhook by which that is seen: it refuses everything.
     pub(super) marker: Option<Running>,
     written: Vec<String>,
+    /// What the marker webhooks of the configurations refuse now.
+    markers: Vec<String>,
     /// Configurations of the author's own.
     pub(super) own: Vec<Value>,
 }
@@ -47,7 +49,7 @@ struct Configuration {
     marker: String,
 }
 
-const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
+pub(super) const ROOT: &str = "/apis/admissionregistration.k8s.io/v1";
 
 /// The label of what nobody but one marker webhook is called for.
 const MARKER_LABEL: &str = "admit.example.com/marker";
@@ -99,6 +101,7 @@ impl World {
         for configuration in &configurations {
             self.write(configuration).await?;
         }
+        self.installation.markers = configurations.iter().map(|it| it.marker.clone()).collect();
         self.wait_until_used(&configurations).await?;
         self.installation.state = State::Current;
         Ok(())
@@ -280,7 +283,7 @@ impl World {
         let mut unused = configurations.iter();
         let mut next = unused.next();
         while let Some(configuration) = next {
-            if self.is_used(configuration).await? {
+            if self.is_refused(&configuration.marker).await? {
                 next = unused.next();
                 continue;
             }
@@ -297,9 +300,21 @@ impl World {
         Ok(())
     }
 
-    async fn is_used(&self, configuration: &Configuration) -> Outcome<bool> {
+    /// Waits until the server no longer uses the configurations, which are removed: they may be called for what others write
+    /// outside of the scenario's namespace.
+    pub(super) async fn wait_until_unused(&self) {
+        let started = tokio::time::Instant::now();
+        for marker in &self.installation.markers {
+            while started.elapsed() < PATIENCE && matches!(self.is_refused(marker).await, Ok(true)) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    }
+
+    /// Whether the marker webhook of a configuration refuses what has its label.
+    async fn is_refused(&self, marker: &str) -> Outcome<bool> {
         let path = format!("/api/v1/namespaces/{}/configmaps", self.marker_namespace()?);
-        let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: configuration.marker}});
+        let metadata = json!({"name": "marker", "labels": {MARKER_LABEL: marker}});
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let manner = Manner { effect: Effect::DryRun, ..Manner::default() };
         let answer = api::send_as(self.client()?, &manner, Method::POST, &path, Some(&object), None).await?;

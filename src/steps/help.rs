@@ -1,6 +1,6 @@
 //! What `admit steps` tells of every step.
 
-use super::{StepHelp, given, then, when};
+use super::{StepHelp, connection, given, namespaces, then, when};
 
 /// Every step, in the order in which a scenario needs them.
 pub(crate) const STEPS: &[StepHelp] = &[
@@ -226,6 +226,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "Labels the scenario's namespace",
         r#"Given the namespace has the label "environment=prod""#,
     ),
+    namespaces::HELP,
     given(
         "a custom resource {string} with the versions {string}",
         "Defines a resource without a schema, in a group of the scenario's own; its first version is stored",
@@ -326,6 +327,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
   metadata: {name: web}
   """"#,
     ),
+    connection::HELP,
     then("the request is admitted", "The server did what it was asked to do", "Then the request is admitted"),
     then(
         "the request is refused with {int}",

@@ -13,7 +13,13 @@ use super::world::World;
 
 impl World {
     /// Sends the request of a When, keeps its answer, and tells what happened.
-    async fn request(&mut self, step: &Step, method: Method, path: &str, body: Option<Value>) -> Outcome {
+    pub(super) async fn request(
+        &mut self,
+        step: &Step,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Outcome {
         self.install().await?;
         self.look_at_calls().await?;
         let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
@@ -29,7 +35,13 @@ impl World {
 
     async fn create(&mut self, step: &Step, object: Value) -> Outcome {
         let path = self.collection_of(&object).await?;
-        self.request(step, Method::POST, &path, Some(object)).await
+        self.request(step, Method::POST, &path, Some(object)).await?;
+        let answer = self.answer()?;
+        let name = answer.body.pointer("/metadata/name").and_then(Value::as_str);
+        if let (true, Some(name)) = (answer.is_success(), name) {
+            self.remove_unless_own(format!("{path}/{name}"));
+        }
+        Ok(())
     }
 
     async fn update(&mut self, step: &Step, object: Value) -> Outcome {

@@ -9,7 +9,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::api::{self, Answer, Manner};
-use super::configuration::Installation;
+use super::configuration::{self, Installation};
 use super::failure::{Outcome, StepFailure};
 use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
@@ -43,6 +43,8 @@ pub(crate) struct World {
     /// Its definitions of custom resources.
     pub(super) definitions: Vec<Value>,
     removable: Vec<String>,
+    /// Namespaces that are not its own and have its label.
+    borrowed: Vec<String>,
 }
 
 impl World {
@@ -61,6 +63,7 @@ impl World {
             resources: Vec::new(),
             definitions: Vec::new(),
             removable: Vec::new(),
+            borrowed: Vec::new(),
         }
     }
 
@@ -84,22 +87,36 @@ impl World {
             Some(Leftovers::Removed) => {}
             Some(Leftovers::Kept) | None => return,
         }
-        let namespaces = self.namespaces.drain(..).flat_map(|name| {
+        let removable = std::mem::take(&mut self.removable).into_iter().rev();
+        let (configurations, objects): (Vec<String>, Vec<String>) =
+            removable.partition(|path| path.starts_with(configuration::ROOT));
+        self.remove(configurations).await;
+        if !objects.is_empty() {
+            self.wait_until_unused().await;
+        }
+        for name in std::mem::take(&mut self.borrowed) {
+            // Nobody else has it: the next scenario may.
+            drop(self.label_namespace(&name, &Value::Null).await);
+        }
+        let namespaces = std::mem::take(&mut self.namespaces).into_iter().flat_map(|name| {
             let namespace = format!("/api/v1/namespaces/{name}");
             // A node would give each pod its time, and the namespace would wait for it.
             [format!("{namespace}/pods?gracePeriodSeconds=0"), namespace]
         });
-        let paths: Vec<String> = self.removable.drain(..).rev().chain(namespaces).collect();
+        self.remove(objects.into_iter().chain(namespaces)).await;
+        let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
+        for fake in fakes.chain(self.installation.marker.take()) {
+            // One that cannot be reached goes with its pod.
+            drop(fake.stop().await);
+        }
+    }
+
+    async fn remove(&self, paths: impl IntoIterator<Item = String>) {
         for path in paths {
             // What cannot be removed has been removed by the scenario, or by the end of the server.
             if let Ok(client) = self.client() {
                 drop(api::send(client, Method::DELETE, &path, None).await);
             }
-        }
-        let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
-        for fake in fakes.chain(self.installation.marker.take()) {
-            // One that cannot be reached goes with its pod.
-            drop(fake.stop().await);
         }
     }
 
@@ -142,6 +159,24 @@ impl World {
         }
     }
 
+    /// Has an object removed when the scenario ends, unless it goes with the scenario's namespace.
+    pub(super) fn remove_unless_own(&mut self, path: String) {
+        let goes_with = |name: &String| path.contains(&format!("/namespaces/{name}/"));
+        if !self.namespaces.iter().any(goes_with) {
+            self.remove_at_the_end(path);
+        }
+    }
+
+    /// Has a namespace that the scenario made removed when it ends.
+    pub(super) fn remove_namespace_at_the_end(&mut self, name: &str) {
+        self.namespaces.push(name.to_owned());
+    }
+
+    /// Has the scenario label of a namespace removed when the scenario ends.
+    pub(super) fn give_back_at_the_end(&mut self, name: &str) {
+        self.borrowed.push(name.to_owned());
+    }
+
     /// The namespace of the scenario, made when it is first needed.
     pub(super) async fn namespace(&mut self) -> Outcome<String> {
         let (name, id) = (self.names.namespace(), self.names.id().to_owned());
@@ -175,7 +210,7 @@ impl World {
         Ok(())
     }
 
-    async fn post_namespace(&self, name: &str, label: &str) -> Outcome<Answer> {
+    pub(super) async fn post_namespace(&self, name: &str, label: &str) -> Outcome<Answer> {
         let mut labels = json!({SCENARIO_LABEL: label, RUN_LABEL: self.target()?.run});
         // Whatever a cluster asks of pods elsewhere: it is not what scenarios are about.
         for mode in ["enforce", "audit", "warn"] {

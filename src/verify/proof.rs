@@ -3,6 +3,7 @@
 mod claims;
 mod feature;
 mod pattern;
+mod sending;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -150,17 +151,22 @@ impl Proofs {
                 write(folder.join(name), manifest)?;
             }
         }
-        let met = finding.requests.iter().flat_map(|shown| &shown.webhooks);
+        let met = finding.requests.iter().flat_map(|shown| &shown.webhooks).filter(|shown| !shown.is_down);
         let met = met.filter_map(|shown| self.subjects.iter().find(|subject| shown.webhook.is(subject)));
         let services: BTreeSet<String> = met.filter_map(|subject| self.service(subject)).collect();
         let services: String = services.into_iter().collect();
+        let on_a_cluster = if feature.text.contains(feature::OUTSIDE) {
+            "It does not run on a cluster (`--target cluster`): it has webhooks called for objects outside of the scenario's \
+             namespace."
+        } else {
+            "On a cluster (`--target cluster`), steps about the audit log need `--audit-log`."
+        };
         let _ = write!(
             text,
             "\n`{file}` shows the finding on an API server, with the webhook that was verified: it passes while the \
-             webhook has the defect, and fails once the defect is fixed. The first command runs it on a kube-apiserver from \
+             webhook, or its configuration, has the defect, and fails once the defect is fixed. The first command runs it on a kube-apiserver from \
              KUBEBUILDER_ASSETS, the second in process.\n\n```console\n$ admit run {file} --target envtest{services}\n$ \
-             admit run {file}{services}\n```\n\nOn a cluster (`--target cluster`), steps about the audit log need \
-             `--audit-log`.\n",
+             admit run {file}{services}\n```\n\n{on_a_cluster}\n",
             file = feature::FILE,
         );
         Ok(())

@@ -27,6 +27,12 @@ pub(crate) struct Suspect {
     /// Fields of its entry in the configuration, beside those that every entry has.
     #[serde(default)]
     pub(crate) fields: BTreeMap<String, Value>,
+    /// Fields of that entry once nothing is wrong with it, where it is the configuration that is wrong.
+    #[serde(default)]
+    pub(crate) mended: BTreeMap<String, Value>,
+    /// Objects to try beside Pods.
+    #[serde(default)]
+    pub(crate) objects: Vec<Value>,
     /// The kinds of findings that are no notes, by check.
     #[serde(default)]
     pub(crate) finds: BTreeMap<String, Vec<String>>,

@@ -15,8 +15,8 @@ use crate::machine;
 use crate::one_defect::{Suspect, suspects};
 
 /// The checks of whose findings at least one has a feature here.
-const WITH_FEATURES: &str =
-    "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V32 V34 V36 V38 V45 V55";
+const WITH_FEATURES: &str = "V01 V02 V03 V04 V05 V06 V07 V08 V09 V10 V15 V17 V18 V21 V22 V24 V25 V28 V29 V30 V31 V32 V34 V36 V38 V45 V48 V49 V50 \
+     V54 V55";
 
 /// Webhooks that are installed together, and the folder with the proofs of what is found.
 struct Proven {
@@ -34,7 +34,9 @@ async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
         configurations.push(configuration);
         started.push((suspect, fake));
     }
-    for (name, objects) in [("pods.yaml", pods()), ("configuration.yaml", configurations)] {
+    let others = started.iter().flat_map(|(suspect, _)| &suspect.objects);
+    let objects: Vec<Value> = pods().into_iter().chain(others.cloned()).collect();
+    for (name, objects) in [("objects.yaml", objects), ("configuration.yaml", configurations)] {
         let documents: Vec<String> = objects.iter().map(ToString::to_string).collect();
         std::fs::write(folder.join(name), documents.join("\n---\n")).expect("it is written");
     }
@@ -46,7 +48,7 @@ async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
         "-c",
         "configuration.yaml",
         "-f",
-        "pods.yaml",
+        "objects.yaml",
         "--proofs",
         "proofs",
         "-o",
@@ -67,12 +69,16 @@ async fn proven(suspects: Vec<Suspect>, folder: PathBuf) -> Proven {
     Proven { suspects: started, folder }
 }
 
-/// A scenario whose request could not be made would fail, too.
+/// A scenario whose request could not be made would fail, too. That admit does not imitate what comes after the webhooks is
+/// said of the request, and proves as much: none has refused it.
 fn fails_in_a_then(scenario: &Value) {
     let steps = scenario["attempts"][0]["steps"].as_array().expect("steps");
     let request =
         steps.iter().find(|step| step["keyword"].as_str().is_some_and(|word| word.trim() == "When"));
-    assert_eq!(request.expect("there is a When")["status"], "passed", "{scenario:#}");
+    let request = request.expect("there is a When");
+    let says = |message: &str| message.starts_with("admit does not imitate this: creating serviceaccounts/");
+    let is_not_imitated = request["message"].as_str().is_some_and(says);
+    assert!(request["status"] == "passed" || is_not_imitated, "{scenario:#}");
 }
 
 /// The features below a folder, and how many of the scenarios of each failed.
@@ -97,8 +103,8 @@ async fn run(folder: &Path, target: &str) -> (BTreeMap<String, usize>, String) {
     (failed, text)
 }
 
-/// Mends the manifests of all proofs below a folder: of these webhooks it is the configuration that is wrong.
-fn without_conditions(folder: &Path) {
+/// Sets fields of the webhooks in the manifests of all proofs below a folder.
+fn mend(folder: &Path, fields: &BTreeMap<String, Value>) {
     for proof in std::fs::read_dir(folder.join("proofs")).expect("there are proofs") {
         for file in std::fs::read_dir(proof.expect("it can be read").path()).expect("it is a folder") {
             let path = file.expect("it can be read").path();
@@ -108,7 +114,9 @@ fn without_conditions(folder: &Path) {
             let text = std::fs::read_to_string(&path).expect("it can be read");
             let manifest: Option<Value> = serde_saphyr::from_str(&text).ok();
             if let Some(mut manifest) = manifest.filter(|manifest| manifest.get("webhooks").is_some()) {
-                manifest["webhooks"][0]["matchConditions"] = json!([]);
+                for (field, value) in fields {
+                    manifest["webhooks"][0][field] = value.clone();
+                }
                 std::fs::write(&path, manifest.to_string()).expect("it is written");
             }
         }
@@ -145,8 +153,8 @@ async fn a_feature_passes_with_the_webhook_of_which_it_is_a_proof_and_with_no_fl
         for (suspect, fake) in suspects {
             fake.set_behaviour(Behaviour::default());
             fake.rotate(Certificate::default()).expect("it shows another certificate");
-            if suspect.fields.contains_key("matchConditions") {
-                without_conditions(folder);
+            if !suspect.mended.is_empty() {
+                mend(folder, &suspect.mended);
             }
         }
     }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::Difference;
 use super::laboratory::Outcome;
+use super::shown::ShownRequest;
 use super::station::{Scene, Station};
 use super::subject::Subject;
 use super::trial::Trial;
@@ -187,6 +188,8 @@ pub struct Violation {
     pub steps: Vec<Arc<Outcome>>,
     /// Further requests that show it, which are too large for a report.
     pub large: Vec<Arc<Outcome>>,
+    /// Requests that show it and were not made: what follows from the configuration, for its proof.
+    pub requests: Vec<ShownRequest>,
     /// How bad it is, if that differs from the check's severity.
     pub severity: Option<Severity>,
 }
@@ -200,6 +203,7 @@ impl Violation {
             differences: Vec::new(),
             steps: Vec::new(),
             large: Vec::new(),
+            requests: Vec::new(),
             severity: None,
         }
     }
@@ -222,6 +226,13 @@ impl Violation {
     #[must_use]
     pub fn with_large(mut self, requests: impl IntoIterator<Item = Arc<Outcome>>) -> Self {
         self.large = requests.into_iter().collect();
+        self
+    }
+
+    /// With requests that follow from the configuration.
+    #[must_use]
+    pub fn with_requests(mut self, requests: impl IntoIterator<Item = ShownRequest>) -> Self {
+        self.requests = requests.into_iter().collect();
         self
     }
 

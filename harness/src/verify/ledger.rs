@@ -220,7 +220,8 @@ impl Found {
     }
 
     fn finding(self, webhook: &str, check: &Check) -> Finding {
-        let Violation { kind, message, differences, steps, large, severity } = self.violation;
+        let Violation { kind, message, differences, steps, large, requests, severity } = self.violation;
+        let made = steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome));
         Finding {
             kind,
             severity: severity.unwrap_or(check.severity),
@@ -229,7 +230,7 @@ impl Found {
             examples: self.examples,
             object: self.object,
             differences,
-            requests: steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome)).collect(),
+            requests: made.chain(requests).collect(),
             steps: steps.iter().flat_map(told).collect(),
             masked: false,
             accepted: None,

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::laboratory::{Outcome, Verdict};
 use super::subject::Subject;
 use crate::attributes::Attributes;
-use crate::config::{ReinvocationPolicy, WebhookId};
+use crate::config::{ReinvocationPolicy, Webhook, WebhookId};
 use crate::dispatcher::Refusal;
 use crate::event::{CallResult, Phase, Round};
 use crate::secrets::{Masker, is_secret_kind};
@@ -23,6 +23,8 @@ pub struct ShownRequest {
     pub end: End,
     /// The calls, in order.
     pub calls: Vec<ShownCall>,
+    /// Whether it is about this namespace, and another one of the same labels would not do.
+    pub is_about_namespace: bool,
 }
 
 /// Which webhook it is: a mutating and a validating one may have the same id.
@@ -54,6 +56,19 @@ pub struct ShownWebhook {
     pub foreign: bool,
     /// Whether it was set to be called again, whatever its configuration says.
     pub reinvocation_policy: ReinvocationPolicy,
+    /// Whether nobody answers at its address: the finding is about what happens then.
+    pub is_down: bool,
+}
+
+impl ShownWebhook {
+    fn of(webhook: &Webhook) -> Self {
+        Self {
+            webhook: ShownId::new(webhook.phase, &webhook.id),
+            foreign: super::foreign::is_one(webhook),
+            reinvocation_policy: webhook.reinvocation_policy,
+            is_down: false,
+        }
+    }
 }
 
 /// A call that a webhook got.
@@ -112,11 +127,7 @@ impl ShownRequest {
             return None;
         }
         let webhooks = outcome.lineup.mutating.iter().chain(&outcome.lineup.validating);
-        let webhooks = webhooks.map(|webhook| ShownWebhook {
-            webhook: ShownId::new(webhook.phase, &webhook.id),
-            foreign: super::foreign::is_one(webhook),
-            reinvocation_policy: webhook.reinvocation_policy,
-        });
+        let webhooks = webhooks.map(|webhook| ShownWebhook::of(webhook));
         let calls = outcome.calls().map(|called| {
             let (changed, patch) = match &called.result {
                 CallResult::Allowed { patch, changed } => (*changed, patch.clone()),
@@ -133,7 +144,25 @@ impl ShownRequest {
             object: outcome.admitted().cloned(),
             end: End::of(outcome),
             calls: calls.collect(),
+            is_about_namespace: false,
         })
+    }
+
+    /// A request that meets this webhook while it is down: its failurePolicy decides if it is called.
+    pub(super) fn while_down(webhook: &Webhook, request: Attributes, is_called: bool) -> Self {
+        let met = ShownWebhook { is_down: true, ..ShownWebhook::of(webhook) };
+        let (object, end) = if is_called {
+            (None, End::Failed { webhook: met.webhook.clone() })
+        } else {
+            (request.object.clone(), End::Admitted)
+        };
+        let webhooks = vec![met];
+        Self { webhooks, request, object, end, calls: Vec::new(), is_about_namespace: false }
+    }
+
+    /// The same, in the namespace that the request names and in no other.
+    pub(super) fn about_its_namespace(self) -> Self {
+        Self { is_about_namespace: true, ..self }
     }
 
     /// Masks the values of Secrets.

@@ -3,28 +3,32 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use harness::attributes::Operation;
 use harness::config::{FailurePolicy, ReinvocationPolicy};
 use harness::event::{Phase, Round};
 use harness::json::{at, set, text};
+use harness::server::Surroundings;
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding};
 use harness::verify::shown::{End, ShownCall, ShownId, ShownRequest, ShownWebhook};
 use output::OneLine;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::claims::{self, Claim};
-use super::pattern;
 use super::{id, own_configuration, plain, yaml};
+use super::{pattern, sending};
 use crate::steps::contains;
 
 /// The name of the file with the feature.
 pub(super) const FILE: &str = "proof.feature";
 /// The length in bytes from which an object has a file of its own.
 const LONG: usize = 16 * 1024;
+/// The tags of a feature that needs a server of the run's own, and that for itself.
+pub(super) const OUTSIDE: &str = "@in-process @envtest @serial";
 /// The file with definitions of custom resources.
 const DEFINITIONS: &str = "definitions.yaml";
-const RENAMED: &str = "kube-apiserver refuses an update that gives the object another name, whoever makes it";
+
+/// Where nobody answers: no process may listen on this port of its own accord.
+const NOBODY: &str = "https://127.0.0.1:1/";
 
 /// A feature, and the manifests that it names.
 #[derive(Debug)]
@@ -63,11 +67,18 @@ pub(super) fn feature(
     let scenarios = scenarios(&check.id, finding, setting)?;
     let mut manifests = BTreeMap::new();
     let mut text = format!("# {}\n# README.md says how to run this.\n", OneLine(&finding.message));
+    if scenarios.iter().any(|scenario| sending::is_outside(scenario.shown)) {
+        text.push_str("# Webhooks are called for objects outside of the scenario's namespace.\n");
+        let _ = writeln!(text, "{OUTSIDE}");
+    }
     let _ = write!(text, "Feature: {} {}", check.id, OneLine(&check.title));
     for (number, scenario) in (1..).zip(&scenarios) {
         let request = &scenario.shown.request;
         let met: Vec<&str> = scenario.shown.webhooks.iter().map(|webhook| short(&webhook.webhook)).collect();
-        let (operation, resource) = (request.operation, &request.resource.resource);
+        let (operation, mut resource) = (request.operation, request.resource.resource.clone());
+        if !request.subresource.is_empty() {
+            resource = format!("{resource}/{}", request.subresource);
+        }
         let _ = write!(text, "\n\n  Scenario: {number}. {operation} {resource}: {}", met.join(", then "));
         for step in steps(number, scenario, setting, &mut manifests)? {
             text.push_str(&step);
@@ -103,7 +114,7 @@ fn scenarios<'a>(
             let stored = shown.request.old_object.as_ref().unwrap_or(&Value::Null);
             let part = lost(stored, shown)?;
             if part.pointer("/metadata/name").is_some() {
-                return Err(RENAMED.to_owned());
+                return Err(sending::RENAMED.to_owned());
             }
             if shown.request.kind.kind == "Pod" && part.get("spec").is_some() {
                 return Err("kube-apiserver refuses changes of a Pod's spec, whoever makes them".to_owned());
@@ -121,6 +132,11 @@ fn scenarios<'a>(
             vec![("the object does not contain:".to_owned(), Some(added))]
         }
         Claim::Difference => return differing(requests),
+        Claim::Dropped => {
+            let mut then = changes(shown)?;
+            then.push(("the object does not contain:".to_owned(), Some(dropped(shown)?)));
+            then
+        }
         Claim::Ending | Claim::None(_) => {
             return Err("the API server takes what the webhook answers".to_owned());
         }
@@ -195,6 +211,13 @@ fn lost(object: &Value, shown: &ShownRequest) -> Result<Value, String> {
     pattern::missing(object, found).ok_or_else(|| "the result has all of what was there before".to_owned())
 }
 
+/// What the webhooks wrote.
+fn dropped(shown: &ShownRequest) -> Result<Value, String> {
+    let [before, after] =
+        [&shown.request.object, &shown.object].map(|it| it.as_ref().unwrap_or(&Value::Null));
+    pattern::missing(after, before).ok_or_else(|| "the webhook adds nothing that could be dropped".to_owned())
+}
+
 /// What the other webhook, whose part admit played, added.
 fn added(shown: &ShownRequest) -> Option<Value> {
     let foreign = shown.webhooks.iter().find(|webhook| webhook.foreign)?;
@@ -227,24 +250,21 @@ fn steps(
     manifests: &mut BTreeMap<String, String>,
 ) -> Result<Vec<String>, String> {
     let ShownRequest { request, webhooks, .. } = scenario.shown;
-    if !request.subresource.is_empty() {
-        return Err(format!("no step sends what `{}` is asked", request.subresource));
-    }
-    if request.namespace.is_empty() || request.kind.kind == "Namespace" {
-        return Err("`admit run` calls webhooks of a manifest only for objects of the scenario's namespace"
-            .to_owned());
-    }
-    let name =
-        |object: &Option<Value>| object.as_ref().map(|object| at(object, &["metadata", "name"]).clone());
-    if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
-        return Err(RENAMED.to_owned());
+    if let Some(reason) = sending::obstacle(request) {
+        return Err(reason);
     }
     let mut steps = Steps::default();
-    for (key, value) in labels_of(&request.namespace, setting.around) {
+    if scenario.shown.is_about_namespace && !request.namespace.is_empty() {
+        steps.given(
+            &format!("the webhooks are called for the namespace \"{}\", too", request.namespace),
+            None,
+        );
+    }
+    for (key, value) in labels_of(scenario.shown, setting.around) {
         steps.given(&format!("the namespace has the label \"{key}={value}\""), None);
     }
     let definitions: Vec<String> =
-        setting.around.iter().filter(|it| defines(it, &request.kind.group)).map(yaml).collect();
+        setting.around.iter().filter(|it| defines(it, &request.resource.group)).map(yaml).collect();
     if !definitions.is_empty() {
         manifests.insert(DEFINITIONS.to_owned(), definitions.join("---\n"));
         steps.given(&format!("the objects in the file \"{DEFINITIONS}\" exist"), None);
@@ -276,35 +296,10 @@ fn steps(
         steps.given(&format!("the objects in the file \"{name}\" exist"), None);
         manifests.insert(name, manifest);
     }
-    let word = request.kind.kind.to_lowercase();
-    let object = request.object.as_ref().map(sent).unwrap_or_default();
-    if let Some(stored) = &request.old_object {
-        match long(&sent(stored), format!("stored-{number}.yaml"), manifests) {
-            Some(name) => steps.given(&format!("the objects in the file \"{name}\" exist"), None),
-            None => steps.given("this object exists:", Some(sent(stored))),
-        }
-        if at(stored, &["metadata", "deletionTimestamp"]).is_string() {
-            steps.given(&format!("the {word} \"{}\" is being deleted", request.name), None);
-        }
-    }
-    if request.dry_run {
-        steps.given("requests are dry runs", None);
-    }
-    match request.operation {
-        Operation::Create | Operation::Update => {
-            let does = if request.operation == Operation::Create { "created" } else { "updated" };
-            match long(&object, format!("sent-{number}.yaml"), manifests) {
-                Some(name) => {
-                    steps.add("When", &format!("the object in the file \"{name}\" is {does}"), None);
-                }
-                None => steps.add("When", &format!("this object is {does}:"), Some(object)),
-            }
-        }
-        Operation::Delete if request.name.is_empty() => {
-            steps.add("When", &format!("all {} are deleted", request.resource.resource), None);
-        }
-        Operation::Delete => steps.add("When", &format!("the {word} \"{}\" is deleted", request.name), None),
-        Operation::Connect => return Err("no step of a feature connects to an object".to_owned()),
+    if request.subresource.is_empty() {
+        sending::of_object(&mut steps, number, scenario.shown, manifests);
+    } else {
+        sending::of_subresource(&mut steps, request, &Surroundings::new(setting.around))?;
     }
     for (position, (step, part)) in scenario.then.iter().enumerate() {
         steps.add(if position == 0 { "Then" } else { "And" }, step, part.clone());
@@ -313,7 +308,7 @@ fn steps(
 }
 
 /// The file with an object that is too long for a sentence; none if it is not.
-fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) -> Option<String> {
+pub(super) fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) -> Option<String> {
     let text = yaml(object);
     if text.len() < LONG {
         return None;
@@ -324,15 +319,15 @@ fn long(object: &Value, name: String, manifests: &mut BTreeMap<String, String>) 
 
 /// The lines of a scenario.
 #[derive(Default)]
-struct Steps(Vec<String>);
+pub(super) struct Steps(Vec<String>);
 
 impl Steps {
-    fn given(&mut self, step: &str, object: Option<Value>) {
+    pub(super) fn given(&mut self, step: &str, object: Option<Value>) {
         let keyword = if self.0.is_empty() { "Given" } else { "And" };
         self.add(keyword, step, object);
     }
 
-    fn add(&mut self, keyword: &str, step: &str, object: Option<Value>) {
+    pub(super) fn add(&mut self, keyword: &str, step: &str, object: Option<Value>) {
         let mut text = format!("\n    {keyword} {step}");
         if let Some(object) = object {
             text.push_str("\n      \"\"\"yaml");
@@ -356,12 +351,20 @@ fn manifest(
     let subject = setting.subjects.iter().find(|subject| webhook.webhook.is(subject));
     let subject = subject.ok_or("it is about a webhook that is not in the configurations")?;
     let mut configuration = own_configuration(subject);
+    if webhook.is_down
+        && let Some(webhook) = configuration.pointer_mut("/webhooks/0")
+    {
+        set(webhook, &["clientConfig"], json!({ "url": NOBODY }));
+    }
     let mut file: String = id(subject).chars().map(plain).collect();
     if subject.has_namesake {
         file.push_str(match subject.webhook.phase {
             Phase::Mutating => "-mutating",
             Phase::Validating => "-validating",
         });
+    }
+    if webhook.is_down {
+        file.push_str("-down");
     }
     if let Some((position, is_after)) = place {
         let prefix = format!("{}{position}", if is_after { "z" } else { "0" });
@@ -382,11 +385,13 @@ fn manifest(
     Ok((format!("{file}.yaml"), yaml(&configuration)))
 }
 
-/// The labels of a namespace, without that which the server sets.
-fn labels_of<'a>(namespace: &'a str, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let known = around
-        .iter()
-        .find(move |it| text(it, &["kind"]) == "Namespace" && text(it, &["metadata", "name"]) == namespace);
+/// The labels of the namespace of a request for which the scenario's own will do, without that which the server sets.
+fn labels_of<'a>(shown: &'a ShownRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let namespace = Some(&shown.request.namespace).filter(|_| !shown.is_about_namespace);
+    let known = around.iter().find(move |it| {
+        text(it, &["kind"]) == "Namespace"
+            && namespace.is_some_and(|namespace| text(it, &["metadata", "name"]) == namespace)
+    });
     let labels =
         known.and_then(|namespace| at(namespace, &["metadata", "labels"]).as_object()).into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)));
@@ -395,25 +400,6 @@ fn labels_of<'a>(namespace: &'a str, around: &'a [Value]) -> impl Iterator<Item 
 
 fn defines(object: &Value, group: &str) -> bool {
     text(object, &["kind"]) == "CustomResourceDefinition" && text(object, &["spec", "group"]) == group
-}
-
-/// The object as a client sends it into the namespace of the scenario.
-fn sent(object: &Value) -> Value {
-    const SERVERS_OWN: [&str; 8] = [
-        "namespace",
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "generation",
-        "managedFields",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-    ];
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|name, _| !SERVERS_OWN.contains(&name.as_str()));
-    }
-    object
 }
 
 /// The webhook's own name, as a step has it.

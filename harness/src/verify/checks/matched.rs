@@ -133,7 +133,8 @@ pub(super) fn catch(
         dry_run: false,
         user: place.writer(),
     };
-    let state = Labelled { surroundings, namespace: place.namespace, labels: namespace_labels };
+    let state =
+        Labelled { surroundings, namespace: place.namespace, labels: namespace_labels, is_bare: false };
     let mut run = AdmissionRun::new(request, Times::Whole, &state).with_authorizer(surroundings.authorizer());
     let decided = matching::decide(webhook, &mut run);
     if let Some(conditions) = &decided.conditions
@@ -145,18 +146,22 @@ pub(super) fn catch(
 }
 
 /// The surroundings, where one namespace has these labels beside those that it has.
-struct Labelled<'a> {
-    surroundings: &'a Surroundings,
-    namespace: &'a str,
-    labels: &'a LabelSet,
+pub(super) struct Labelled<'a> {
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) namespace: &'a str,
+    pub(super) labels: &'a LabelSet,
+    /// Whether it has no others but the one with its name.
+    pub(super) is_bare: bool,
 }
 
 impl ClusterState for Labelled<'_> {
     fn namespace(&self, name: &str) -> Option<Arc<Value>> {
         let namespace = self.surroundings.namespace(name);
-        if name != self.namespace || self.labels.is_empty() {
+        if name != self.namespace || (self.labels.is_empty() && !self.is_bare) {
             return namespace;
         }
+        let bare = || Arc::new(json!({"metadata": {"name": name, "labels": {NAME_LABEL: name}}}));
+        let namespace = if self.is_bare { Some(bare()) } else { namespace };
         let mut namespace = namespace.map(Arc::unwrap_or_clone).unwrap_or_default();
         for (key, value) in self.labels {
             set(&mut namespace, &["metadata", "labels", key], value.as_str());

@@ -2,6 +2,7 @@
 
 mod backend;
 mod common;
+mod down;
 mod filling;
 mod matched;
 mod overwritten;

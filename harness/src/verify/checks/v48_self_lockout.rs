@@ -1,6 +1,6 @@
 //! V48: a webhook that fails closed does not stand in the way of its own backend.
 
-use super::{backend, matched};
+use super::{backend, down, matched};
 use crate::config::{FailurePolicy, WebhookTarget};
 use crate::server::Surroundings;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -44,6 +44,8 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         caught.resources.join(", "),
         service.name,
     );
+    let needed = backend::BACKEND.into_iter().filter(|needed| caught.resources.contains(&needed.2));
+    let mut shown = needed.filter_map(|needed| down::request(webhook, needed, namespace, surroundings));
     let violation = Violation::new("locks itself out", message).with_severity(severity);
-    Ok(vec![violation])
+    Ok(vec![violation.with_requests(shown.next())])
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::backend::{self, BACKEND, DEPLOYMENTS, Needed, PODS, REPLICA_SETS, SECRETS};
-use super::matched;
+use super::{down, matched};
 use crate::config::{FailurePolicy, WebhookTarget};
 use crate::json::at;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::shown::ShownRequest;
 use crate::verify::station::Scene;
 use crate::verify::subject::Subject;
 
@@ -61,6 +62,8 @@ struct Reason<'a> {
     unclear: Option<String>,
     /// Whose webhook is called.
     asked: &'a Subject,
+    /// A request that it refuses while it is down; none if admit has no object for that.
+    shown: Option<ShownRequest>,
 }
 
 impl Reason<'_> {
@@ -219,7 +222,11 @@ fn waits<'a>(
                 need.namespace,
                 need.what
             );
-            let reason = Reason { text, severity, unclear, asked: subject };
+            let mut shown = need.objects.iter().filter(|needed| resources.contains(&needed.2));
+            let shown = shown.find_map(|needed| {
+                down::request(&subject.webhook, *needed, need.namespace, scene.surroundings)
+            });
+            let reason = Reason { text, severity, unclear, asked: subject, shown };
             let known = waits.entry(waiting).or_default().entry(asked).or_insert_with(|| reason.clone());
             if known.weight() < reason.weight() {
                 *known = reason;
@@ -271,7 +278,9 @@ fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
             "once all of them are down, somebody has to delete a configuration by hand",
         ),
     };
+    let shown: Option<Vec<ShownRequest>> = reasons.iter().map(|(_, reason)| reason.shown.clone()).collect();
     let violation = Violation::new(kind, format!("{}; {end}", texts.join("; "))).with_severity(severity);
+    let violation = violation.with_requests(shown.unwrap_or_default());
     match reasons.iter().find_map(|(_, reason)| Some((reason.unclear.as_ref()?, reason.asked))) {
         None => Ok(vec![violation]),
         Some((why, asked)) => {

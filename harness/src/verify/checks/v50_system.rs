@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::down;
 use super::matched::{self, Catch, Place};
 use crate::config::FailurePolicy;
 use crate::server::Surroundings;
@@ -89,6 +90,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let mut caught = BTreeSet::new();
     let mut catches_leases = false;
     let mut unclear = None;
+    let mut shown = None;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
         let place = Place { group, version, resource, kind, subresource, namespace, name };
         let catch = matched::is_written_past(webhook, &place, surroundings);
@@ -102,6 +104,10 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         match catch {
             Catch::Called => {
                 catches_leases |= resource == "leases";
+                if shown.is_none() && subresource.is_empty() && kind != "Namespace" {
+                    let needed = (group, version, resource, kind);
+                    shown = down::request(webhook, needed, namespace, surroundings);
+                }
                 caught.insert(name);
             }
             Catch::NotCalled => {}
@@ -131,7 +137,8 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         let message = format!(
             "with failurePolicy {policy} it is called for {caught}; leave them out by rules or a namespaceSelector"
         );
-        violations.push(Violation::new("matches system resources", message).with_severity(severity));
+        let violation = Violation::new("matches system resources", message).with_severity(severity);
+        violations.push(violation.with_requests(shown));
     }
     Ok(violations)
 }

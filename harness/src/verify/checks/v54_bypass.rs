@@ -1,8 +1,9 @@
 //! V54: nobody gets around a webhook by a label.
 
+use super::down;
 use crate::config::FailurePolicy;
 use crate::event::Phase;
-use crate::selector::Labels;
+use crate::selector::{Labels, Selector};
 use crate::server::Surroundings;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::subject::Subject;
@@ -20,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(run),
 };
 
-fn run(subject: &Subject, _: &Surroundings) -> Observed {
+fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let webhook = &subject.webhook;
     if webhook.failure_policy == FailurePolicy::Ignore {
         return Err(Obstacle::not_applicable("failurePolicy is Ignore: it may be missed anyway"));
@@ -29,11 +30,15 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
     if selector.is_everything() {
         return Ok(Vec::new());
     }
-    let (kind, way) = if selector.matches(Labels::default()) {
-        ("can be opted out of by a label", "an object with labels that it does not pick")
+    let (kind, way, others) = if selector.matches(Labels::default()) {
+        let refused = selector.refused_label();
+        ("can be opted out of by a label", "an object with labels that it does not pick", refused)
     } else {
-        ("can be left out by setting no label", "an object without labels")
+        ("can be left out by setting no label", "an object without labels", None)
     };
+    let picked: Vec<(String, String)> =
+        Selector::common_labels(&[selector]).unwrap_or_default().into_iter().collect();
+    let shown = down::by_labels(webhook, &picked, others.as_slice(), surroundings);
     // What mutates is often an offer; what validates is a rule.
     let severity = match subject.webhook.phase {
         Phase::Validating => Severity::Warning,
@@ -43,5 +48,6 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
         "with failurePolicy Fail and the objectSelector `{selector}` it never sees {way}: if no user may go without it, \
          select by the labels of namespaces, or everything"
     );
-    Ok(vec![Violation::new(kind, message).with_severity(severity)])
+    let violation = Violation::new(kind, message).with_severity(severity);
+    Ok(vec![violation.with_requests(shown.into_iter().flatten())])
 }

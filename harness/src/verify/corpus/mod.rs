@@ -62,7 +62,7 @@ pub fn built_in(
 }
 
 /// An object of `kind`, which has a name and no labels; none if the corpus has none of the kind.
-pub(super) fn example(kind: &GroupVersionKind, surroundings: &Surroundings) -> Option<Value> {
+pub fn example(kind: &GroupVersionKind, surroundings: &Surroundings) -> Option<Value> {
     let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
     let custom = || {
         let schema = surroundings.schema_of(kind)?;

@@ -1,0 +1,86 @@
+//! Connections to pods, services and nodes: `exec`, `attach`, `portforward` and `proxy`.
+
+use cucumber::when;
+use gherkin::Step;
+use http::Method;
+use serde_json::Value;
+
+use super::failure::{Outcome, StepFailure};
+use super::world::World;
+use super::{StepHelp, when as step};
+
+pub(super) const HELP: StepHelp = step(
+    "a client connects to the {word} of the {word} {string} with:",
+    "Asks for the connection with these options (PodExecOptions and the like), as `kubectl exec` does; no stream is opened",
+    r#"When a client connects to the exec of the pod "web" with:
+  """yaml
+  {command: [sh], stdin: true, tty: true}
+  """"#,
+);
+
+/// Whatever the method, admission sees CONNECT. A proxy passes the method on; streams begin with a POST.
+///
+/// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ConnectMethods`.
+#[when(expr = "a client connects to the {word} of the {word} {string} with:")]
+async fn connects(
+    world: &mut World,
+    step: &Step,
+    subresource: String,
+    resource: String,
+    name: String,
+) -> Outcome {
+    let options = world.yaml(step)?;
+    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
+    let method = if subresource == "proxy" { Method::GET } else { Method::POST };
+    world.request(step, method, &with_options(path, &options)?, None).await
+}
+
+/// The path with options as the server reads them: the `path` of a proxy is the rest of the path, all others are the query.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`.
+fn with_options(mut path: String, options: &Value) -> Outcome<String> {
+    let not_options = || StepFailure::new("the options of a connection are a map, such as `command: [sh]`");
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (field, value) in options.as_object().ok_or_else(not_options)? {
+        match (field.as_str(), value) {
+            ("apiVersion" | "kind", _) | (_, Value::Null) => {}
+            ("path", Value::String(rest)) => path = format!("{path}/{}", rest.trim_start_matches('/')),
+            (_, Value::Array(items)) => {
+                for item in items {
+                    query.append_pair(field, &text(item));
+                }
+            }
+            (_, value) => {
+                query.append_pair(field, &text(value));
+            }
+        }
+    }
+    let query = query.finish();
+    Ok(if query.is_empty() { path } else { format!("{path}?{query}") })
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_are_the_query_and_the_path_of_a_proxy_is_the_rest_of_the_path() {
+        let check = |options: Value, expected: &str| {
+            assert_eq!(with_options("/p".to_owned(), &options).expect("options"), expected);
+        };
+        check(json!({}), "/p");
+        check(
+            json!({"apiVersion": "v1", "kind": "PodExecOptions", "command": ["sh", "-c x"], "tty": true}),
+            "/p?command=sh&command=-c+x&tty=true",
+        );
+        check(json!({"ports": [8080, 9090]}), "/p?ports=8080&ports=9090");
+        check(json!({"path": "/metrics"}), "/p/metrics");
+        assert!(with_options(String::new(), &json!(["sh"])).is_err());
+    }
+}

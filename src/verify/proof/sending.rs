@@ -1,0 +1,143 @@
+//! The request of a proof in steps: what is stored before it, and the `When` that sends it.
+
+use std::collections::BTreeMap;
+
+use harness::attributes::{Attributes, Operation};
+use harness::json::{at, set};
+use harness::server::Surroundings;
+use harness::verify::corpus;
+use harness::verify::shown::ShownRequest;
+use serde_json::{Value, json};
+
+use super::feature::{Steps, long};
+
+pub(super) const RENAMED: &str =
+    "kube-apiserver refuses an update that gives the object another name, whoever makes it";
+
+/// Why no step sends a request: the end of a sentence.
+pub(super) fn obstacle(request: &Attributes) -> Option<String> {
+    let name =
+        |object: &Option<Value>| object.as_ref().map(|object| at(object, &["metadata", "name"]).clone());
+    if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
+        return Some(RENAMED.to_owned());
+    }
+    if request.resource.resource == "namespaces" {
+        let reason = "`admit run` calls webhooks for no Namespace but those that it makes itself";
+        return Some(reason.to_owned());
+    }
+    if request.namespace.is_empty() && request.operation == Operation::Delete && request.name.is_empty() {
+        return Some("the step that deletes all objects would delete those of the whole cluster".to_owned());
+    }
+    None
+}
+
+/// Whether the request is about something outside of the scenario's namespace, so that the server must belong to the run,
+/// and no other scenario may run meanwhile.
+pub(super) fn is_outside(shown: &ShownRequest) -> bool {
+    shown.is_about_namespace || shown.request.namespace.is_empty()
+}
+
+/// The steps of an object's own request.
+pub(super) fn of_object(
+    steps: &mut Steps,
+    number: usize,
+    shown: &ShownRequest,
+    manifests: &mut BTreeMap<String, String>,
+) {
+    let request = &shown.request;
+    let sent = |object: &Value| sent(object, shown.is_about_namespace);
+    let word = request.kind.kind.to_lowercase();
+    if let Some(stored) = &request.old_object {
+        match long(&sent(stored), format!("stored-{number}.yaml"), manifests) {
+            Some(name) => steps.given(&format!("the objects in the file \"{name}\" exist"), None),
+            None => steps.given("this object exists:", Some(sent(stored))),
+        }
+        if at(stored, &["metadata", "deletionTimestamp"]).is_string() {
+            steps.given(&format!("the {word} \"{}\" is being deleted", request.name), None);
+        }
+    }
+    if request.dry_run {
+        steps.given("requests are dry runs", None);
+    }
+    let does = match request.operation {
+        Operation::Update => "updated",
+        Operation::Create | Operation::Connect => "created",
+        Operation::Delete if request.name.is_empty() => {
+            return steps.add("When", &format!("all {} are deleted", request.resource.resource), None);
+        }
+        Operation::Delete => {
+            return steps.add("When", &format!("the {word} \"{}\" is deleted", request.name), None);
+        }
+    };
+    let object = request.object.as_ref().map(sent).unwrap_or_default();
+    match long(&object, format!("sent-{number}.yaml"), manifests) {
+        Some(name) => steps.add("When", &format!("the object in the file \"{name}\" is {does}"), None),
+        None => steps.add("When", &format!("this object is {does}:"), Some(object)),
+    }
+}
+
+/// The steps of a request for a subresource, with what it belongs to.
+///
+/// # Errors
+/// Why there are none: the end of a sentence.
+pub(super) fn of_subresource(
+    steps: &mut Steps,
+    request: &Attributes,
+    surroundings: &Surroundings,
+) -> Result<(), String> {
+    let (subresource, name) = (&request.subresource, &request.name);
+    let resources = surroundings.resources();
+    let served = resources.into_iter().find(|served| served.name == request.resource);
+    let served = served.ok_or("the resource of the subresource is not known")?;
+    let word = served.kind.kind.to_lowercase();
+    let object = request.object.as_ref().map(|object| sent(object, false)).unwrap_or_default();
+    let path = format!("the {subresource} of the {word} \"{name}\"");
+    if request.operation == Operation::Connect {
+        // Admission comes first: nothing need be there to connect to.
+        steps.add("When", &format!("a client connects to {path} with:"), Some(object));
+        return Ok(());
+    }
+    let stored = request.old_object.as_ref().filter(|old| at(old, &["kind"]) == &*served.kind.kind).cloned();
+    let parent = stored.or_else(|| corpus::example(&served.kind, surroundings));
+    let mut parent = sent(&parent.ok_or("admit has no object that has the subresource")?, false);
+    set(&mut parent, &["metadata", "name"], name.as_str());
+    let change = match (request.operation, subresource.as_str()) {
+        (Operation::Create, _) => None,
+        (Operation::Update, "scale" | "resize" | "ephemeralcontainers") => {
+            Some(json!({"spec": at(&object, &["spec"])}))
+        }
+        // What nobody changes is patched, too.
+        (Operation::Update, "status") => {
+            let status = object.get("status");
+            Some(status.map_or_else(|| json!({}), |status| json!({ "status": status })))
+        }
+        (operation, _) => return Err(format!("no step sends the {operation} of `{subresource}`")),
+    };
+    steps.given("this object exists:", Some(parent));
+    match change {
+        None => steps.add("When", &format!("{path} is created:"), Some(object)),
+        Some(change) => steps.add("When", &format!("{path} is patched:"), Some(change)),
+    }
+    Ok(())
+}
+
+/// The object as a client sends it: into the namespace of the scenario, unless it keeps its own.
+fn sent(object: &Value, keeps_namespace: bool) -> Value {
+    const SERVERS_OWN: [&str; 7] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ];
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !SERVERS_OWN.contains(&name.as_str()));
+        if !keeps_namespace {
+            metadata.remove("namespace");
+        }
+    }
+    object
+}
