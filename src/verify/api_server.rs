@@ -56,7 +56,7 @@ impl RecordingServer {
                     let response = next.run(request).await;
                     let status = response.status();
                     if may_create {
-                        told.answer(status.as_u16());
+                        told.answer(uri.path(), status.as_u16());
                     }
                     if !status.is_client_error() && !status.is_server_error() {
                         return response;

@@ -103,7 +103,10 @@ async fn a_webhook_that_creates_something_with_each_call_is_found_by_all_three()
     let [dry, real, again] = said.each_ref().map(|(_, text)| text.as_str());
     assert!(dry.contains("dry runs it wrote") && dry.contains(OBJECTS), "{dry}");
     assert!(real.contains("real runs it wrote") && real.contains(OBJECTS), "{real}");
-    assert_eq!(again, "called with the same body, it created 1 objects once more");
+    assert_eq!(
+        again,
+        format!("in 2 calls with a body that it had answered it created 2 objects, first POST {OBJECTS}")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::laboratory::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
 };
-use crate::surroundings::{asking, recording};
+use crate::surroundings::{asking, recording, writing_by_itself};
 
 /// What a check says about a mutating webhook that has a second for each call.
 async fn hasty(id: &str, behaviour: &str, settings: Settings) -> CheckReport {
@@ -169,6 +169,19 @@ async fn v42_finds_who_writes_when_the_caller_has_gone() {
     finds(&check, &["writes for nobody"]);
     let message = &check.findings[0].message;
     assert!(message.ends_with("still wrote: POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v42_blames_no_caller_that_has_gone_for_what_a_webhook_writes_by_itself() {
+    for seed in [1, 2, 3] {
+        let (recorder, address) = recording().await;
+        let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+        let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
+        let behaviour = format!("delay: {{for: {{fixed: 300ms}}, then: {}}}", asking(address));
+        let check = verify_with("V42", vec![Suspect::mutating(&behaviour)], settings).await;
+        own.abort();
+        passes(&check);
+    }
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ pub(crate) async fn recording() -> (Recorder, SocketAddr) {
     let answer = move |request: Request| {
         let uri = request.uri();
         if told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()) {
-            told.answer(StatusCode::CREATED.as_u16());
+            told.answer(uri.path(), StatusCode::CREATED.as_u16());
         }
         std::future::ready(StatusCode::CREATED)
     };
@@ -48,13 +48,15 @@ async fn v38_finds_writes_on_dry_runs() {
 }
 
 /// Writes by itself, now and then: what no call has to do with.
-async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
+pub(crate) async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
     let mut state = seed;
     loop {
         // Knuth's linear congruential generator: 0 to 255 ms, so that most windows have a write.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         tokio::time::sleep(Duration::from_millis(state >> 56)).await;
-        recorder.request("POST", path, "");
+        if recorder.request("POST", path, "") {
+            recorder.answer(path, StatusCode::CREATED.as_u16());
+        }
     }
 }
 
@@ -157,6 +159,32 @@ async fn v40_finds_who_creates_something_with_each_call() {
         )
     };
     finds(&watched("V40", once_more).await, &["repeats an effect when reinvoked"]);
+}
+
+#[tokio::test]
+async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
+    for seed in [1, 2, 3] {
+        let (recorder, _) = recording().await;
+        let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+        let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
+        let check = verify_with("V40", vec![Suspect::mutating("allow")], settings).await;
+        own.abort();
+        assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
+        let notes = &check.results[0].notes;
+        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn v40_finds_what_each_call_creates_beside_what_a_webhook_creates_by_itself() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
+    let check = verify_with("V40", vec![Suspect::mutating(&writing(address))], settings).await;
+    own.abort();
+    finds(&check, &["repeats an effect when retried"]);
+    let message = &check.findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
 }
 
 #[tokio::test]

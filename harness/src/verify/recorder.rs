@@ -17,11 +17,32 @@ pub struct Recorder(Arc<Mutex<Writes>>);
 
 #[derive(Debug, Default)]
 struct Writes {
+    all: Log,
+    creations: Log,
+    contacts: u64,
+    unserved: BTreeSet<Unserved>,
+}
+
+/// Requests, of which the latest are kept.
+#[derive(Debug, Default)]
+struct Log {
     count: u64,
     latest: VecDeque<String>,
-    contacts: u64,
-    created: u64,
-    unserved: BTreeSet<Unserved>,
+}
+
+impl Log {
+    fn push(&mut self, request: String) {
+        self.count += 1;
+        if self.latest.len() == MOST {
+            self.latest.pop_front();
+        }
+        self.latest.push_back(request);
+    }
+
+    fn since(&self, mark: u64) -> Vec<String> {
+        let new = usize::try_from(self.count.saturating_sub(mark)).unwrap_or(usize::MAX);
+        self.latest.iter().skip(self.latest.len().saturating_sub(new)).cloned().collect()
+    }
 }
 
 impl Recorder {
@@ -40,19 +61,16 @@ impl Recorder {
             || path.starts_with("/apis/coordination.k8s.io/")
             || query.split('&').any(|pair| pair == "dryRun=All");
         if is_write && !is_harmless {
-            writes.count += 1;
-            if writes.latest.len() == MOST {
-                writes.latest.pop_front();
-            }
-            writes.latest.push_back(format!("{method} {path}"));
+            writes.all.push(format!("{method} {path}"));
         }
         is_write && !is_harmless && method == "POST"
     }
 
-    /// What was answered to a request that might create an object: 201 says that it did.
-    pub fn answer(&self, status: u16) {
+    /// What was answered to a request to `path` that might create an object: 201 says that it did.
+    pub fn answer(&self, path: &str, status: u16) {
         if status == 201 {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).created += 1;
+            let mut writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            writes.creations.push(format!("POST {path}"));
         }
     }
 
@@ -78,21 +96,24 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).unserved.iter().cloned().collect()
     }
 
-    /// How many objects were created until now.
-    pub fn created(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).created
-    }
-
     /// How many writes there were until now: a mark for [`Self::since`].
     pub fn mark(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).count
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.count
     }
 
     /// The writes since `mark`, oldest first, such as `POST /api/v1/namespaces/default/configmaps`.
     pub fn since(&self, mark: u64) -> Vec<String> {
-        let writes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = usize::try_from(writes.count.saturating_sub(mark)).unwrap_or(usize::MAX);
-        writes.latest.iter().skip(writes.latest.len().saturating_sub(new)).cloned().collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).all.since(mark)
+    }
+
+    /// How many objects were created until now: a mark for [`Self::creations_since`].
+    pub fn creations_mark(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.count
+    }
+
+    /// The writes since `mark` that created an object, oldest first.
+    pub fn creations_since(&self, mark: u64) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).creations.since(mark)
     }
 
     /// Whether anybody has ever asked anything: without that nobody knows whether the webhook uses this server at all.
@@ -171,6 +192,19 @@ mod tests {
                 "watch example.com/v1 widgets: 404 page not found",
             ]
         );
+    }
+
+    #[test]
+    fn only_what_was_answered_with_201_is_a_creation() {
+        let recorder = Recorder::default();
+        let path = "/api/v1/namespaces/a/configmaps";
+        let mark = recorder.creations_mark();
+        for status in [201, 409, 200] {
+            assert!(recorder.request("POST", path, ""));
+            recorder.answer(path, status);
+        }
+        assert_eq!(recorder.creations_since(mark), [format!("POST {path}")]);
+        assert_eq!((recorder.creations_mark(), recorder.mark()), (1, 3));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::recorded;
-use super::windows::{Seen, Windows};
+use super::windows::{Seen, Watched, Windows};
 use crate::attributes::Attributes;
 use crate::json::set;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
@@ -51,7 +51,7 @@ async fn run(station: &Station<'_>) -> Observed {
     let mut violations = Vec::new();
     let mut dry_outcomes = Vec::new();
     let mut windows = match &station.settings.recorder {
-        Some(recorder) => Some(Windows::of(recorder, samples).await),
+        Some(recorder) => Some(Windows::of(recorder, Watched::Writes, samples).await),
         None => None,
     };
     let seen = loop {

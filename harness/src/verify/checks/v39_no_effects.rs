@@ -1,7 +1,7 @@
 //! V39: a webhook that says it has no side effects writes nothing, ever.
 
 use super::recorded;
-use super::windows::{Seen, Windows};
+use super::windows::{Seen, Watched, Windows};
 use crate::config::SideEffects;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::station::Station;
@@ -24,7 +24,7 @@ async fn run(station: &Station<'_>) -> Observed {
     }
     let (recorder, samples) = recorded::equipment(station)?;
     let mut outcomes = Vec::new();
-    let mut windows = Windows::of(recorder, samples).await;
+    let mut windows = Windows::of(recorder, Watched::Writes, samples).await;
     let (count, first) = loop {
         windows.begin();
         for sample in samples {

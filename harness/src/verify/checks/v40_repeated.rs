@@ -1,9 +1,11 @@
 //! V40: a call that is repeated does not repeat an effect.
 
 use super::recorded;
+use super::windows::{Seen, Watched, Windows};
 use crate::attributes::{Attributes, Operation};
 use crate::event::Phase;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::verify::laboratory::Outcome;
 use crate::verify::station::Station;
 
 pub(super) const CHECK: Check = Check {
@@ -21,35 +23,79 @@ pub(super) const CHECK: Check = Check {
 async fn run(station: &Station<'_>) -> Observed {
     let (recorder, samples) = recorded::equipment(station)?;
     let webhook = &station.subject.webhook;
+    let mut called = Vec::new();
     for sample in samples {
         let first = recorded::answered(station, sample).await?;
-        let Some(exchange) = first.exchanges_of(&webhook.id).next() else { continue };
-        recorded::settle().await;
-        let mark = recorder.created();
-        let retried = station.laboratory.post(&station.subject.called, exchange.review.clone()).await;
-        if let Err(error) = retried.reply {
-            return Err(Obstacle::not_checked(error.to_string()));
+        let review = first.exchanges_of(&webhook.id).next().map(|exchange| exchange.review.clone());
+        called.extend(review.map(|review| (sample, first, review)));
+    }
+    let mut windows =
+        Windows::of(recorder, Watched::Creations, called.iter().map(|(sample, ..)| *sample)).await;
+    let retried = loop {
+        windows.begin();
+        for (.., review) in &called {
+            let retried = station.laboratory.post(&station.subject.called, review.clone()).await;
+            retried.reply.map_err(|error| Obstacle::not_checked(error.to_string()))?;
         }
-        recorded::settle().await;
-        let again = recorder.created() - mark;
-        if again > 0 {
-            let message = format!("called with the same body, it created {again} objects once more");
-            return Ok(vec![Violation::new("repeats an effect when retried", message).with_steps([first])]);
+        match windows.end().await {
+            Seen::Again => {}
+            seen @ (Seen::Caused { .. } | Seen::Nothing { .. }) => break seen,
         }
-        // Nobody changes what is deleted, so that there is no second round.
-        let is_final = sample.operation == Operation::Delete || first.refusal.is_some();
-        if station.subject.webhook.phase == Phase::Validating || is_final {
-            continue;
+    };
+    if let Some((count, write)) = caused(station, retried) {
+        let calls = called.len();
+        let message = format!(
+            "in {calls} calls with a body that it had answered it created {count} objects, first {write}"
+        );
+        let violation = Violation::new("repeats an effect when retried", message);
+        let first = called.into_iter().next().map(|(_, first, _)| first);
+        return Ok(vec![violation.with_steps(first)]);
+    }
+    // Nobody changes what is deleted, so that there is no second round.
+    let is_final = |sample: &Attributes, first: &Outcome| {
+        sample.operation == Operation::Delete || first.refusal.is_some()
+    };
+    if webhook.phase == Phase::Validating {
+        return recorded::nothing_seen(recorder);
+    }
+    called.retain(|(sample, first, _)| !is_final(sample, first));
+    let reinvoked: Vec<Attributes> = called
+        .iter()
+        .map(|(sample, first, _)| Attributes { object: first.object.clone(), ..(*sample).clone() })
+        .collect();
+    let mut windows = Windows::of(recorder, Watched::Creations, &reinvoked).await;
+    let mut second = None;
+    let again = loop {
+        windows.begin();
+        for request in &reinvoked {
+            let outcome = recorded::answered(station, request).await?;
+            second.get_or_insert(outcome);
         }
-        let reinvoked = Attributes { object: first.object.clone(), ..sample.clone() };
-        let second = recorded::answered(station, &reinvoked).await?;
-        recorded::settle().await;
-        let again = recorder.created() - mark;
-        if again > 0 {
-            let message = format!("called again for what it made of the object, it created {again} objects");
-            let violation = Violation::new("repeats an effect when reinvoked", message);
-            return Ok(vec![violation.with_steps([first, second])]);
+        match windows.end().await {
+            Seen::Again => {}
+            seen @ (Seen::Caused { .. } | Seen::Nothing { .. }) => break seen,
         }
+    };
+    if let Some((count, write)) = caused(station, again) {
+        let calls = reinvoked.len();
+        let message = format!(
+            "in {calls} calls for what it had made of an object it created {count} objects, first {write}"
+        );
+        let violation = Violation::new("repeats an effect when reinvoked", message);
+        let first = called.into_iter().next().map(|(_, first, _)| first);
+        return Ok(vec![violation.with_steps(first.into_iter().chain(second))]);
     }
     recorded::nothing_seen(recorder)
+}
+
+/// How many objects were created because of the calls, and the first write that did; what else was created is noted.
+fn caused(station: &Station<'_>, seen: Seen) -> Option<(usize, String)> {
+    match seen {
+        Seen::Caused { count, first } => Some((count, first)),
+        Seen::Nothing { note: Some(note) } => {
+            station.note(note);
+            None
+        }
+        Seen::Again | Seen::Nothing { note: None } => None,
+    }
 }

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::recorded;
 use super::usual::{self, Usual};
 use super::v41_latency::written;
+use super::windows::{Seen, Watched, Windows};
 use crate::client::DirectRequest;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Connection;
@@ -70,17 +71,28 @@ async fn run(station: &Station<'_>) -> Observed {
     // What it wrote for those who waited is over.
     sleep(took).await;
     recorded::settle().await;
-    abandon(station, &usual, took, recorded::SAMPLES).await;
-    let mark = recorder.mark();
-    sleep(took).await;
-    recorded::settle().await;
-    if let Some(first) = recorder.since(mark).first() {
-        let message = format!(
-            "it answers within {}; {} and later, when its callers had gone, it still wrote: {first}",
-            written(took),
-            written(took / 2)
-        );
-        violations.push(Violation::new("writes for nobody", message));
+    let requests = std::iter::repeat_n(usual.request, recorded::SAMPLES);
+    let mut windows = Windows::of(recorder, Watched::Writes, requests).await;
+    let seen = loop {
+        abandon(station, &usual, took, recorded::SAMPLES).await;
+        windows.begin();
+        sleep(took).await;
+        match windows.end().await {
+            Seen::Again => {}
+            seen @ (Seen::Caused { .. } | Seen::Nothing { .. }) => break seen,
+        }
+    };
+    match seen {
+        Seen::Again | Seen::Nothing { note: None } => {}
+        Seen::Nothing { note: Some(note) } => station.note(note),
+        Seen::Caused { first, .. } => {
+            let message = format!(
+                "it answers within {}; {} and later, when its callers had gone, it still wrote: {first}",
+                written(took),
+                written(took / 2)
+            );
+            violations.push(Violation::new("writes for nobody", message));
+        }
     }
     if violations.is_empty() { recorded::nothing_seen(recorder) } else { Ok(violations) }
 }

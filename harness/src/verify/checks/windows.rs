@@ -55,12 +55,38 @@ pub(super) enum Seen {
     },
 }
 
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Watched {
+    /// All writes.
+    Writes,
+    /// Those that created an object.
+    Creations,
+}
+
+impl Watched {
+    fn mark(self, recorder: &Recorder) -> u64 {
+        match self {
+            Self::Writes => recorder.mark(),
+            Self::Creations => recorder.creations_mark(),
+        }
+    }
+
+    fn since(self, recorder: &Recorder, mark: u64) -> Vec<String> {
+        match self {
+            Self::Writes => recorder.since(mark),
+            Self::Creations => recorder.creations_since(mark),
+        }
+    }
+}
+
 /// Finds the writes that come of calls: those that come each time, and not in as long a time without a call, or that name
 /// one of the objects. Whoever makes the calls does so between [`Self::begin`] and [`Self::end`], for as long as that says
 /// [`Seen::Again`].
 pub(super) struct Windows<'a> {
     recorder: &'a Recorder,
-    /// The names of the objects.
+    watched: Watched,
+    /// The names of the objects, one for each call of a round.
     names: Vec<&'a str>,
     mark: u64,
     started: Instant,
@@ -70,31 +96,35 @@ pub(super) struct Windows<'a> {
 
 impl<'a> Windows<'a> {
     /// For calls about these requests, each of which is made once in a round.
-    pub(super) async fn of(recorder: &'a Recorder, requests: &'a [Attributes]) -> Self {
+    pub(super) async fn of(
+        recorder: &'a Recorder,
+        watched: Watched,
+        requests: impl IntoIterator<Item = &'a Attributes>,
+    ) -> Self {
         settle().await;
-        let names = requests.iter().map(|request| request.name.as_str()).collect();
-        let (mark, started) = (recorder.mark(), Instant::now());
-        Self { recorder, names, mark, started, rounds: Vec::new(), first_writes: Vec::new() }
+        let names = requests.into_iter().map(|request| request.name.as_str()).collect();
+        let (mark, started) = (watched.mark(recorder), Instant::now());
+        Self { recorder, watched, names, mark, started, rounds: Vec::new(), first_writes: Vec::new() }
     }
 
     /// The calls begin.
     pub(super) fn begin(&mut self) {
-        (self.mark, self.started) = (self.recorder.mark(), Instant::now());
+        (self.mark, self.started) = (self.watched.mark(self.recorder), Instant::now());
     }
 
     /// The calls have been answered.
     pub(super) async fn end(&mut self) -> Seen {
         settle().await;
-        let writes = self.recorder.since(self.mark);
+        let writes = self.watched.since(self.recorder, self.mark);
         let took = self.started.elapsed();
         if writes.is_empty() {
             return self.nothing();
         }
         // What comes later belongs neither to the calls nor to the time without.
         settle().await;
-        let mark = self.recorder.mark();
+        let mark = self.watched.mark(self.recorder);
         sleep(took).await;
-        let without = self.recorder.since(mark);
+        let without = self.watched.since(self.recorder, mark);
         if self.rounds.is_empty() {
             self.first_writes.clone_from(&writes);
         }
