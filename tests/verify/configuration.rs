@@ -167,7 +167,7 @@ async fn v57_finds_what_is_not_said() {
     assert_eq!(defaults.severity, Severity::Note);
     assert_eq!(
         defaults.message,
-        "the API server fills in failurePolicy: Fail, matchPolicy: Equivalent, reinvocationPolicy: Never"
+        "the API server fills in matchPolicy: Equivalent, reinvocationPolicy: Never"
     );
     let fields = json!({"failurePolicy": "Ignore", "matchPolicy": "Exact", "timeoutSeconds": null});
     let found = check_of("ValidatingWebhookConfiguration", "V57", &fields).await;

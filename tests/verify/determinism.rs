@@ -2,7 +2,7 @@
 
 use harness::verify::Severity;
 
-use crate::laboratory::{Suspect, finds, kinds, passes, verify};
+use crate::laboratory::{Suspect, finds, kinds, passes, pods, verify, verify_objects};
 
 #[tokio::test]
 async fn v11_finds_random_names() {
@@ -23,6 +23,14 @@ async fn v11_finds_a_webhook_that_fails_now_and_then() {
     let check =
         verify("V11", vec![Suspect::validating("cycle: [allow, {bad-response: {status: 503}}]")]).await;
     assert!(kinds(&check).contains(&"fails now and then"), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v11_asks_until_a_coin_would_have_shown_its_other_side() {
+    // The answer to the first call, and to thirteen more, is the same.
+    let late = Suspect::mutating("first: {calls: 14, of: allow, then: deny}");
+    let check = verify_objects("V11", vec![late], vec![pods().swap_remove(0)], &[]).await;
+    finds(&check, &["changes its mind"]);
 }
 
 #[tokio::test]

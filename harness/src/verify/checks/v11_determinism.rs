@@ -9,8 +9,9 @@ use crate::verify::comparison::Order;
 use crate::verify::laboratory::{Outcome, Verdict};
 use crate::verify::trial::Trial;
 
-/// How often the same is asked again.
-const REPETITIONS: usize = 3;
+/// How often the same is asked again, unless another answer comes before. A webhook that throws a coin for each answer, such
+/// as one that writes a Go map of two keys in the order of its iteration, gives the same one each time in 1 of 16,384 cases.
+const REPETITIONS: usize = 14;
 
 pub(super) const CHECK: Check = Check {
     id: "V11",

@@ -20,8 +20,8 @@ pub(super) const CHECK: Check = Check {
     probe: Probe::Configuration(|subject, _| Ok(run(subject))),
 };
 
-/// Fields with a default that changes what happens to requests.
-const DEFAULTED: [&str; 4] = ["failurePolicy", "matchPolicy", "timeoutSeconds", "reinvocationPolicy"];
+/// Fields with a default that changes what happens to requests, beside failurePolicy, of which more is said.
+const DEFAULTED: [&str; 3] = ["matchPolicy", "timeoutSeconds", "reinvocationPolicy"];
 
 fn run(subject: &Subject) -> Vec<Violation> {
     let mut violations = Vec::new();
