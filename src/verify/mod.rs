@@ -3,6 +3,7 @@
 mod api_server;
 mod baseline;
 mod cluster;
+mod control;
 mod interventions;
 mod list;
 mod locations;
@@ -32,6 +33,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
+use self::control::Control;
 use self::interventions::Interventions;
 use self::merge::Merge;
 use self::objects::Objects;
@@ -286,11 +288,15 @@ impl Verify {
         let patience = Duration::from_secs(self.wait.into());
         let unreached = readiness::wait(&subjects, &laboratory, &services, patience).await;
         let corpus = self.objects.corpus(&subjects, &configurations.around, &laboratory, self.quiet)?;
+        let checks = self.checks();
+        let control = Control::of(&checks).await?;
+        let mut settings = self.settings(api_server.as_ref().map(|server| server.recorder.clone()));
+        settings.control = control.as_ref().map(|control| Arc::clone(&control.webhook));
         let plan = Plan {
             laboratory,
             subjects: subjects.clone(),
-            checks: self.checks(),
-            settings: self.settings(api_server.as_ref().map(|server| server.recorder.clone())),
+            checks,
+            settings,
             objects: corpus.count,
             jobs: self.jobs.into(),
             progress: progress::line(self.quiet),
@@ -327,6 +333,7 @@ impl Verify {
         Settings {
             concurrency: self.concurrency.into(),
             overload: self.overload.into(),
+            control: None,
             horizon: self.horizon.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600)),
             recorder,
             rotation: self.interventions.rotation(),

@@ -1,6 +1,9 @@
 //! V37, V42 and V44: what a webhook does with nonsense, with callers who go, and with very many.
 
+use std::sync::Arc;
+
 use fake_webhooks::{Fake, FakeWebhook};
+use harness::config::Webhook;
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings, Severity};
 use serde_json::{Value, json};
@@ -213,11 +216,38 @@ fn overload(calls: usize) -> Settings {
     Settings { overload: calls, ..Settings::default() }
 }
 
+/// A webhook as the control of a measurement, and its configuration.
+async fn control(behaviour: &str) -> (FakeWebhook, Arc<Webhook>) {
+    let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    let entry = entry("control", &fake.url(), fake.ca_bundle());
+    let webhook =
+        harness::config::webhooks(&configuration("ValidatingWebhookConfiguration", "control", &[entry]))
+            .expect("a configuration")
+            .remove(0);
+    (fake, Arc::new(webhook))
+}
+
 #[tokio::test]
 async fn v44_finds_who_holds_more_calls_than_it_can_do() {
     // One after the other they take more than the second that each of them has.
     let check = hasty("V44", "queue: {hold: 100ms}", overload(16)).await;
     finds(&check, &["hangs under load"]);
+    let (_fake, quick) = control("allow").await;
+    let settings = Settings { control: Some(quick), ..overload(16) };
+    finds(&hasty("V44", "queue: {hold: 100ms}", settings).await, &["hangs under load"]);
+}
+
+#[tokio::test]
+async fn v44_blames_no_webhook_for_a_machine_on_which_the_control_is_late_too() {
+    let slow = "queue: {hold: 100ms}";
+    let (_fake, as_slow) = control(slow).await;
+    let settings = Settings { control: Some(as_slow), ..overload(16) };
+    let check = hasty("V44", slow, settings).await;
+    assert_eq!(check.findings, [], "{check:#?}");
+    let (tally, reasons) = verdict(&check);
+    assert_eq!(tally, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.contains("this machine is too busy")), "{reasons:?}");
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use super::recorder::Recorder;
 use super::subject::Subject;
 use super::trial::{Memory, Trial};
 use crate::attributes::Attributes;
+use crate::config::Webhook;
 use crate::server::Surroundings;
 
 /// Everything that a probe of a webhook needs.
@@ -110,6 +111,9 @@ pub struct Settings {
     pub concurrency: usize,
     /// How many requests there are at a time where the webhook gets more than it can do.
     pub overload: usize,
+    /// A webhook on this machine that answers at once: how long it takes says how busy the machine is. None if there is none,
+    /// and the machine is taken for idle.
+    pub control: Option<Arc<Webhook>>,
     /// How long a certificate must still be valid; none is 30 days, or a third of its whole time if that is less.
     pub horizon: Option<Duration>,
     /// The API server that stands behind the webhooks and writes down what they do; none if there is none.
@@ -122,7 +126,15 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { concurrency: 8, overload: 200, horizon: None, recorder: None, rotation: None, stop: None }
+        Self {
+            concurrency: 8,
+            overload: 200,
+            control: None,
+            horizon: None,
+            recorder: None,
+            rotation: None,
+            stop: None,
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::usual::{self, Usual};
 use super::v41_latency::written;
+use crate::config::Webhook;
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::laboratory::Connection;
 use crate::verify::line::Exchange;
@@ -36,52 +37,132 @@ const NOISE: Duration = Duration::from_millis(50);
 /// How often a webhook that has not recovered is asked.
 const PERIOD: Duration = Duration::from_millis(20);
 
+/// How many waves must leave calls without an answer: the machine may be busy with something else during one.
+const WAVES: usize = 3;
+/// How many of them must come when the machine is not too busy for the control.
+const CLEAR_WAVES: usize = 2;
+
 async fn run(station: &Station<'_>) -> Observed {
     let usual = Usual::of(station, station.subject).await?;
-    let call = async || {
-        let webhook = &station.subject.called;
-        station.laboratory.call(webhook, usual.review.clone(), Connection::Kept).await
-    };
-    let mut before = Duration::ZERO;
-    for _ in 0..UNHURRIED {
-        let exchange = call().await;
-        usual::answered(&exchange).map_err(Obstacle::NotChecked)?;
-        before = before.max(exchange.took);
-    }
+    let timeout = station.subject.called.timeout;
+    let calm = Calm::of(station, &usual).await?;
     let number = station.settings.overload.max(1);
-    let wave = join_all((0..number).map(|_| call())).await;
-    station.note(figures(&wave));
-    let mut violations: Vec<Violation> = hangs(&wave, station.subject.called.timeout).into_iter().collect();
-
-    let (started, patience) = (Instant::now(), station.subject.called.timeout * PATIENCE);
-    let after = loop {
-        let exchange = call().await;
-        let state = match usual::answered(&exchange) {
-            Ok(()) if is_as_quick(exchange.took, before) => break None,
-            Ok(()) => format!("a single call takes {}", written(exchange.took)),
-            Err(reason) => format!("a single call gets no answer: {reason}"),
-        };
-        if started.elapsed() >= patience {
-            break Some(state);
+    let mut hangs = None;
+    let mut clear = 0;
+    let mut slowest_control = Duration::ZERO;
+    for wave_number in 0..WAVES {
+        let wave = join_all((0..number).map(|_| call(station, &usual))).await;
+        if wave_number == 0 {
+            station.note(figures(&wave));
         }
-        tokio::time::sleep(PERIOD).await;
-    };
-    if let Some(state) = after {
+        let hang = late(&wave, timeout);
+        if let Some(violation) = calm.is_not_back(station, &usual, number).await? {
+            return Ok(hang.into_iter().chain([violation]).collect());
+        }
+        let Some(hang) = hang else { return Ok(Vec::new()) };
+        hangs.get_or_insert(hang);
+        match control_wave(station, &usual, number).await {
+            Some(took) if took >= timeout / 2 => slowest_control = slowest_control.max(took),
+            Some(_) | None => clear += 1,
+        }
+    }
+    if clear < CLEAR_WAVES {
+        let reason = format!(
+            "this machine is too busy: of {number} calls at a time to a webhook that answers at once, the last one took {}",
+            written(slowest_control)
+        );
+        return Err(Obstacle::not_checked(reason));
+    }
+    Ok(hangs.into_iter().collect())
+}
+
+async fn call(station: &Station<'_>, usual: &Usual<'_>) -> Exchange {
+    station.laboratory.call(&station.subject.called, usual.review.clone(), Connection::Kept).await
+}
+
+/// Calls the control; none if there is none.
+async fn call_control(station: &Station<'_>, usual: &Usual<'_>) -> Option<Duration> {
+    let control = station.settings.control.as_ref()?;
+    let webhook = Webhook { timeout: station.subject.called.timeout, ..(**control).clone() };
+    Some(station.laboratory.call_control(&webhook, usual.review.clone(), Connection::Kept).await.took)
+}
+
+/// How long the slowest of as many calls of the control took; none if there is none.
+async fn control_wave(station: &Station<'_>, usual: &Usual<'_>, number: usize) -> Option<Duration> {
+    join_all((0..number).map(|_| call_control(station, usual))).await.into_iter().flatten().max()
+}
+
+/// How long single calls took before the first wave: the slowest of [`UNHURRIED`].
+struct Calm {
+    webhook: Duration,
+    /// None without a control.
+    control: Option<Duration>,
+}
+
+impl Calm {
+    /// # Errors
+    /// It does not answer.
+    async fn of(station: &Station<'_>, usual: &Usual<'_>) -> Result<Self, Obstacle> {
+        let (mut webhook, mut control) = (Duration::ZERO, None);
+        for _ in 0..UNHURRIED {
+            let exchange = call(station, usual).await;
+            usual::answered(&exchange).map_err(Obstacle::NotChecked)?;
+            webhook = webhook.max(exchange.took);
+            control = control.max(call_control(station, usual).await);
+        }
+        Ok(Self { webhook, control })
+    }
+
+    /// What is wrong if the webhook is not as quick as before once a wave of `number` calls is over.
+    ///
+    /// # Errors
+    /// It is not, and neither is the control.
+    async fn is_not_back(
+        &self,
+        station: &Station<'_>,
+        usual: &Usual<'_>,
+        number: usize,
+    ) -> Result<Option<Violation>, Obstacle> {
+        let (started, patience) = (Instant::now(), station.subject.called.timeout * PATIENCE);
+        let state = loop {
+            let exchange = call(station, usual).await;
+            let is_late = exchange.reply.as_ref().is_err_and(usual::is_late);
+            let (state, is_slow) = match usual::answered(&exchange) {
+                Ok(()) if is_as_quick(exchange.took, self.webhook) => return Ok(None),
+                Ok(()) => (format!("a single call takes {}", written(exchange.took)), true),
+                Err(reason) => (format!("a single call gets no answer: {reason}"), is_late),
+            };
+            if started.elapsed() < patience {
+                tokio::time::sleep(PERIOD).await;
+                continue;
+            }
+            if let (true, Some(before)) = (is_slow, self.control)
+                && let Some(took) = call_control(station, usual).await
+                && !is_as_quick(took, before)
+            {
+                let reason = format!(
+                    "this machine is too busy: after {number} calls at a time {state}, and one to a webhook that answers \
+                     at once takes {}",
+                    written(took)
+                );
+                return Err(Obstacle::not_checked(reason));
+            }
+            break state;
+        };
         let message = format!(
             "{} after {number} calls at a time {state}, and before it took {} at most",
             written(started.elapsed()),
-            written(before)
+            written(self.webhook)
         );
-        violations.push(Violation::new("does not recover", message).with_severity(Severity::Error));
+        Ok(Some(Violation::new("does not recover", message).with_severity(Severity::Error)))
     }
-    Ok(violations)
 }
 
 fn is_as_quick(took: Duration, before: Duration) -> bool {
     took <= (before * 2).max(before + NOISE)
 }
 
-fn hangs(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
+fn late(wave: &[Exchange], timeout: Duration) -> Option<Violation> {
     let late = wave.iter().filter(|exchange| exchange.reply.as_ref().is_err_and(usual::is_late)).count();
     let message = format!(
         "of {} calls at a time {late} got no answer within the timeout of {} s; shed what is too much at once",
