@@ -123,7 +123,10 @@ impl Watch {
         match self.events.small(&event, self.served())? {
             Some(text) => piece.text.extend_from_slice(&text),
             None if piece.text.is_empty() => piece.large = Some(event),
-            None => return Ok(false),
+            None => {
+                piece.is_closed = true;
+                return Ok(false);
+            }
         }
         Ok(true)
     }
@@ -366,6 +369,8 @@ impl Watcher {
 struct Piece {
     text: Vec<u8>,
     large: Option<Event>,
+    /// Whether a large event comes after the small ones, in a piece of its own.
+    is_closed: bool,
 }
 
 impl Piece {
@@ -374,7 +379,7 @@ impl Piece {
     }
 
     const fn is_full(&self) -> bool {
-        self.text.len() >= PIECE_BYTES || self.large.is_some()
+        self.text.len() >= PIECE_BYTES || self.large.is_some() || self.is_closed
     }
 }
 

@@ -135,6 +135,41 @@ async fn objects_that_change_while_they_are_told_are_told_as_they_are() {
     );
 }
 
+/// A watch that looks at the same object again and again does not return: the test runs on a thread that is left behind.
+#[test]
+fn a_large_object_comes_after_small_ones() {
+    let (done, waits) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let server = server();
+            let of =
+                |name: &str, bytes| json!({"metadata": {"name": name}, "data": {"k": "x".repeat(bytes)}});
+            for (name, bytes) in [("a", 1), ("b", 40_000), ("c", 1)] {
+                assert_eq!(post(&server, CONFIG_MAPS, &of(name, bytes)).await.0, 201);
+            }
+            let mut events = Events::of(&server, "&allowWatchBookmarks=true").await;
+            let mut told = vec![lengths(&events.next().await.unwrap())];
+            told.push(lengths(&events.next().await.unwrap()));
+            // What changes while objects are still to come.
+            for (name, bytes) in [("a", 2), ("b", 50_000)] {
+                assert_eq!(put(&server, &format!("{CONFIG_MAPS}/{name}"), &of(name, bytes)).await.0, 200);
+            }
+            for _ in 0..3 {
+                told.push(lengths(&events.next().await.unwrap()));
+            }
+            done.send(told).unwrap();
+        });
+    });
+    let told = waits.recv_timeout(Duration::from_secs(60)).expect("the watch goes on");
+    assert_eq!(told, [vec![1], vec![40_000], vec![2], vec![50_000], vec![1, 0]]);
+}
+
+/// How long the data of the events are.
+fn lengths(events: &[Value]) -> Vec<usize> {
+    events.iter().map(|event| event["object"]["data"]["k"].as_str().map_or(0, str::len)).collect()
+}
+
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_until_the_time_is_over() {
     let server = server();
