@@ -65,12 +65,19 @@ fn intervention(shell: &str) -> Intervention {
 
 /// # Errors
 /// It cannot be started, or does not end with 0.
-async fn run(shell: String) -> Result<(), String> {
+async fn run(text: String) -> Result<(), String> {
+    let mut command = shell(&text);
+    let status = command.stdout(std::io::stderr()).status().await;
+    let status = status.map_err(|error| format!("`{text}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{text}`: {status}")) }
+}
+
+/// A command that the user gave as text. It ends when it is dropped.
+pub(super) fn shell(text: &str) -> Command {
     // As system(3) does: PATH need not have it.
     let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(&shell).stdin(Stdio::null()).stdout(std::io::stderr()).kill_on_drop(true);
-    let status = command.status().await.map_err(|error| format!("`{shell}`: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("`{shell}`: {status}")) }
+    command.arg("-c").arg(text).stdin(Stdio::null()).kill_on_drop(true);
+    command
 }
 
 #[cfg(test)]

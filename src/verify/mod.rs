@@ -39,6 +39,7 @@ use self::merge::Merge;
 use self::objects::Objects;
 use self::output::Outputs;
 use self::proof::Proofs;
+use self::readiness::Deadline;
 use self::target::Services;
 use crate::admission_control::AdmissionControl;
 use crate::serve::shell_word;
@@ -99,6 +100,11 @@ pub(crate) struct Verify {
     /// Wait so many seconds until the webhooks listen
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
+
+    /// Within the time of --wait, repeat this shell command until it succeeds: for webhooks that listen before they have
+    /// loaded what they apply, such as `curl -fs http://127.0.0.1:9090/readyz`
+    #[arg(long, value_name = "COMMAND", requires = "wait", help_heading = "Target")]
+    ready_command: Option<String>,
 
     /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
     /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
@@ -285,8 +291,11 @@ impl Verify {
             .with_redirects(redirects)
             .with_credentials(self.admission_control.credentials()?);
         laboratory.namespace.clone_from(&self.namespace);
-        let patience = Duration::from_secs(self.wait.into());
-        let unreached = readiness::wait(&subjects, &laboratory, &services, patience).await;
+        let until = Deadline::after(Duration::from_secs(self.wait.into()));
+        let unreached = readiness::wait(&subjects, &laboratory, &services, until).await;
+        if let Some(shell) = self.ready_command.as_ref().filter(|_| unreached.is_empty()) {
+            readiness::run_until_success(shell, until).await.map_err(Failure::environment)?;
+        }
         let corpus = self.objects.corpus(&subjects, &configurations.around, &laboratory, self.quiet)?;
         let checks = self.checks();
         let control = Control::of(&checks).await?;

@@ -1,28 +1,43 @@
 //! Whether the webhooks can be called yet.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::process::Stdio;
 use std::time::Duration;
 
 use harness::verify::{Laboratory, Subject};
 use tokio::time::Instant;
 
+use super::interventions::shell;
 use super::target::{Services, place};
 
-/// How often a webhook that does not listen yet is tried.
+/// How often a webhook that is not ready yet is tried.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// What servers answer for a path that nobody has told them of yet, and while they start.
 const NOT_YET: [u16; 2] = [404, 503];
 
-/// Waits until all webhooks are there, for `time` at most. Those of a server that shows no certificate by then cannot be
+/// When `--wait` ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    /// How long that is from the beginning.
+    wait: Duration,
+    at: Instant,
+}
+
+impl Deadline {
+    pub(super) fn after(wait: Duration) -> Self {
+        Self { wait, at: Instant::now() + wait }
+    }
+}
+
+/// Waits until all webhooks are there, until `deadline` at most. Those of a server that shows no certificate by then cannot be
 /// called: their names, by what is to be said of them. Whether the others answer is what the checks say.
 pub(super) async fn wait(
     subjects: &[Subject],
     laboratory: &Laboratory,
     services: &Services,
-    time: Duration,
+    Deadline { wait, at: until }: Deadline,
 ) -> BTreeMap<String, Vec<String>> {
-    let until = Instant::now() + time;
     let mut silent = BTreeSet::new();
     let mut unreached: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for subject in subjects {
@@ -31,10 +46,10 @@ pub(super) async fn wait(
         while Instant::now() < until && !silent.contains(&place) && !is_there(subject, laboratory).await {
             tokio::time::sleep(PERIOD).await;
         }
-        let (Some((host, port)), true) = (&place, !time.is_zero()) else { continue };
+        let (Some((host, port)), true) = (&place, !wait.is_zero()) else { continue };
         if silent.contains(&place) || (Instant::now() >= until && !has_certificate(subject, laboratory).await)
         {
-            let seconds = time.as_secs();
+            let seconds = wait.as_secs();
             let why = format!("nothing that speaks TLS at {host}:{port} within the {seconds} s of --wait");
             unreached.entry(why).or_default().push(subject.name());
             silent.insert(place);
@@ -56,4 +71,64 @@ async fn is_there(subject: &Subject, laboratory: &Laboratory) -> bool {
 async fn has_certificate(subject: &Subject, laboratory: &Laboratory) -> bool {
     let inspection = laboratory.inspect(&subject.webhook).await;
     inspection.is_ok_and(|inspection| inspection.complaint.is_none() || !inspection.chain.is_empty())
+}
+
+/// Runs a command of `--ready-command` again and again until it succeeds.
+///
+/// # Errors
+/// It has not succeeded by the deadline: how it failed the last time, with what it wrote to standard error.
+pub(super) async fn run_until_success(command: &str, deadline: Deadline) -> Result<(), String> {
+    let mut last = "it has not ended".to_owned();
+    loop {
+        match tokio::time::timeout_at(deadline.at, run(command)).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(reason)) => last = reason,
+            Err(_elapsed) => break,
+        }
+        tokio::time::sleep_until(deadline.at.min(Instant::now() + PERIOD)).await;
+        if Instant::now() >= deadline.at {
+            break;
+        }
+    }
+    let seconds = deadline.wait.as_secs();
+    Err(format!("--ready-command: `{command}` has not succeeded within the {seconds} s of --wait: {last}"))
+}
+
+/// # Errors
+/// It cannot be started, or does not end with 0.
+async fn run(command: &str) -> Result<(), String> {
+    // It fails until it does not: only the last failure is of interest.
+    let output = shell(command).stdout(Stdio::null()).output().await.map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let written = String::from_utf8_lossy(&output.stderr);
+    let written = written.trim();
+    Err(if written.is_empty() { output.status.to_string() } else { format!("{}: {written}", output.status) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_command_is_run_until_it_succeeds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("runs");
+        // The third run succeeds.
+        let command = format!("echo >> {0}; test $(wc -l < {0}) = 3", file.display());
+        assert_eq!(run_until_success(&command, Deadline::after(Duration::from_secs(60))).await, Ok(()));
+        assert_eq!(std::fs::read_to_string(&file).expect("a file"), "\n\n\n");
+    }
+
+    #[tokio::test]
+    async fn a_command_that_never_succeeds_says_how_it_failed() {
+        let soon = || Deadline::after(Duration::from_secs(1));
+        let error = run_until_success("echo not yet >&2; exit 7", soon()).await.unwrap_err();
+        let expected = "--ready-command: `echo not yet >&2; exit 7` has not succeeded within the 1 s of --wait: \
+                        exit status: 7: not yet";
+        assert_eq!(error, expected);
+        let error = run_until_success("sleep 600", soon()).await.unwrap_err();
+        assert!(error.ends_with(": it has not ended"), "{error}");
+    }
 }

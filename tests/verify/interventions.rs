@@ -1,4 +1,4 @@
-//! `--rotate-command` and `--stop-command`: what is done to webhooks that are a process of their own.
+//! `--ready-command`, `--rotate-command` and `--stop-command`: what is done around webhooks that are a process of their own.
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
@@ -69,4 +69,21 @@ async fn a_command_that_fails_is_no_finding_and_named_checks_want_their_options(
     let text = ends_with(&stage.verify(&[&base[..], &failing].concat()).await, 6);
     assert!(text.contains("--rotate-command: `exit 7`: exit status: 7"), "{text}");
     assert!(text.contains("--stop-command: `exit 8`: exit status: 8"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_ready_when_the_command_says_so() {
+    let stage = Stage::with("allow").await;
+    let base = ["-c", "configuration.yaml", "-f", "pods.yaml", "--check", "V11", "--ready-command"];
+    // It succeeds the second time.
+    let ready = "test -e asked || ! touch asked";
+    ends_with(&stage.verify(&[&base[..], &[ready, "--wait", "60"]].concat()).await, 0);
+    assert!(stage.path("asked").exists());
+
+    let text =
+        ends_with(&stage.verify(&[&base[..], &["echo no >&2; exit 7", "--wait", "1"]].concat()).await, 3);
+    let expected = "--ready-command: `echo no >&2; exit 7` has not succeeded within the 1 s of --wait: exit status: 7: no";
+    assert!(text.contains(expected), "{text}");
+    let text = ends_with(&stage.verify(&[&base[..], &["true"]].concat()).await, 2);
+    assert!(text.contains("--wait <SECONDS>"), "{text}");
 }
