@@ -20,6 +20,7 @@ mod install;
 mod machine;
 mod manifest;
 mod page;
+mod ready;
 mod review;
 mod run;
 
@@ -31,7 +32,7 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
@@ -39,6 +40,7 @@ const NAMES: [&str; 11] = [
     "vertical-pod-autoscaler",
     "prometheus-operator",
     "cert-manager",
+    "gatekeeper",
     "controller-runtime",
     "kopf",
     "pepr",
@@ -101,6 +103,11 @@ fn the_webhook_of_the_prometheus_operator_is_as_it_was() {
 #[test]
 fn the_webhook_of_cert_manager_is_as_it_was() {
     is_as_it_was("cert-manager");
+}
+
+#[test]
+fn the_webhooks_of_gatekeeper_are_as_they_were() {
+    is_as_it_was("gatekeeper");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A webhook of another project.
 #[derive(Debug, Deserialize)]
@@ -37,9 +38,23 @@ pub(crate) struct Manifest {
     /// Files of the module with definitions of custom resources.
     #[serde(default)]
     pub(crate) definitions: Vec<String>,
+    /// How it is known to have loaded what it applies; when it listens, if there is none.
+    pub(crate) ready: Option<Ready>,
     /// Further arguments of `admit verify`.
     #[serde(default)]
     pub(crate) verify: Vec<String>,
+}
+
+/// What a webhook does once it is ready.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Ready {
+    /// The path of the mutating webhook.
+    pub(crate) path: String,
+    /// A Pod that is created.
+    pub(crate) object: Value,
+    /// The Pod with the patch of the webhook.
+    pub(crate) becomes: Value,
 }
 
 /// The package of a registry that a webhook comes from.

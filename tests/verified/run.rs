@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
@@ -14,6 +14,10 @@ use tempfile::TempDir;
 use crate::found::Found;
 use crate::install::Installed;
 use crate::manifest::Manifest;
+use crate::ready;
+
+/// The file that is there once a webhook is ready.
+const READY: &str = "ready";
 
 /// The command verifies the webhook, which speaks to the command's API server.
 pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
@@ -23,6 +27,14 @@ pub(crate) fn verify(manifest: &Manifest, installed: &Installed) -> Found {
     let mut said = BufReader::new(command.0.stderr.take().expect("standard error is piped"));
     wait_for_api_server(&mut said);
     let webhook = stage.start(manifest, installed);
+    if let Some(ready) = &manifest.ready {
+        let address = SocketAddr::from(([127, 0, 0, 1], stage.ports[0]));
+        if let Err(reason) = ready::wait(manifest, ready, address, stage.folder.path()) {
+            let log = fs::read_to_string(stage.path("log")).expect("the log is text");
+            panic!("{reason}\nThe webhook says:\n{log}");
+        }
+        File::create(stage.path(READY)).expect("a file");
+    }
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("the command writes text");
     let status = command.0.wait().expect("the command ends");
@@ -88,6 +100,9 @@ impl Stage {
         command.arg("--ca-file").arg(self.path("ca.crt"));
         command.arg("--api-server-out").arg(self.path("kubeconfig"));
         command.args(["--wait=60", "--fail-on=never", "--output=json"]);
+        if manifest.ready.is_some() {
+            command.arg("--ready-command").arg(format!("test -e '{}'", self.path(READY).display()));
+        }
         let objects = manifest.folder().join("objects.yaml");
         if objects.exists() {
             command.arg("-f").arg(objects);

@@ -1,0 +1,100 @@
+//! Waits until a webhook has loaded what it applies, which it may do after it listens.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use json_patch::Patch;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::manifest::{Manifest, Ready};
+
+/// How often the webhook is asked.
+const PERIOD: Duration = Duration::from_millis(200);
+/// How long it may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Sends reviews of the object of `ready` to the webhook at `address` until it becomes what it shall; `ca.crt` is in
+/// `folder`.
+///
+/// # Errors
+/// It has not within a minute: what the webhook said last.
+pub(crate) fn wait(
+    manifest: &Manifest,
+    ready: &Ready,
+    address: SocketAddr,
+    folder: &Path,
+) -> Result<(), String> {
+    // The result only says whether another test was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let (namespace, name) = manifest.service.split_once('/').expect("a service is NAMESPACE/NAME");
+    let host = format!("{name}.{namespace}.svc");
+    let authority = fs::read(folder.join("ca.crt")).expect("the certificate is there");
+    let authority = reqwest::Certificate::from_pem(&authority).expect("it is a certificate");
+    let client = reqwest::Client::builder().tls_certs_only([authority]).no_proxy().resolve(&host, address);
+    let client = client.timeout(Duration::from_secs(10)).build().expect("a client");
+    let url = format!("https://{host}:{}{}", address.port(), ready.path);
+    runtime.block_on(async {
+        let end = Instant::now() + LONGEST;
+        loop {
+            let seen = changed(&client, &url, &ready.object).await;
+            if seen.as_ref() == Ok(&ready.becomes) {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                let seconds = LONGEST.as_secs();
+                let last = seen.map_or_else(|error| error, |object| object.to_string());
+                return Err(format!(
+                    "after {seconds} s {} is not\n{}\nbut\n{last}",
+                    ready.path, ready.becomes
+                ));
+            }
+            tokio::time::sleep(PERIOD).await;
+        }
+    })
+}
+
+/// What the webhook makes of `object` as it is created.
+async fn changed(client: &reqwest::Client, url: &str, object: &Value) -> Result<Value, String> {
+    let request =
+        client.post(url).header("content-type", "application/json").body(review(object).to_string());
+    let reply = request.send().await.map_err(|error| format!("{error:?}"))?;
+    let status = reply.status();
+    let text = reply.text().await.map_err(|error| error.to_string())?;
+    let answer: Value = serde_json::from_str(&text).map_err(|error| format!("{status} {text}: {error}"))?;
+    let mut object = object.clone();
+    if let Some(patch) = answer.pointer("/response/patch") {
+        json_patch::patch(&mut object, &decoded(patch)?).map_err(|error| error.to_string())?;
+    }
+    Ok(object)
+}
+
+/// A patch as a review carries it: JSON in Base64.
+fn decoded(patch: &Value) -> Result<Patch, String> {
+    use base64::Engine as _;
+    let text = patch.as_str().ok_or("the patch is no text")?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+/// A review of a Pod that is created.
+fn review(object: &Value) -> Value {
+    let pods = json!({"group": "", "version": "v1", "resource": "pods"});
+    let pod = json!({"group": "", "version": "v1", "kind": "Pod"});
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": pod, "resource": pods, "requestKind": pod, "requestResource": pods,
+            "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
+            "operation": "CREATE",
+            "userInfo": {"username": "admin", "groups": ["system:authenticated"]},
+            "object": object, "oldObject": null, "dryRun": true,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+        },
+    })
+}
