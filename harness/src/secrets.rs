@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::attributes::GroupVersionKind;
-use crate::json;
+use crate::{go_base64, json};
 
 /// The annotation in which `kubectl apply` keeps the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -107,15 +107,19 @@ impl Masker {
             }
             self.document(body);
         }
-        if is_of_secret && let Some(Value::String(patch)) = reply.pointer_mut("/response/patch") {
-            let decoded = STANDARD.decode(patch.as_bytes()).ok();
+        if is_of_secret
+            && let Some(patch) = reply.pointer_mut("/response/patch")
+            && !patch.is_null()
+        {
+            let decoded = go_base64::bytes(patch).ok();
             let operations = decoded.and_then(|json| serde_json::from_slice::<Vec<Value>>(&json).ok());
             *patch = if let Some(mut operations) = operations {
                 self.patch(&mut operations);
-                STANDARD.encode(Value::Array(operations).to_string())
+                let text = Value::Array(operations).to_string();
+                if patch.is_array() { text.into_bytes().into() } else { STANDARD.encode(text).into() }
             } else {
                 self.has_masked = true;
-                ENCODED_ASTERISKS.to_owned()
+                ENCODED_ASTERISKS.into()
             };
         }
         self.texts(reply);
@@ -348,9 +352,17 @@ mod tests {
         assert_eq!(review["request"]["object"], masked());
         assert_eq!(answered, reply("Kioq", "*** and *** are weak"));
 
-        let mut broken = json!({"response": {"patch": "no Base64"}});
-        Masker::default().exchange(&mut review, &mut broken);
-        assert_eq!(broken["response"]["patch"], "Kioq");
+        for unread in [json!("no Base64"), json!([{"op": "add", "path": "/data/b", "value": "Yg=="}])] {
+            let mut broken = json!({"response": {"patch": unread}});
+            Masker::default().exchange(&mut review, &mut broken);
+            assert_eq!(broken["response"]["patch"], "Kioq");
+        }
+
+        // As kube-apiserver reads it, too.
+        let numbers = |value: &str| STANDARD.decode(patch(value)).unwrap();
+        let mut answered = json!({"response": {"patch": numbers("Yg==")}});
+        Masker::default().exchange(&mut review, &mut answered);
+        assert_eq!(answered, json!({"response": {"patch": numbers("Kioq")}}));
 
         let mut pod = json!({"request": {"kind": {"group": "", "kind": "Pod"}, "object": {"kind": "Pod"}}});
         let (mut of_pod, before) = (reply("Yg==", ""), reply("Yg==", ""));

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::attributes::Attributes;
 use crate::caller::Reply;
 use crate::event::CallResult;
+use crate::go_base64;
 use crate::json::at;
 use crate::patch::{self, Patch};
 use crate::verify::check::Obstacle;
@@ -183,8 +182,10 @@ fn effect(response: &Value, object: &Value) -> Effect {
     }
 }
 
+/// The patch of a response as the API server reads it: base64, or a list of numbers.
 fn decoded(response: &Value) -> Option<Patch> {
-    let bytes = STANDARD.decode(response["patch"].as_str()?).ok()?;
+    let patch = response.get("patch").filter(|patch| !patch.is_null())?;
+    let bytes = go_base64::bytes(patch).ok()?;
     patch::check_size(&bytes).ok()?;
     Patch::decode(&bytes).ok()
 }
@@ -197,5 +198,27 @@ impl std::fmt::Display for Effect {
             Self::Denied(message) => write!(f, "denied: {message}"),
             Self::Broken(what) => f.write_str(what),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_is_read_in_every_form_that_the_api_server_reads() {
+        let patched = Effect::Admitted(json!({"a": 1}));
+        let operations = json!([{"op": "add", "path": "/a", "value": 1}]).to_string();
+        let text = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2EiLCJ2YWx1ZSI6MX1d";
+        for patch in [json!(text), json!(text.replace("IiwicG", "IiwicG\n")), json!(operations.as_bytes())] {
+            assert_eq!(effect(&json!({"allowed": true, "patch": patch}), &json!({})), patched, "{patch}");
+        }
+        let unread = Effect::Broken("its patch cannot be read".to_owned());
+        for patch in [json!("no base64"), json!([91, 256]), json!([{"op": "add"}]), json!("")] {
+            assert_eq!(effect(&json!({"allowed": true, "patch": patch}), &json!({})), unread, "{patch}");
+        }
+        assert_eq!(effect(&json!({"allowed": true, "patch": null}), &json!({})), Effect::Admitted(json!({})));
     }
 }
