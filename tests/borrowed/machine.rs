@@ -95,6 +95,11 @@ pub(crate) fn has_java() -> bool {
         && is_on_path(&Program { name: "mvn", ask: &["--version"], wanted: (3, 6)..=(u32::MAX, u32::MAX) })
 }
 
+/// Whether there is a Cargo that builds crates of the edition 2024; otherwise the test is skipped.
+pub(crate) fn has_cargo() -> bool {
+    is_on_path(&Program { name: "cargo", ask: &["--version"], wanted: (1, 89)..=(1, u32::MAX) })
+}
+
 /// Whether a Docker daemon answers; otherwise the test is skipped.
 pub(crate) fn has_docker() -> bool {
     let ask = &["version", "--format", "{{.Server.Version}}"];

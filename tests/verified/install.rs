@@ -33,6 +33,7 @@ pub(crate) fn has_tools(source: &Source) -> bool {
         Source::Pip(_) => machine::has_python(),
         Source::Npm(_) => machine::has_node(),
         Source::Maven(_) => machine::has_java(),
+        Source::Cargo(_) => machine::has_cargo(),
     }
 }
 
@@ -47,6 +48,7 @@ pub(crate) fn installed(manifest: &Manifest) -> Result<Installed, String> {
         Source::Pip(package) => from_pip(manifest, package, folder),
         Source::Npm(package) => from_npm(manifest, package, &folder),
         Source::Maven(package) => from_maven(manifest, package, folder),
+        Source::Cargo(package) => from_cargo(manifest, package, folder),
     }
 }
 
@@ -151,6 +153,29 @@ fn from_maven(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result
         environment: Vec::new(),
         folder,
     })
+}
+
+/// Every crate that Cargo builds has the hash of `Cargo.lock`. What is built on the way is not kept.
+fn from_cargo(manifest: &Manifest, package: &Package, folder: PathBuf) -> Result<Installed, String> {
+    let Package { package, version } = package;
+    let pins = manifest.folder();
+    assert_pinned(&pins.join("Cargo.toml"), &format!("{package}={{version=\"={version}\""));
+    once(&folder, |part| {
+        let built = tempfile::tempdir().expect("a folder");
+        let cargo = |command: &str| {
+            let mut cargo = Command::new("cargo");
+            cargo.current_dir(&pins).args([command, "--locked"]);
+            cargo
+        };
+        run(&mut cargo("fetch"))?;
+        let mut install = cargo("install");
+        install.args(["--offline", "--debug", "--no-track", "--path", "."]);
+        install.arg("--root").arg(part).arg("--target-dir").arg(built.path());
+        run(&mut install).expect("the program can be built");
+        Ok(())
+    })?;
+    let program = folder.join("bin/webhook");
+    Ok(Installed { program, arguments: Vec::new(), environment: Vec::new(), folder })
 }
 
 /// The goal that puts an artifact and what it needs into a folder.

@@ -32,7 +32,7 @@ use self::found::Found;
 use self::manifest::Manifest;
 
 /// The folders beside this file, in the order of the page.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "agnhost",
     "eks-pod-identity",
     "vault-agent-injector",
@@ -45,6 +45,7 @@ const NAMES: [&str; 12] = [
     "kopf",
     "pepr",
     "java-operator-sdk",
+    "kube-rs",
 ];
 
 /// One webhook at a time: their answers are timed, and they are built with all processors.
@@ -128,6 +129,11 @@ fn a_module_of_pepr_is_as_it_was() {
 #[test]
 fn controllers_of_the_java_operator_sdk_are_as_they_were() {
     is_as_it_was("java-operator-sdk");
+}
+
+#[test]
+fn webhooks_of_kube_are_as_they_were() {
+    is_as_it_was("kube-rs");
 }
 
 #[test]

@@ -71,6 +71,9 @@ pub(crate) enum Source {
     /// An artifact of Maven Central, `GROUP:ARTIFACT`, that a program of the folder loads; the folder's `pom.xml` pins
     /// it.
     Maven(Package),
+    /// A crate of crates.io that the program `webhook` of the folder is made with; the folder's `Cargo.toml` and
+    /// `Cargo.lock` pin it and what it needs.
+    Cargo(Package),
 }
 
 /// A program in a Go module.
@@ -96,7 +99,9 @@ impl Source {
     pub(crate) fn version(&self) -> &str {
         match self {
             Self::Go(package) => &package.version,
-            Self::Pip(package) | Self::Npm(package) | Self::Maven(package) => &package.version,
+            Self::Pip(package) | Self::Npm(package) | Self::Maven(package) | Self::Cargo(package) => {
+                &package.version
+            }
         }
     }
 
@@ -107,6 +112,7 @@ impl Source {
             Self::Pip(_) => "Python",
             Self::Npm(_) => "TypeScript",
             Self::Maven(_) => "Java",
+            Self::Cargo(_) => "Rust",
         }
     }
 }
@@ -119,7 +125,8 @@ impl std::fmt::Display for Source {
             }
             Self::Pip(Package { package, version })
             | Self::Npm(Package { package, version })
-            | Self::Maven(Package { package, version }) => write!(formatter, "`{package}` {version}"),
+            | Self::Maven(Package { package, version })
+            | Self::Cargo(Package { package, version }) => write!(formatter, "`{package}` {version}"),
         }
     }
 }
