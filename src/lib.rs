@@ -16,6 +16,7 @@ mod steps;
 pub mod target;
 #[doc(hidden)]
 pub mod testing;
+mod v1beta1;
 mod verify;
 
 use std::io::Write as _;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fake_webhooks::{FakesFile, Fleet};
 use harness::attributes::{GroupVersionKind, Operation};
 use harness::chain::{Chain, RequestError, Verdict};
+use harness::config;
 use harness::json::{at, set};
 use harness::server::Options;
 use serde_json::Value;
@@ -16,7 +17,7 @@ use super::report::{self, Circumstances, Report, Webhooks};
 use super::request::{self, Planned};
 use crate::documents::{self, Document};
 use crate::service_map;
-use crate::{ExitCode, Failure};
+use crate::{ExitCode, Failure, v1beta1};
 
 impl Review {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
@@ -47,8 +48,7 @@ impl Review {
         }
         let mut put: Vec<Arc<Value>> = Vec::new();
         for document in configurations.drain(..) {
-            let stored = chain.put(document.object).map_err(|status| refused(&document.place, &status))?;
-            put.push(stored);
+            put.push(put_configuration(&chain, document)?);
         }
         for configuration in of_fakes {
             let stored = chain.put(configuration);
@@ -163,6 +163,16 @@ fn configurations(documents: Vec<Document>) -> Result<Vec<Document>, Failure> {
         )));
     }
     Ok(found)
+}
+
+/// Stores a configuration; one of v1beta1 as it stands in the storage of an API server that was upgraded.
+fn put_configuration(chain: &Chain, Document { place, object }: Document) -> Result<Arc<Value>, Failure> {
+    v1beta1::warn(&place, &object);
+    let stored = match config::upgraded(&object) {
+        Some(upgraded) => chain.server().put_stored(upgraded),
+        None => chain.put(object),
+    };
+    stored.map_err(|status| refused(&place, &status))
 }
 
 /// What others need comes first: definitions, then namespaces.

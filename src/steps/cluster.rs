@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cucumber::given;
 use gherkin::Step;
+use harness::config;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
 use super::world::World;
-use crate::documents;
 use crate::target::RUN_LABEL;
+use crate::{documents, v1beta1};
 
 impl World {
     /// Stores an object before any webhook of the scenario is installed; a webhook configuration waits for the first
@@ -115,8 +116,16 @@ async fn exist(world: &mut World, step: &Step) -> Outcome {
 }
 
 #[given(expr = "the objects in the file {string} exist")]
-async fn in_the_file_exist(world: &mut World, name: String) -> Outcome {
-    let objects = world.objects_in(&name)?;
+async fn in_the_file_exist(world: &mut World, step: &Step, name: String) -> Outcome {
+    let mut objects = world.objects_in(&name)?;
+    for object in &mut objects {
+        // No target serves v1beta1: what is stored is the same configuration in v1.
+        if let Some(upgraded) = config::upgraded(object) {
+            let warning = v1beta1::warning(&name, object).unwrap_or_default();
+            warning.lines().for_each(|line| world.tell(step, line));
+            *object = upgraded;
+        }
+    }
     world.store_all(objects).await
 }
 

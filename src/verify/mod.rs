@@ -44,7 +44,7 @@ use self::target::Services;
 use crate::admission_control::AdmissionControl;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
-use crate::{ExitCode, Failure, documents, exit_code};
+use crate::{ExitCode, Failure, documents, exit_code, v1beta1};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
 ///
@@ -363,6 +363,9 @@ impl Verify {
         let mut found = Configurations { locations, ..Configurations::default() };
         for (place, mut object) in objects {
             if is_configuration(&object) {
+                if !self.quiet {
+                    v1beta1::warn(place.trim_end_matches(": "), &object);
+                }
                 target::redirect(&mut object, self.ca_file.as_deref(), self.endpoint.as_ref())?;
                 found.webhooks.push(object);
                 found.places.push(place);

@@ -2,16 +2,21 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING};
+use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING, v1beta1};
 
-/// Writes the defaults of `admissionregistration.k8s.io/v1` into a configuration, as the API server stores it.
+/// Writes the defaults of the API version of a configuration into it, as the API server stores it.
 ///
-/// `sideEffects` and `admissionReviewVersions` have no defaults. What is not of the expected type is left alone.
+/// In v1 `sideEffects` and `admissionReviewVersions` have no defaults; in v1beta1 they have. What is not of the expected
+/// type is left alone.
 ///
-/// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
+/// Source: kubernetes `pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go`.
 pub fn set_defaults(configuration: &mut Value) {
     let mutating = configuration.get("kind").and_then(Value::as_str) == Some(MUTATING);
+    let is_v1beta1 = v1beta1::is_v1beta1(configuration);
     for webhook in objects(configuration.get_mut("webhooks")) {
+        if is_v1beta1 {
+            v1beta1::set_own_defaults(webhook);
+        }
         set(webhook, "failurePolicy", || json!("Fail"));
         set(webhook, "matchPolicy", || json!("Equivalent"));
         set(webhook, "namespaceSelector", || json!({}));
@@ -34,7 +39,7 @@ fn objects(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Va
     list.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-fn set(object: &mut Map<String, Value>, field: &str, default: impl Fn() -> Value) {
+pub(super) fn set(object: &mut Map<String, Value>, field: &str, default: impl Fn() -> Value) {
     let value = object.entry(field).or_insert(Value::Null);
     if value.is_null() {
         *value = default();

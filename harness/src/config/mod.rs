@@ -4,6 +4,7 @@ mod decoding;
 mod defaults;
 mod field;
 mod reading;
+mod v1beta1;
 mod validation;
 mod warnings;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
 pub use self::reading::{stored_webhooks, webhooks};
+pub use self::v1beta1::{Differing, is_v1beta1, upgraded, v1_differences, v1_errors};
 pub use self::validation::{validate, validate_update};
 pub(crate) use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};

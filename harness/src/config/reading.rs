@@ -10,6 +10,7 @@ use super::field::{Field, Wrong};
 use super::{
     ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy, Phase,
     ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
+    v1beta1,
 };
 use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
@@ -35,7 +36,8 @@ enum Admission {
 /// The webhooks of one `MutatingWebhookConfiguration` or `ValidatingWebhookConfiguration` of
 /// `admissionregistration.k8s.io/v1`, in the author's order.
 ///
-/// Fields that may be left out have the API's defaults. What the API would refuse to store is an error here.
+/// Fields that may be left out have the API's defaults. What the API would refuse to store is an error here. One of v1beta1
+/// has the defaults of that version, and is read as one that the API took before v1: see [`stored_webhooks`].
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go; the ordinals of equal names: apiserver
 /// `pkg/admission/configuration/mutating_webhook_manager.go`.
@@ -43,7 +45,10 @@ enum Admission {
 /// # Errors
 /// [`ConfigError`] names the first field that cannot be read.
 pub fn webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
-    read(configuration, Origin::Author)
+    match v1beta1::upgraded(configuration) {
+        Some(upgraded) => read(&upgraded, Origin::Storage),
+        None => read(configuration, Origin::Author),
+    }
 }
 
 /// The webhooks of a configuration that is stored, as [`webhooks`]. What the API took before v1 may stay there: other
@@ -394,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn only_v1_configurations_are_read() {
+    fn other_versions_and_kinds_are_not_read() {
         let mut other = configuration("MutatingWebhookConfiguration", &json!([]));
-        other["apiVersion"] = json!("admissionregistration.k8s.io/v1beta1");
+        other["apiVersion"] = json!("admissionregistration.k8s.io/v1alpha1");
         assert_eq!(
             webhooks(&other).unwrap_err().to_string(),
-            "c: apiVersion: must be admissionregistration.k8s.io/v1, found \"admissionregistration.k8s.io/v1beta1\""
+            "c: apiVersion: must be admissionregistration.k8s.io/v1, found \"admissionregistration.k8s.io/v1alpha1\""
         );
         assert_eq!(
             webhooks(&configuration("ValidatingAdmissionPolicy", &json!([]))).unwrap_err().to_string(),

@@ -160,7 +160,9 @@ impl Webhooks {
         let mut all = Vec::new();
         for configuration in configurations {
             let kind = configuration.get("kind").and_then(Value::as_str).unwrap_or_default();
-            all.extend(config::webhooks(configuration)?.into_iter().map(|webhook| (phase(kind), webhook)));
+            all.extend(
+                config::stored_webhooks(configuration)?.into_iter().map(|webhook| (phase(kind), webhook)),
+            );
         }
         Ok(Self { all })
     }

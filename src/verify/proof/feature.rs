@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use harness::config::{FailurePolicy, ReinvocationPolicy};
+use harness::config::{self, FailurePolicy, ReinvocationPolicy};
 use harness::event::{Phase, Round};
 use harness::json::{at, set, text};
 use harness::server::Surroundings;
@@ -351,6 +351,12 @@ fn manifest(
     let subject = setting.subjects.iter().find(|subject| webhook.webhook.is(subject));
     let subject = subject.ok_or("it is about a webhook that is not in the configurations")?;
     let mut configuration = own_configuration(subject);
+    if let Some(upgraded) = config::upgraded(&configuration) {
+        if !config::validate(&upgraded).is_empty() {
+            return Err("no API server takes its configuration, which is of v1beta1".to_owned());
+        }
+        configuration = upgraded;
+    }
     if webhook.is_down
         && let Some(webhook) = configuration.pointer_mut("/webhooks/0")
     {

@@ -1,0 +1,64 @@
+//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: how they are read, and what v1 makes of them.
+
+use std::fmt::Display;
+use std::fmt::Write as _;
+
+use harness::config;
+use harness::json::text;
+use output::OneLine;
+use serde_json::Value;
+
+/// What to say of the configuration that stands at `place`, if it is of v1beta1: a line, and one more for each field with
+/// another default in v1 and for each error of v1.
+pub(crate) fn warning(place: impl Display, configuration: &Value) -> Option<String> {
+    if !config::is_v1beta1(configuration) {
+        return None;
+    }
+    let (kind, name) = (text(configuration, &["kind"]), text(configuration, &["metadata", "name"]));
+    let mut warning = format!(
+        "{place}: {kind} {name:?} is of admissionregistration.k8s.io/v1beta1, which no API server serves since Kubernetes \
+         1.22; it is read with the defaults of v1beta1",
+        place = OneLine(place.to_string()),
+    );
+    for differing in config::v1_differences(configuration) {
+        let _ = write!(warning, "\n  {}", OneLine(differing.to_string()));
+    }
+    for error in config::v1_errors(configuration) {
+        let _ = write!(warning, "\n  v1 refuses {}", OneLine(error.to_string()));
+    }
+    Some(warning)
+}
+
+/// Prints the [`warning`] on standard error, if there is one.
+pub(crate) fn warn(place: impl Display, configuration: &Value) {
+    if let Some(warning) = warning(place, configuration) {
+        anstream::eprintln!("warning: {warning}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_configuration_of_v1beta1_is_warned_of_with_what_v1_makes_of_it() {
+        let mut configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1beta1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "c"},
+            "webhooks": [{"name": "w.example.com", "clientConfig": {"url": "https://h/"}, "failurePolicy": "Fail",
+                "timeoutSeconds": 5, "admissionReviewVersions": ["v1"]}],
+        });
+        assert_eq!(
+            warning("c.yaml:3", &configuration).unwrap(),
+            "c.yaml:3: MutatingWebhookConfiguration \"c\" is of admissionregistration.k8s.io/v1beta1, which no API server \
+             serves since Kubernetes 1.22; it is read with the defaults of v1beta1\n  \
+             webhooks[0].matchPolicy is not set: Exact in v1beta1, Equivalent in v1\n  \
+             v1 refuses webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun"
+        );
+        configuration["apiVersion"] = json!("admissionregistration.k8s.io/v1");
+        assert_eq!(warning("c.yaml:3", &configuration), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Webhook configurations of `admissionregistration.k8s.io/v1beta1` in files: every command that reads them has their own
+//! defaults, and says what v1 makes of them.
+
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// Nothing listens there: what becomes of the request is up to the failure policy.
+const OLD: &str = "\
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: ValidatingWebhookConfiguration
+metadata: {name: old}
+webhooks:
+- name: pods.example.com
+  clientConfig: {url: 'https://127.0.0.1:1/'}
+  rules:
+  - {operations: [CREATE], apiGroups: [''], apiVersions: [v1], resources: [pods]}
+";
+const POD: &str =
+    "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}";
+const DIFFERENCES: [&str; 3] = [
+    "webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1",
+    "webhooks[0].matchPolicy is not set: Exact in v1beta1, Equivalent in v1",
+    "webhooks[0].timeoutSeconds is not set: 30 in v1beta1, 10 in v1",
+];
+const ERRORS: [&str; 2] = [
+    "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+    "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+];
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("it is written");
+    }
+    folder
+}
+
+fn admit(folder: &TempDir, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command
+        .args(line.split_whitespace())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .env("NO_COLOR", "1");
+    for variable in ["GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"] {
+        command.env_remove(variable);
+    }
+    command.output().expect("the command runs")
+}
+
+/// Standard output and standard error.
+#[track_caller]
+fn ends_with(output: &Output, status: i32) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "{stdout}{stderr}");
+    (stdout, stderr)
+}
+
+#[track_caller]
+fn warns(text: &str) {
+    assert!(text.contains("no API server serves since Kubernetes 1.22"), "{text}");
+    for line in DIFFERENCES.iter().chain(&ERRORS) {
+        assert_eq!(text.matches(line).count(), 1, "{line}\n{text}");
+    }
+}
+
+#[test]
+fn review_fails_open_as_v1beta1_does_unless_told_otherwise() {
+    let folder = folder(&[("old.yaml", OLD), ("pod.yaml", POD)]);
+    let (stdout, stderr) = ends_with(&admit(&folder, "review -f pod.yaml -c old.yaml"), 0);
+    warns(&stderr);
+    assert!(
+        stderr.starts_with("warning: old.yaml:1: ValidatingWebhookConfiguration \"old\" is of "),
+        "{stderr}"
+    );
+    assert!(stdout.contains("failed open"), "{stdout}");
+}
+
+#[test]
+fn review_refuses_a_dry_run_for_side_effects_that_nobody_knows() {
+    let folder = folder(&[("old.yaml", OLD), ("pod.yaml", POD)]);
+    let output = admit(&folder, "review -f pod.yaml -c old.yaml --dry-run=server -o json");
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("does not support dry run"), "{text}");
+    assert_ne!(output.status.code(), Some(0), "{text}");
+}
+
+#[test]
+fn review_takes_nothing_of_that_kind_from_v1() {
+    let new = OLD.replace("/v1beta1", "/v1");
+    let folder = folder(&[("new.yaml", &new), ("pod.yaml", POD)]);
+    let (_, stderr) = ends_with(&admit(&folder, "review -f pod.yaml -c new.yaml"), 2);
+    assert!(stderr.contains(ERRORS[0]) && stderr.contains(ERRORS[1]), "{stderr}");
+}
+
+#[test]
+fn verify_checks_it_with_the_defaults_of_v1beta1() {
+    let folder = folder(&[("old.yaml", OLD)]);
+    let (stdout, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57"), 1);
+    warns(&stderr);
+    assert!(stdout.contains("failurePolicy is not set, so it is Ignore"), "{stdout}");
+    assert!(stdout.contains("matchPolicy: Exact, timeoutSeconds: 30"), "{stdout}");
+    let (_, stderr) = ends_with(&admit(&folder, "verify -c old.yaml --check V57 --quiet"), 1);
+    assert!(!stderr.contains("warning"), "{stderr}");
+}
+
+#[test]
+fn run_stores_the_same_configuration_in_v1_and_says_so() {
+    let feature = "\
+Feature: Old manifests
+  Scenario: A webhook of v1beta1 fails open
+    Given the objects in the file \"old.yaml\" exist
+    When a pod is created
+    Then the request is admitted
+";
+    let valid = format!("{OLD}  sideEffects: None\n");
+    let folder = folder(&[("old.yaml", &valid), ("old.feature", feature)]);
+    let (stdout, _) = ends_with(&admit(&folder, "run old.feature"), 0);
+    assert!(stdout.contains("old.yaml: ValidatingWebhookConfiguration \"old\" is of "), "{stdout}");
+    assert!(stdout.contains(DIFFERENCES[0]), "{stdout}");
+
+    // What v1 has no word for cannot be stored in it.
+    fs::write(folder.path().join("old.yaml"), OLD).expect("it is written");
+    let (stdout, _) = ends_with(&admit(&folder, "run old.feature"), 1);
+    assert!(stdout.contains("sideEffects: Unsupported value: \"Unknown\""), "{stdout}");
+}
