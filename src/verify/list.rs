@@ -65,6 +65,7 @@ impl Listed {
             Probe::Intervention(..) => {
                 "all webhooks at once while something is done to them, after everything else"
             }
+            Probe::Manifests(_) => "manifests, without a call",
         };
         let Check { id, title, severity, why, source, .. } = *check;
         Self { id, title, severity, why, source, audience, looks_at }

@@ -25,6 +25,8 @@ pub struct CertificateFacts {
     pub not_before: Timestamp,
     /// When it ends.
     pub not_after: Timestamp,
+    /// Whether its basic constraints make it the certificate of an authority.
+    pub is_authority: bool,
     /// The certificate itself, as DER.
     pub der: Vec<u8>,
 }
@@ -93,6 +95,14 @@ impl HttpsCaller {
     }
 }
 
+/// The certificates of a `caBundle` that is not empty.
+///
+/// # Errors
+/// Why the API server calls no webhook that has it, in its words.
+pub fn bundled(ca_bundle: &[u8]) -> Result<Vec<CertificateFacts>, String> {
+    Ok(facts(&tls::bundle(ca_bundle)?))
+}
+
 fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
     let facts = certificates.iter().filter_map(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -101,6 +111,7 @@ fn facts(certificates: &[CertificateDer<'_>]) -> Vec<CertificateFacts> {
             subject: certificate.subject().to_string(),
             not_before: Timestamp::from_second(validity.not_before.timestamp()).ok()?,
             not_after: Timestamp::from_second(validity.not_after.timestamp()).ok()?,
+            is_authority: certificate.is_ca(),
             der: der.to_vec(),
         })
     });

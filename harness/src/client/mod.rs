@@ -21,7 +21,7 @@ use url::Url;
 
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
-pub use self::inspection::{CertificateFacts, Inspection};
+pub use self::inspection::{CertificateFacts, Inspection, bundled};
 use crate::budget::{Budget, Exhausted, Reservation};
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::config::{ClientConfig, Phase, ServiceReference};

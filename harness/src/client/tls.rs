@@ -106,7 +106,7 @@ pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
     if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
-fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
     let mut complaint = None;

@@ -79,7 +79,7 @@ use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};
 pub(crate) use self::strategy::forget_selector;
-pub use self::surroundings::Surroundings;
+pub use self::surroundings::{Given, Surroundings};
 use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::budget::Budget;
 use crate::client::WebhookCredentials;

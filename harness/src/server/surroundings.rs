@@ -1,9 +1,13 @@
 //! The cluster around a single request, for those who admit requests without serving them.
 
+mod given;
+
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+
+pub use self::given::Given;
 
 use super::authorization::AuthorizationMode;
 use super::deletion::{self, Marked};
@@ -25,6 +29,7 @@ use crate::status::Status;
 /// Namespaces and the resources that are served, without a server.
 pub struct Surroundings {
     state: State,
+    given: Given,
 }
 
 impl Surroundings {
@@ -33,6 +38,7 @@ impl Surroundings {
     pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let state = State::new(Arc::new(Storage::default()), AuthorizationMode::default());
         let mut access = Vec::new();
+        let mut given = Given::default();
         for name in FIRST_NAMESPACES {
             add_namespace(&state, &json!({"metadata": {"name": name}}));
         }
@@ -53,14 +59,33 @@ impl Surroundings {
                     put(&state, &key, definition);
                 }
                 (RBAC_GROUP, _) => access.push(object),
-                _ => {}
+                _ => given.add(&kind, object),
             }
         }
         state.reload_resources();
         for object in access {
             add_access(&state, object);
         }
-        Self { state }
+        Self { state, given }
+    }
+
+    /// The Services, workloads and Secrets among the objects.
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
+    /// Whether the API server serves something of this API group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.state.resources().has_group(group)
+    }
+
+    /// The paths of the fields of `object` that its kind does not have, such as `webhooks[0].failPolicy`.
+    ///
+    /// # Errors
+    /// The Status of an object that the API server cannot decode.
+    pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
+        let kind = GroupVersionKind::of(object);
+        Ok(body::typed(object.clone(), &kind, !self.is_built_in(&kind))?.1)
     }
 
     /// A run of a request that was just made.

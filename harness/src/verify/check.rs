@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::comparison::Difference;
 use super::laboratory::Outcome;
+use super::lint::{Defect, Manifests};
 use super::shown::ShownRequest;
 use super::station::{Scene, Station};
 use super::subject::Subject;
 use super::trial::Trial;
+use crate::config::WebhookId;
 use crate::event::Phase;
 use crate::server::Surroundings;
 
@@ -97,6 +99,9 @@ pub enum Probe {
     /// Looks at all webhooks of the audience at once while something is done to them, and says what it saw of each. Runs
     /// after everything else.
     Intervention(Occasion, for<'a> fn(&'a [Station<'a>]) -> BoxFuture<'a, Vec<Observed>>),
+    /// Looks at manifests, also those of configurations that no API server takes: no call is made. Only [`super::lint`]
+    /// runs it.
+    Manifests(fn(&Manifests<'_>) -> Vec<Defect>),
 }
 
 /// What is done to the webhooks. The order is the order in which it is done.
@@ -125,6 +130,7 @@ impl std::fmt::Debug for Probe {
             Self::Object(_) => "Object",
             Self::Collection(_) => "Collection",
             Self::Intervention(..) => "Intervention",
+            Self::Manifests(_) => "Manifests",
         })
     }
 }
@@ -192,6 +198,11 @@ pub struct Violation {
     pub requests: Vec<ShownRequest>,
     /// How bad it is, if that differs from the check's severity.
     pub severity: Option<Severity>,
+    /// Of a static check, the field that is wrong, as a path in the entry of the webhook, such as `rules[0].scope`. Empty
+    /// for all of the entry.
+    pub field: String,
+    /// Of a check of all webhooks together, the one whose entry is wrong, or the first of them.
+    pub about: Option<Arc<WebhookId>>,
 }
 
 impl Violation {
@@ -205,6 +216,8 @@ impl Violation {
             large: Vec::new(),
             requests: Vec::new(),
             severity: None,
+            field: String::new(),
+            about: None,
         }
     }
 
@@ -233,6 +246,20 @@ impl Violation {
     #[must_use]
     pub fn with_requests(mut self, requests: impl IntoIterator<Item = ShownRequest>) -> Self {
         self.requests = requests.into_iter().collect();
+        self
+    }
+
+    /// With the field that is wrong.
+    #[must_use]
+    pub fn at(mut self, field: impl Into<String>) -> Self {
+        self.field = field.into();
+        self
+    }
+
+    /// With the webhook whose entry is wrong.
+    #[must_use]
+    pub fn about(mut self, webhook: &Arc<WebhookId>) -> Self {
+        self.about = Some(Arc::clone(webhook));
         self
     }
 

@@ -182,7 +182,8 @@ impl Plan {
                 | Probe::Configurations(_)
                 | Probe::Effects(_)
                 | Probe::Webhook(_)
-                | Probe::Intervention(..) => {}
+                | Probe::Intervention(..)
+                | Probe::Manifests(_) => {}
             }
         }
         seen
@@ -216,16 +217,12 @@ impl Plan {
         };
         let request = &*self.shown(subject, request, memory).await;
         let trial = self.trial(subject, request, memory);
-        match check.probe {
-            Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe) => {
-                Some(probe(&trial).await)
-            }
-            Probe::Configuration(_)
-            | Probe::Configurations(_)
-            | Probe::Effects(_)
-            | Probe::Webhook(_)
-            | Probe::Intervention(..) => None,
-        }
+        let (Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe)) =
+            check.probe
+        else {
+            return None;
+        };
+        Some(probe(&trial).await)
     }
 }
 
@@ -259,7 +256,8 @@ impl Run<'_> {
                 | Probe::Webhook(_)
                 | Probe::Object(_)
                 | Probe::Collection(_)
-                | Probe::Intervention(..) => {}
+                | Probe::Intervention(..)
+                | Probe::Manifests(_) => {}
             }
         }
     }
@@ -453,7 +451,8 @@ impl Run<'_> {
                     | Probe::Configuration(_)
                     | Probe::Effects(_)
                     | Probe::Webhook(_)
-                    | Probe::Intervention(..) => {
+                    | Probe::Intervention(..)
+                    | Probe::Manifests(_) => {
                         for subject in audience {
                             self.ledger.note((position, Some(subject)), None, nothing());
                         }

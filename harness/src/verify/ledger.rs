@@ -220,7 +220,8 @@ impl Found {
     }
 
     fn finding(self, webhook: &str, check: &Check) -> Finding {
-        let Violation { kind, message, differences, steps, large, requests, severity } = self.violation;
+        let Violation { kind, message, differences, steps, large, requests, severity, field: _, about: _ } =
+            self.violation;
         let made = steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome));
         Finding {
             kind,

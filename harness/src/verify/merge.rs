@@ -131,7 +131,8 @@ fn merge_check(check: &mut CheckReport, other: CheckReport) {
             | Probe::Configurations(_)
             | Probe::Effects(_)
             | Probe::Webhook(_)
-            | Probe::Intervention(..),
+            | Probe::Intervention(..)
+            | Probe::Manifests(_),
         ) => u64::max,
         Some(Probe::Object(_) | Probe::Collection(_) | Probe::ConfigurationAndObject(..)) | None => {
             u64::saturating_add

@@ -34,6 +34,7 @@ pub mod foreign;
 pub mod laboratory;
 mod ledger;
 pub mod line;
+pub mod lint;
 mod masking;
 pub mod merge;
 mod plan;

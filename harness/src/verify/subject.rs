@@ -44,9 +44,15 @@ impl Subject {
     /// # Errors
     /// [`ConfigError`] names the first field that cannot be read.
     pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+        Self::of_shared(configurations.iter().cloned().map(Arc::new))
+    }
+
+    /// As [`Self::of`]; the webhooks have the same configurations, not copies.
+    pub(super) fn of_shared(
+        configurations: impl IntoIterator<Item = Arc<Value>>,
+    ) -> Result<Vec<Self>, ConfigError> {
         let mut subjects = Vec::new();
         for configuration in configurations {
-            let configuration = Arc::new(configuration.clone());
             for (index, webhook) in config::webhooks(&configuration)?.into_iter().enumerate() {
                 let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
                 subjects.push(Self {

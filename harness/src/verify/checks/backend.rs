@@ -1,6 +1,6 @@
 //! What has to be written so that the backend of a webhook comes up, and who is asked about it: for checks of lockouts.
 
-use super::matched::{self, Catch, Place};
+use super::matched::{self, Catch, LabelSet, Place};
 use crate::conditions::Condition;
 use crate::config::Webhook;
 use crate::server::Surroundings;
@@ -34,10 +34,14 @@ pub(super) struct Caught {
     pub(super) unclear: Vec<&'static str>,
     /// Why the first of these is not known.
     pub(super) why: String,
+    /// Whether manifests of the backend say which labels those of `resources` have; otherwise it is assumed that they have
+    /// none.
+    pub(super) is_certain: bool,
 }
 
-/// The resources of `needed` that `webhook` is called for in `namespace`, when objects without labels are created or
-/// updated there.
+/// The resources of `needed` that `webhook` is called for in `namespace`, when they are created or updated there for the
+/// service `name`: with the labels that the manifests give them, or else without labels. Resources of which the labels are
+/// known come alone.
 pub(super) fn caught(
     webhook: &Webhook,
     needed: &[Needed],
@@ -45,27 +49,44 @@ pub(super) fn caught(
     surroundings: &Surroundings,
 ) -> Caught {
     let mut caught = Caught::default();
+    let mut certain = Vec::new();
+    let nothing_depends_on_objects = !webhook.match_conditions.iter().any(reads_objects);
     for (group, version, resource, kind) in needed {
         let place = Place { group, version, resource, kind, subresource: "", namespace, name };
-        match matched::is_written_past(webhook, &place, surroundings) {
-            Catch::Called => caught.resources.push(resource),
-            Catch::NotCalled => {}
-            Catch::Unclear(why) => {
-                if caught.unclear.is_empty() {
-                    caught.why = why;
+        let known = surroundings.given().labels_for(kind, namespace, name);
+        let is_known = known.is_some() && nothing_depends_on_objects;
+        for labels in known.unwrap_or_else(|| vec![LabelSet::new()]) {
+            match matched::is_written_past(webhook, &place, &labels, surroundings) {
+                Catch::Called if is_known => certain.push(*resource),
+                Catch::Called => caught.resources.push(resource),
+                Catch::NotCalled => {}
+                Catch::Unclear(why) => {
+                    if caught.unclear.is_empty() {
+                        caught.why = why;
+                    }
+                    caught.unclear.push(resource);
                 }
-                caught.unclear.push(resource);
             }
         }
     }
+    caught.is_certain = !certain.is_empty();
+    if caught.is_certain {
+        caught.resources = certain;
+    }
+    for resources in [&mut caught.resources, &mut caught.unclear] {
+        resources.dedup();
+    }
     caught
+}
+
+/// Whether what is in the objects decides the condition.
+fn reads_objects(condition: &Condition) -> bool {
+    condition.mentions("object") || condition.mentions("oldObject")
 }
 
 /// How sure it is that `webhook` is called for what [`caught`] says, and under which reserve: what is in the objects is
 /// not known here.
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {
-    let reads_objects =
-        |condition: &Condition| condition.mentions("object") || condition.mentions("oldObject");
     if webhook.match_conditions.iter().any(reads_objects) {
         (Severity::Warning, ", unless what is in them keeps them out by its matchConditions")
     } else if webhook.object_selector.is_everything() {

@@ -96,12 +96,16 @@ fn service_account(namespace: &str, name: &str) -> UserInfo {
     user(&format!("system:serviceaccount:{namespace}:{name}"), &["system:serviceaccounts", &of_namespace])
 }
 
-/// Whether `webhook` is called when who usually does so creates or updates an object there that has no labels.
-pub(super) fn is_written_past(webhook: &Webhook, place: &Place<'_>, surroundings: &Surroundings) -> Catch {
-    let labels = LabelSet::new();
+/// Whether `webhook` is called when who usually does so creates or updates an object there that has these labels.
+pub(super) fn is_written_past(
+    webhook: &Webhook,
+    place: &Place<'_>,
+    labels: &LabelSet,
+    surroundings: &Surroundings,
+) -> Catch {
     let mut caught = Catch::NotCalled;
     for operation in [Operation::Create, Operation::Update] {
-        match catch(webhook, place, operation, &labels, &labels, surroundings) {
+        match catch(webhook, place, operation, labels, &LabelSet::new(), surroundings) {
             Catch::Called => return Catch::Called,
             Catch::NotCalled => {}
             unclear @ Catch::Unclear(_) => caught = unclear,

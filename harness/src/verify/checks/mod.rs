@@ -4,6 +4,16 @@ mod backend;
 mod common;
 mod down;
 mod filling;
+mod l01_accepted;
+mod l02_fields;
+mod l03_version;
+mod l04_served;
+mod l05_wide;
+mod l06_patience;
+mod l07_bundle;
+mod l08_service;
+mod l09_order;
+mod l10_twice;
 mod matched;
 mod overwritten;
 mod recorded;
@@ -137,6 +147,51 @@ pub const ALL: &[&Check] = &[
     &v58_reinvocation::CHECK,
 ];
 
+/// The documentation of webhooks, and of how to use them well.
+macro_rules! dynamic {
+    ($anchor:literal) => {
+        concat!(
+            "https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#",
+            $anchor
+        )
+    };
+}
+macro_rules! practices {
+    ($anchor:literal) => {
+        concat!(
+            "https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/#",
+            $anchor
+        )
+    };
+}
+
+/// The static checks, which need nothing but manifests, by id: each with the page of the documentation that it is about.
+pub const STATIC: &[(&Check, &str)] = &[
+    (&l01_accepted::CHECK, dynamic!("webhook-configuration")),
+    (&l02_fields::CHECK, "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation"),
+    (
+        &l03_version::CHECK,
+        "https://kubernetes.io/docs/reference/using-api/deprecation-guide/#webhook-resources-v122",
+    ),
+    (&l04_served::CHECK, dynamic!("matching-requests-rules")),
+    (&l05_wide::CHECK, practices!("webhook-limit-scope")),
+    (&l06_patience::CHECK, practices!("small-timeout")),
+    (&l07_bundle::CHECK, dynamic!("contacting-the-webhook")),
+    (&l08_service::CHECK, dynamic!("service-reference")),
+    (&l09_order::CHECK, dynamic!("reinvocation-policy")),
+    (&l10_twice::CHECK, dynamic!("webhook-configuration")),
+    (&v48_self_lockout::CHECK, practices!("avoid-self-mutation")),
+    (&v49_cycle::CHECK, practices!("avoid-dependency-loops")),
+    (&v50_system::CHECK, practices!("webhook-limit-scope")),
+    (&v51_virtual::CHECK, dynamic!("excluded-virtual-resources")),
+    (&v52_timeouts::CHECK, dynamic!("timeouts")),
+    (&v53_rules::CHECK, dynamic!("matching-requests-rules")),
+    (&v54_bypass::CHECK, dynamic!("matching-requests-objectselector")),
+    (&v55_conditions::CHECK, dynamic!("matching-requests-matchconditions")),
+    (&v56_overlap::CHECK, practices!("ordering-idempotence")),
+    (&v57_explicit::CHECK, dynamic!("webhook-configuration")),
+];
+
 /// The checks that compare what a webhook says to different requests: of one that answers the same request in several ways
 /// they can tell nothing.
 pub(super) const COMPARING: &[&str] = &["V02", "V03", "V08", "V13", "V14", "V21", "V29", "V33", "V34"];
@@ -167,6 +222,7 @@ mod any_shape;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verify::Probe;
 
     #[test]
     fn ids_are_in_order_and_unique() {
@@ -176,9 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn the_static_checks_of_a_verification_are_those_of_a_lint() {
+        let is_static = |check: &Check| {
+            matches!(
+                check.probe,
+                Probe::Configuration(_) | Probe::ConfigurationAndObject(..) | Probe::Configurations(_)
+            )
+        };
+        let verified: Vec<&str> = ALL.iter().filter(|check| is_static(check)).map(|check| check.id).collect();
+        let linted = STATIC.iter().map(|(check, _)| check.id).filter(|id| id.starts_with('V'));
+        assert_eq!(linted.collect::<Vec<_>>(), verified);
+        assert!(STATIC.is_sorted_by(|(a, _), (b, _)| a.id < b.id));
+    }
+
+    #[test]
     fn every_check_says_why_and_where_from() {
-        for check in ALL {
-            let number = check.id.strip_prefix('V').filter(|number| number.len() == 2);
+        for check in ALL.iter().chain(STATIC.iter().map(|(check, _)| check)) {
+            let number = check.id.strip_prefix(['V', 'L']).filter(|number| number.len() == 2);
             let is_id = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
             assert!(is_id, "{}", check.id);
             assert!(!check.title.is_empty() && !check.title.ends_with('.'), "{}: title", check.id);

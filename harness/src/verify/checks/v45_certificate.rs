@@ -47,7 +47,7 @@ fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, 
 }
 
 /// The subject, after a space; nothing where there is none, as where only the alternative names count.
-fn name(certificate: &CertificateFacts) -> String {
+pub(super) fn name(certificate: &CertificateFacts) -> String {
     if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
 }
 
@@ -64,18 +64,27 @@ fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> 
     }
     let mut violations = Vec::new();
     for (what, certificate) in certificates(inspection) {
-        let days = days_left(certificate, now);
-        let lifetime = certificate.not_after.duration_since(certificate.not_before).unsigned_abs();
-        let horizon = horizon.unwrap_or_else(|| HORIZON.min(lifetime / PART));
-        let left = certificate.not_after.duration_since(now);
-        if left.is_negative() || left.unsigned_abs() < horizon {
-            let message =
-                format!("{what}{} ends at {}: {}", name(certificate), certificate.not_after, written(days));
-            violations
-                .push(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning));
-        }
+        violations.extend(ends_soon(what, certificate, now, horizon));
     }
     violations
+}
+
+/// That a certificate is valid for less than `horizon`, by default 30 days or a third of its whole time; `what` it is.
+pub(super) fn ends_soon(
+    what: &str,
+    certificate: &CertificateFacts,
+    now: Timestamp,
+    horizon: Option<Duration>,
+) -> Option<Violation> {
+    let lifetime = certificate.not_after.duration_since(certificate.not_before).unsigned_abs();
+    let horizon = horizon.unwrap_or_else(|| HORIZON.min(lifetime / PART));
+    let left = certificate.not_after.duration_since(now);
+    if !left.is_negative() && left.unsigned_abs() >= horizon {
+        return None;
+    }
+    let days = days_left(certificate, now);
+    let message = format!("{what}{} ends at {}: {}", name(certificate), certificate.not_after, written(days));
+    Some(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning))
 }
 
 /// Whole days, negative when they are over.
@@ -100,6 +109,7 @@ mod tests {
             subject: subject.to_owned(),
             not_before: "2025-12-31T00:00:00Z".parse().unwrap(),
             not_after: not_after.parse().unwrap(),
+            is_authority: false,
             der: Vec::new(),
         };
         Inspection {
@@ -149,6 +159,7 @@ mod tests {
             subject: String::new(),
             not_before: Timestamp::UNIX_EPOCH,
             not_after: not_after.parse().unwrap(),
+            is_authority: false,
             der: Vec::new(),
         };
         let now = "2026-01-01T00:00:00Z".parse().unwrap();

@@ -37,7 +37,8 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
             Err(matched::unclear(&unclear(), &caught.why))
         };
     }
-    let (severity, unless) = backend::certainty(webhook);
+    let (severity, unless) =
+        if caught.is_certain { (Severity::Error, "") } else { backend::certainty(webhook) };
     let message = format!(
         "with failurePolicy Fail it is called for {} in {namespace}, where its backend {} runs{unless}; leave the \
          namespace out with a namespaceSelector on kubernetes.io/metadata.name",
@@ -47,5 +48,5 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let needed = backend::BACKEND.into_iter().filter(|needed| caught.resources.contains(&needed.2));
     let mut shown = needed.filter_map(|needed| down::request(webhook, needed, namespace, surroundings));
     let violation = Violation::new("locks itself out", message).with_severity(severity);
-    Ok(vec![violation.with_requests(shown.next())])
+    Ok(vec![violation.with_requests(shown.next()).at("namespaceSelector")])
 }

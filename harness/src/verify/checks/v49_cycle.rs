@@ -281,6 +281,8 @@ fn told(cycle: &[Backend<'_>], waits: &Waits<'_>) -> Observed {
     let shown: Option<Vec<ShownRequest>> = reasons.iter().map(|(_, reason)| reason.shown.clone()).collect();
     let violation = Violation::new(kind, format!("{}; {end}", texts.join("; "))).with_severity(severity);
     let violation = violation.with_requests(shown.unwrap_or_default());
+    let first = reasons.first().map(|(_, reason)| &reason.asked.webhook.id);
+    let violation = first.map_or(violation.clone(), |id| violation.about(id).at("namespaceSelector"));
     match reasons.iter().find_map(|(_, reason)| Some((reason.unclear.as_ref()?, reason.asked))) {
         None => Ok(vec![violation]),
         Some((why, asked)) => {

@@ -93,7 +93,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let mut shown = None;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
         let place = Place { group, version, resource, kind, subresource, namespace, name };
-        let catch = matched::is_written_past(webhook, &place, surroundings);
+        let catch = matched::is_written_past(webhook, &place, &matched::LabelSet::new(), surroundings);
         let mut name = resource.to_owned();
         if !subresource.is_empty() {
             name = format!("{name}/{subresource}");
@@ -126,7 +126,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
              to 3 or less, or leave leases out",
             webhook.timeout.as_secs()
         );
-        violations.push(Violation::new("may outlast a lease", message));
+        violations.push(Violation::new("may outlast a lease", message).at("timeoutSeconds"));
     }
     if !caught.is_empty() {
         let caught = caught.into_iter().collect::<Vec<_>>().join(", ");
@@ -138,7 +138,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
             "with failurePolicy {policy} it is called for {caught}; leave them out by rules or a namespaceSelector"
         );
         let violation = Violation::new("matches system resources", message).with_severity(severity);
-        violations.push(violation.with_requests(shown));
+        violations.push(violation.with_requests(shown).at("rules"));
     }
     Ok(violations)
 }

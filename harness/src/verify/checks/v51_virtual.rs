@@ -46,7 +46,7 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
              the webhook is down; take them out of the rules",
             named.join(", ")
         );
-        violations.push(Violation::new("names virtual resources", message));
+        violations.push(Violation::new("names virtual resources", message).at("rules"));
     }
     if !by_star.is_empty() && webhook.failure_policy == FailurePolicy::Fail {
         let message = format!(
@@ -54,7 +54,7 @@ fn run(subject: &Subject, _: &Surroundings) -> Observed {
             by_star.join(", ")
         );
         let violation = Violation::new("catches virtual resources before 1.37", message);
-        violations.push(violation.with_severity(Severity::Note));
+        violations.push(violation.with_severity(Severity::Note).at("rules"));
     }
     Ok(violations)
 }

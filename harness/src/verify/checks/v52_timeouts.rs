@@ -44,8 +44,8 @@ fn run(scene: &Scene<'_>) -> Observed {
     }
 }
 
-fn violation(common: &Common<'_>, called: &[&Webhook]) -> Violation {
-    let called: Vec<String> = called
+fn violation(common: &Common<'_>, webhooks: &[&Webhook]) -> Violation {
+    let called: Vec<String> = webhooks
         .iter()
         .map(|webhook| {
             let twice = match webhook.reinvocation_policy {
@@ -57,7 +57,10 @@ fn violation(common: &Common<'_>, called: &[&Webhook]) -> Violation {
         })
         .collect();
     let message = format!("for {common} the API server may wait for {}", called.join(", "));
-    Violation::new("timeouts add up", message)
+    let violation = Violation::new("timeouts add up", message).at("timeoutSeconds");
+    // The longest of them is the one to change first.
+    let longest = webhooks.iter().rev().max_by_key(|webhook| webhook.timeout);
+    longest.map_or(violation.clone(), |webhook| violation.about(&webhook.id))
 }
 
 fn with_rules<'a>(subjects: &[&'a Subject]) -> Vec<&'a Webhook> {

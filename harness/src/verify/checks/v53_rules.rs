@@ -38,8 +38,11 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let served = surroundings.resources();
     let mut violations = Vec::new();
     violations.extend(stars(webhook));
-    violations.extend(webhook.rules.iter().filter_map(foreign_body));
-    violations.extend(webhook.rules.iter().filter_map(|rule| scope(rule, &served)));
+    for (index, rule) in webhook.rules.iter().enumerate() {
+        let at = |field: &str| format!("rules[{index}].{field}");
+        violations.extend(foreign_body(rule).map(|violation| violation.at(at("apiGroups"))));
+        violations.extend(scope(rule, &served).map(|violation| violation.at(at("scope"))));
+    }
     violations.extend(exact(webhook));
     violations.extend(labels(webhook));
     Ok(violations)
@@ -66,7 +69,7 @@ fn stars(webhook: &Webhook) -> Option<Violation> {
     } else {
         return None;
     };
-    Some(Violation::new(kind, message).with_severity(Severity::Note))
+    Some(Violation::new(kind, message).with_severity(Severity::Note).at("rules"))
 }
 
 fn foreign_body(rule: &Rule) -> Option<Violation> {
@@ -127,7 +130,7 @@ fn exact(webhook: &Webhook) -> Option<Violation> {
     };
     let message = "matchPolicy Exact: who writes the same objects through another served group or version is not seen; \
                    take Equivalent unless the rules name them all";
-    Some(Violation::new("matchPolicy Exact", message).with_severity(severity))
+    Some(Violation::new("matchPolicy Exact", message).with_severity(severity).at("matchPolicy"))
 }
 
 fn labels(webhook: &Webhook) -> Option<Violation> {
@@ -149,5 +152,5 @@ fn labels(webhook: &Webhook) -> Option<Violation> {
     let message = format!(
         "the objectSelector `{selector}` never picks {never}: what is sent there has not the labels of the object"
     );
-    Some(Violation::new("a selector where there are no labels", message))
+    Some(Violation::new("a selector where there are no labels", message).at("objectSelector"))
 }

@@ -48,6 +48,6 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         "with failurePolicy Fail and the objectSelector `{selector}` it never sees {way}: if no user may go without it, \
          select by the labels of namespaces, or everything"
     );
-    let violation = Violation::new(kind, message).with_severity(severity);
+    let violation = Violation::new(kind, message).with_severity(severity).at("objectSelector");
     Ok(vec![violation.with_requests(shown.into_iter().flatten())])
 }

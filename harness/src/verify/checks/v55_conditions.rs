@@ -52,10 +52,12 @@ fn refused(subject: &Subject) -> Vec<Violation> {
     let own = format!("webhooks[{}].matchConditions", subject.index);
     let errors = config::validate(&subject.configuration).into_iter();
     let of_conditions = errors.filter(|error| error.field.starts_with(&own));
+    let entry = format!("webhooks[{}].", subject.index);
     let violation = |error: FieldError| {
+        let at = error.field.strip_prefix(&entry).unwrap_or_default().to_owned();
         let field = error.field.split('.').next_back().unwrap_or_default().to_owned();
         let message = format!("the API server refuses it: {error}");
-        Violation::new(format!("refused {field}"), message)
+        Violation::new(format!("refused {field}"), message).at(at)
     };
     of_conditions.map(violation).collect()
 }
@@ -68,26 +70,30 @@ fn constant(webhook: &Webhook, known: &[Known]) -> Vec<Violation> {
     };
     let is_left_out =
         |known: &Known| conditions.iter().any(|condition| settled(condition, known) == Some(false));
-    let never = |which: String| {
+    let never = |which: String, at: String| {
         let message = format!("{which} for no request that the rules match: the webhook is never called");
-        Violation::new("never called", message)
+        Violation::new("never called", message).at(at)
     };
+    let all = || "matchConditions".to_owned();
     if known.is_empty() {
         return Vec::new();
     }
-    if let Some(condition) = conditions.iter().find(|condition| is_always(condition, false)) {
-        return vec![never(format!("condition {} is true", condition.name))];
+    if let Some((index, condition)) =
+        conditions.iter().enumerate().find(|(_, condition)| is_always(condition, false))
+    {
+        return vec![never(format!("condition {} is true", condition.name), format!("{}[{index}]", all()))];
     }
     if known.iter().all(is_left_out) {
-        return vec![never("the conditions are all true".to_owned())];
+        return vec![never("the conditions are all true".to_owned(), all())];
     }
-    let idle = conditions.iter().filter(|condition| is_always(condition, true));
-    idle.map(|condition| {
+    let idle = conditions.iter().enumerate().filter(|(_, condition)| is_always(condition, true));
+    idle.map(|(index, condition)| {
         let message = format!(
             "condition {} is true for every request that the rules match: it leaves nothing out",
             condition.name
         );
-        Violation::new(format!("{} is always true", condition.name), message).with_severity(Severity::Note)
+        let violation = Violation::new(format!("{} is always true", condition.name), message);
+        violation.with_severity(Severity::Note).at(format!("{}[{index}]", all()))
     })
     .collect()
 }

@@ -37,7 +37,8 @@ fn run(scene: &Scene<'_>) -> Observed {
             let (one, other) = (first.name(), second.name());
             if let Some(both) = both(Certainty::Certain) {
                 let message = format!("{one} and {other} are both called for {both}");
-                violations.push(Violation::new(format!("{one} and {other} overlap"), message));
+                let violation = Violation::new(format!("{one} and {other} overlap"), message);
+                violations.push(violation.about(&first.webhook.id));
             } else if let Some(both) = both(Certainty::Possible) {
                 unclear = Err(matched::unclear(&both.to_string(), UNKNOWN_OBJECTS));
             }

@@ -35,14 +35,14 @@ fn run(subject: &Subject) -> Vec<Violation> {
             FailurePolicy::Ignore => "failurePolicy is not set, so it is Ignore",
         };
         let violation = Violation::new("failurePolicy is left to the default", message);
-        violations.push(violation.with_severity(Severity::Note));
+        violations.push(violation.with_severity(Severity::Note).at("failurePolicy"));
     }
     if !subject.webhook.admission_review_versions.iter().any(|version| version == "v1") {
         let message = format!(
             "admissionReviewVersions is {}: without v1 it gets an AdmissionReview that is deprecated since 1.19",
             subject.webhook.admission_review_versions.join(", ")
         );
-        violations.push(Violation::new("v1 is not listed", message));
+        violations.push(Violation::new("v1 is not listed", message).at("admissionReviewVersions"));
     }
     let mut stored = (*subject.configuration).clone();
     config::set_defaults(&mut stored);
