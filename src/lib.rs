@@ -8,6 +8,7 @@ mod documents;
 pub mod exit_code;
 mod explain_error;
 mod fakes;
+mod lint;
 mod review;
 mod run;
 mod serve;
@@ -51,6 +52,7 @@ enum Command {
     Steps(run::Steps),
     Fakes(fakes::Fakes),
     Verify(Box<verify::Verify>),
+    Lint(lint::Lint),
     Serve(serve::Serve),
     Cel(cel::Cel),
     ExplainError(explain_error::ExplainError),
@@ -71,6 +73,7 @@ pub fn main() -> std::process::ExitCode {
             admit.command,
             Command::Review(_)
                 | Command::Steps(_)
+                | Command::Lint(_)
                 | Command::Cel(_)
                 | Command::ExplainError(_)
                 | Command::Certs(_)
@@ -83,6 +86,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Steps(steps) => Ok(steps.run()),
             Command::Fakes(fakes) => fakes.run().await,
             Command::Verify(verify) => verify.run().await,
+            Command::Lint(lint) => lint.run(),
             Command::Serve(serve) => serve.run().await,
             Command::Cel(cel) => cel.run(),
             Command::ExplainError(explain) => explain.run(),

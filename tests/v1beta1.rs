@@ -111,6 +111,26 @@ fn verify_checks_it_with_the_defaults_of_v1beta1() {
 }
 
 #[test]
+fn lint_has_a_finding_for_each_difference() {
+    let folder = folder(&[("old.yaml", OLD)]);
+    let (stdout, _) = ends_with(&admit(&folder, "lint -c old.yaml --check L01,L03"), 1);
+    assert!(stdout.starts_with("old.yaml:1: error[L03] old apiVersion: "), "{stdout}");
+    for (field, value) in [("failurePolicy", "Ignore"), ("matchPolicy", "Exact"), ("timeoutSeconds", "30")] {
+        let line = format!("old.yaml:5: warning[L03] old/pods.example.com webhooks[0].{field}: ");
+        assert!(
+            stdout.contains(&line) && stdout.contains(&format!("write {value} to keep it in v1")),
+            "{stdout}"
+        );
+    }
+    for error in ERRORS {
+        assert!(stdout.contains(&format!("v1 refuses it: {error}")), "{stdout}");
+    }
+    assert!(
+        stdout.ends_with("6 findings (1 error, 5 warnings) in 1 configuration; 0 not checked, 0 skipped\n")
+    );
+}
+
+#[test]
 fn run_stores_the_same_configuration_in_v1_and_says_so() {
     let feature = "\
 Feature: Old manifests

@@ -64,6 +64,42 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Document>, Failure> {
     Ok(documents)
 }
 
+/// A file that was read as a whole.
+#[derive(Debug)]
+pub(crate) struct TextFile {
+    /// All of it.
+    pub(crate) text: String,
+    /// The objects in it.
+    pub(crate) documents: Vec<Document>,
+}
+
+/// The same objects, file by file and with the text that they stand in.
+///
+/// # Errors
+/// Those of [`read`].
+pub(crate) fn read_texts(paths: &[PathBuf]) -> Result<Vec<TextFile>, Failure> {
+    let mut files = Vec::new();
+    for path in all_files(paths)? {
+        let file = name(&path);
+        let wrong = |what: &dyn fmt::Display| Failure::usage(format!("{file}: {what}"));
+        let bytes = output::read(&path).map_err(|error| wrong(&error))?;
+        let text = text(bytes, &file)?;
+        let source = Source::of_text(text.clone(), &path).map_err(|error| wrong(&error))?;
+        let reading = Documents {
+            file: file.clone(),
+            source: Some(source),
+            rest: Vec::new().into_iter(),
+            failure: None,
+        };
+        let documents: Vec<Document> = reading.collect::<Result<_, _>>()?;
+        if documents.is_empty() {
+            return Err(wrong(&"it holds no object"));
+        }
+        files.push(TextFile { text, documents });
+    }
+    Ok(files)
+}
+
 /// The same objects, each read when its turn comes, so that the memory does not grow with the files. A file may hold
 /// none; behind what cannot be read comes the next file.
 ///

@@ -53,15 +53,23 @@ impl From<io::Error> for Unreadable {
     }
 }
 
+/// A YAML file may well begin with a brace.
+fn may_be_json(path: &Path) -> bool {
+    !path.extension().is_some_and(|end| end == "yaml" || end == "yml")
+}
+
 impl Source {
     /// A file, or standard input for `-`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Self::new(BufReader::new(io::stdin()), true);
         }
-        // A YAML file may well begin with a brace.
-        let may_be_json = !path.extension().is_some_and(|end| end == "yaml" || end == "yml");
-        Self::new(BufReader::new(File::open(path)?), may_be_json)
+        Self::new(BufReader::new(File::open(path)?), may_be_json(path))
+    }
+
+    /// The text of the file at `path`.
+    pub(super) fn of_text(text: String, path: &Path) -> io::Result<Self> {
+        Self::new(Cursor::new(text), may_be_json(path))
     }
 
     fn new(mut reader: impl BufRead + Send + 'static, may_be_json: bool) -> io::Result<Self> {

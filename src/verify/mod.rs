@@ -9,7 +9,7 @@ mod list;
 mod locations;
 mod merge;
 mod objects;
-mod output;
+pub(crate) mod output;
 mod progress;
 mod proof;
 mod readiness;
@@ -165,7 +165,7 @@ Examples:
   One check on objects of your own:
     admit verify -c injector.yaml -f deployments/ --check V01
   What the configurations alone say, with nothing to call:
-    admit verify -c injector.yaml --check V48,V50,V51,V52,V53,V54,V56,V57
+    admit lint -c injector.yaml
 
 Exit status:
     0  every check that could be made passed

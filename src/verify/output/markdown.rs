@@ -151,7 +151,7 @@ fn fence(text: &str) -> String {
 }
 
 /// What a webhook says is text, not markup, and steers no terminal that shows the page.
-fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in output::one_line(&text.replace(['\n', '\r'], " ")).chars() {
         match letter {
@@ -166,6 +166,6 @@ fn line(text: &str) -> String {
 }
 
 /// A cell of a table.
-fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
 }

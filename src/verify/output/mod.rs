@@ -3,7 +3,7 @@
 mod annotations;
 mod junit;
 mod markdown;
-mod sarif;
+pub(crate) mod sarif;
 mod table;
 
 use std::fs::OpenOptions;
@@ -15,6 +15,7 @@ use harness::verify::report::{Finding, Report, StaleEntry, Tally};
 use output::Readers;
 
 use self::markdown::differences;
+pub(crate) use self::markdown::{cell, line};
 use super::baseline::{Baseline, Reasons};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure};
@@ -81,7 +82,7 @@ pub(super) enum Format {
 
 /// Which findings are failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum FailOn {
+pub(crate) enum FailOn {
     Note,
     Warning,
     Error,
@@ -89,7 +90,7 @@ pub(super) enum FailOn {
 }
 
 impl FailOn {
-    fn includes(self, severity: Severity) -> bool {
+    pub(crate) fn includes(self, severity: Severity) -> bool {
         match self {
             Self::Note => true,
             Self::Warning => severity >= Severity::Warning,
@@ -231,7 +232,7 @@ impl Outputs {
 }
 
 /// `value` as JSON for people.
-pub(super) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+pub(crate) fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
         .map_err(|error| Failure::environment(format!("cannot write the report as JSON: {error}")))
 }
@@ -255,7 +256,7 @@ fn append(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// How people call a severity.
-pub(super) fn word(severity: Severity) -> &'static str {
+pub(crate) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -269,7 +270,7 @@ fn page(id: &str) -> String {
 }
 
 /// The file of a location as a repository has it: relative, if it lies in the current folder.
-fn relative(file: &str) -> String {
+pub(crate) fn relative(file: &str) -> String {
     let path = Path::new(file);
     let here = std::env::current_dir().ok();
     let inner = here.and_then(|here| path.strip_prefix(here).ok());

@@ -124,7 +124,7 @@ fn notifications(report: &Report) -> Vec<Value> {
 }
 
 /// A relative path as a URI.
-fn uri(path: &str) -> String {
+pub(crate) fn uri(path: &str) -> String {
     use std::fmt::Write as _;
     let mut uri = String::new();
     for byte in path.bytes() {

@@ -145,7 +145,12 @@ fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
             it.kind.kind.to_lowercase() == lower || it.name.resource == lower
         });
         match meant {
-            Some(meant) => format!("rules have the plural in lower case: {}", meant.name.resource),
+            Some(meant) => {
+                let group = &meant.name.group;
+                let is_asked = exact_or_star(&rule.api_groups, group);
+                let elsewhere = if is_asked { String::new() } else { format!(", in {}", in_group(group)) };
+                format!("rules have the plural in lower case: {}{elsewhere}", meant.name.resource)
+            }
             None => "the rule matches nothing by it".to_owned(),
         }
     };

@@ -1,0 +1,83 @@
+//! `admit lint --list`: the static checks, for people, programs and the page of the documentation.
+
+use std::fmt::Write as _;
+
+use harness::verify::{Audience, Check, Severity};
+use serde::Serialize;
+
+use super::output::{self, Format};
+use super::page;
+use crate::Failure;
+use crate::verify::output::word;
+
+/// What `-o json` prints.
+#[derive(Debug, Serialize)]
+struct List {
+    version: u32,
+    checks: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    id: &'static str,
+    title: &'static str,
+    severity: Severity,
+    why: &'static str,
+    source: &'static str,
+    page: &'static str,
+}
+
+/// The checks in this format.
+pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, Failure> {
+    match format {
+        Format::Text => Ok(text(checks)),
+        Format::Markdown => Ok(markdown(checks)),
+        Format::Json => {
+            let listed = |check: &&'static Check| {
+                let Check { id, title, severity, why, source, .. } = **check;
+                Listed { id, title, severity, why, source, page: page(check) }
+            };
+            output::json(&List { version: output::VERSION, checks: checks.iter().map(listed).collect() })
+        }
+        Format::Junit | Format::Sarif => {
+            Err(Failure::usage("--list: expected --output text, json or markdown"))
+        }
+    }
+}
+
+fn text(checks: &[&'static Check]) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let Check { id, title, severity, why, source, .. } = check;
+        let (severity, page) = (word(*severity), page(check));
+        let _ = writeln!(text, "{id}  {title} ({severity})\n     {why}\n     source: {source}\n     {page}");
+    }
+    text
+}
+
+/// The page `docs/lint.md`.
+fn markdown(checks: &[&'static Check]) -> String {
+    let mut page = "\
+# The checks of `admit lint`
+
+They look at manifests and call nothing. Those that begin with V are [checks of `admit verify`](checks.md), too, and have \
+the same ids there. The severity is that of most findings of a check; some are less severe. `--check IDS` runs only some, \
+`--skip ID=REASON` leaves one out.
+"
+    .to_owned();
+    for check in checks {
+        let Check { id, title, severity, why, source, audience, .. } = check;
+        let audience = match audience {
+            Audience::All => "all webhooks",
+            Audience::Mutating => "mutating webhooks",
+            Audience::Validating => "validating webhooks",
+        };
+        let (anchor, severity, url) = (id.to_lowercase(), word(*severity), super::page(check));
+        let _ = write!(
+            page,
+            "\n<a id=\"{anchor}\"></a>\n\n## {id} {title}\n\n{severity}; for {audience}; [documentation]({url})\n\n\
+             {why}\n\nSource: {source}\n"
+        );
+    }
+    page
+}

@@ -1,0 +1,205 @@
+//! `admit lint`.
+
+mod lines;
+mod list;
+mod output;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use harness::verify::checks;
+use harness::verify::{Check, lint};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::lines::Outline;
+use self::output::{Finding, Format, NotChecked, Report, Skipped};
+use crate::verify::output::FailOn;
+use crate::{ExitCode, Failure, documents};
+
+/// Checks webhook configurations without calling anything.
+///
+/// Reports what the API server refuses, in its own words, and what is valid and risky: rules that match nothing, or what
+/// the cluster and the webhook itself depend on; timeouts, caBundles, services, match conditions. Other objects in the
+/// files count, too: namespaces, definitions of custom resources, and the Service, workload and Secrets of the webhook.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Lint {
+    /// Webhook configurations and the manifests around them: files, folders, or - for standard input
+    #[arg(
+        short = 'c',
+        long = "configuration",
+        visible_short_alias = 'f',
+        visible_alias = "filename",
+        value_name = "PATH",
+        required_unless_present = "list",
+        num_args = 1..
+    )]
+    configuration: Vec<PathBuf>,
+
+    /// Print the checks, as --output says (text, json or markdown), and read nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Run only these checks, such as L04,V48; may be given several times
+    #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check)]
+    check: Vec<&'static Check>,
+
+    /// Skip a check, and say why: the report has the reason
+    #[arg(long, value_name = "ID=REASON")]
+    skip: Vec<Skip>,
+
+    /// How many days a certificate must still be valid [default: 30, or a third of its whole time if that is less]
+    #[arg(long, value_name = "DAYS")]
+    horizon: Option<u32>,
+
+    /// What standard output shows
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
+    output: Format,
+
+    /// Exit with 1 only for findings that are at least as bad
+    #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
+    fail_on: FailOn,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  The configuration of a chart, with its Service and its Deployment:
+    helm template injector ./chart | admit lint -c -
+  Code scanning:
+    admit lint -c deploy/ -o sarif > lint.sarif
+
+Exit status:
+    0  nothing was found that is at least as bad as --fail-on
+    1  something was found
+    2  the command line or a file cannot be understood
+    4  there is no webhook configuration in the files, or all checks are skipped";
+
+/// One `--skip`.
+#[derive(Clone, Debug)]
+struct Skip {
+    check: &'static Check,
+    reason: String,
+}
+
+impl FromStr for Skip {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (id, reason) = text.split_once('=').unwrap_or((text, ""));
+        if reason.trim().is_empty() {
+            return Err("expected ID=REASON: whoever reads the report wants to know why".to_owned());
+        }
+        Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
+    }
+}
+
+fn known_check(id: &str) -> Result<&'static Check, String> {
+    let mut all = checks::STATIC.iter().map(|(check, _)| *check);
+    all.find(|check| check.id.eq_ignore_ascii_case(id.trim())).ok_or_else(|| {
+        let ids: Vec<&str> = checks::STATIC.iter().map(|(check, _)| check.id).collect();
+        format!("there is no static check `{id}`; there are {}", ids.join(", "))
+    })
+}
+
+/// An object, and where it stands.
+struct Located {
+    file: String,
+    /// The line on which it begins.
+    line: u64,
+    outline: Option<Outline>,
+    object: Value,
+}
+
+impl Lint {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        if self.list {
+            crate::print(&list::list(&self.chosen(), self.output)?);
+            return Ok(ExitCode::Ok);
+        }
+        let located = read(&self.configuration)?;
+        let (objects, places): (Vec<Value>, Vec<Located>) =
+            located.into_iter().map(|mut located| (std::mem::take(&mut located.object), located)).unzip();
+        let is_skipped = |check: &&Check| self.skip.iter().any(|skip| skip.check.id == check.id);
+        let checks: Vec<&'static Check> =
+            self.chosen().into_iter().filter(|check| !is_skipped(check)).collect();
+        let horizon = self.horizon.map(|days| Duration::from_secs(u64::from(days) * 24 * 3600));
+        let linted = lint::lint(&objects, &checks, Timestamp::now(), horizon);
+        if linted.configurations == 0 {
+            return Err(Failure::nothing_run(
+                "there is no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration in the files",
+            ));
+        }
+        if checks.is_empty() {
+            return Err(Failure::nothing_run("all checks are skipped"));
+        }
+        let report = self.report(linted, &places);
+        crate::print(&output::document(&report, &checks, self.output, self.fail_on)?);
+        let fails = report.findings.iter().any(|finding| self.fail_on.includes(finding.severity));
+        Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
+    }
+
+    /// The checks of `--check`, or all of them.
+    fn chosen(&self) -> Vec<&'static Check> {
+        let all = checks::STATIC.iter().map(|(check, _)| *check);
+        let is_chosen = |check: &&Check| self.check.iter().any(|chosen| chosen.id == check.id);
+        all.filter(|check| self.check.is_empty() || is_chosen(check)).collect()
+    }
+
+    fn report(&self, linted: lint::Linted, places: &[Located]) -> Report {
+        let place = |position: usize, field: &str| {
+            let Some(located) = places.get(position) else { return (String::new(), 1) };
+            let line = located.outline.as_ref().and_then(|outline| outline.line_of(field));
+            (located.file.clone(), line.unwrap_or(located.line))
+        };
+        let findings = linted.findings.into_iter().map(|found| {
+            let (file, line) = place(found.position, &found.field);
+            Finding {
+                check: found.check.id,
+                severity: found.severity,
+                file,
+                line,
+                webhook: found.webhook,
+                field: found.field,
+                kind: found.kind,
+                message: found.message,
+                page: page(found.check),
+            }
+        });
+        let not_checked = linted.unchecked.into_iter().map(|unchecked| NotChecked {
+            check: unchecked.check,
+            webhook: unchecked.webhook,
+            file: unchecked.position.map(|position| place(position, &unchecked.field).0),
+            line: unchecked.position.map(|position| place(position, &unchecked.field).1),
+            reason: unchecked.reason,
+        });
+        let skipped =
+            self.skip.iter().map(|skip| Skipped { check: skip.check.id, reason: skip.reason.clone() });
+        Report {
+            version: output::VERSION,
+            configurations: linted.configurations,
+            findings: findings.collect(),
+            not_checked: not_checked.collect(),
+            skipped: skipped.collect(),
+        }
+    }
+}
+
+/// The page of the documentation that a check is about.
+fn page(check: &Check) -> &'static str {
+    checks::STATIC.iter().find(|(it, _)| it.id == check.id).map_or("", |(_, page)| page)
+}
+
+/// The objects of the files, each with the lines of its fields where they are known.
+fn read(paths: &[PathBuf]) -> Result<Vec<Located>, Failure> {
+    let mut all = Vec::new();
+    for file in documents::read_texts(paths)? {
+        let mut outlines = lines::outlines(&file.text, file.documents.len()).into_iter();
+        for document in file.documents {
+            let documents::Document { place, object } = document;
+            all.push(Located { file: place.file, line: place.line, outline: outlines.next(), object });
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,83 @@
+//! SARIF: rules are checks, results are findings, each with the line of its field.
+//!
+//! Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+
+use harness::json::set;
+use harness::verify::Check;
+use serde_json::{Value, json};
+
+use super::{Finding, Report};
+use crate::lint::page;
+use crate::verify::output::{relative, sarif, word};
+
+/// The page that says more about the checks.
+const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/lint.md");
+
+/// The log as JSON.
+pub(super) fn document(report: &Report, checks: &[&'static Check]) -> String {
+    let notification = |check: &str, text: String| json!({"level": "note", "message": {"text": text}, "associatedRule": {"id": check}});
+    let unchecked = report.not_checked.iter().map(|unchecked| {
+        notification(
+            unchecked.check,
+            format!("{} could not be checked for {}", unchecked.check, unchecked.sentence()),
+        )
+    });
+    let skipped = report.skipped.iter().map(|skipped| {
+        notification(skipped.check, format!("{} was skipped: {}", skipped.check, skipped.reason))
+    });
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {
+                "name": "admit lint",
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "rules": checks.iter().map(|check| rule(check)).collect::<Vec<_>>(),
+            }},
+            "columnKind": "utf16CodeUnits",
+            "invocations": [{
+                "executionSuccessful": true,
+                "toolExecutionNotifications": unchecked.chain(skipped).collect::<Vec<_>>(),
+            }],
+            "results": report.findings.iter().map(|finding| result(finding, checks)).collect::<Vec<_>>(),
+        }],
+    });
+    format!("{log:#}\n")
+}
+
+fn rule(check: &'static Check) -> Value {
+    let help = format!("{}\n\nSource: {}\n\n{}", check.why, check.source, page(check));
+    json!({
+        "id": check.id,
+        "name": check.title,
+        "shortDescription": {"text": check.title},
+        "fullDescription": {"text": check.why},
+        "help": {"text": help, "markdown": help},
+        "helpUri": format!("{PAGE}#{}", check.id.to_lowercase()),
+        "defaultConfiguration": {"level": word(check.severity)},
+        "properties": {"tags": ["kubernetes", "admission-webhook"]},
+    })
+}
+
+fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
+    let name = format!("{} {}", finding.webhook, finding.field);
+    let mut location = json!({"logicalLocations": [{"fullyQualifiedName": name.trim()}]});
+    // Standard input is no artifact.
+    if finding.file != "STDIN" {
+        let uri = sarif::uri(&relative(&finding.file));
+        let physical = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": finding.line}});
+        set(&mut location, &["physicalLocation"], physical);
+    }
+    json!({
+        "ruleId": finding.check,
+        "ruleIndex": checks.iter().position(|check| check.id == finding.check),
+        "level": word(finding.severity),
+        "message": {"text": finding.sentence()},
+        "locations": [location],
+        // Not the line: a finding is the same one after it has moved.
+        "partialFingerprints": {
+            "admitFinding/v1": format!("{} {} {} {}", finding.check, finding.webhook, finding.field, finding.kind),
+        },
+    })
+}

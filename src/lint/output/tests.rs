@@ -1,0 +1,84 @@
+//! Every report of the same findings. `UPDATE_EXPECT=1 cargo test -p admit --lib lint::output` writes the golden files.
+
+use expect_test::{ExpectFile, expect_file};
+use harness::verify::checks;
+
+use super::*;
+
+/// Texts that mean something in every format.
+fn report() -> Report {
+    let finding = |check, severity, line, field: &str, message: &str| Finding {
+        check,
+        severity,
+        file: "./charts/my injector.yaml".to_owned(),
+        line,
+        webhook: "injector/a.example.com".to_owned(),
+        field: field.to_owned(),
+        kind: "kind".to_owned(),
+        message: message.to_owned(),
+        page: "https://kubernetes.io/docs/",
+    };
+    Report {
+        version: VERSION,
+        configurations: 2,
+        findings: vec![
+            finding("L01", Severity::Error, 7, "webhooks[0].name", "adds | once *more*,\n100% of `x`"),
+            finding("L04", Severity::Warning, 31, "webhooks[0].rules[0].resources[1]", "no \u{1b}[2J pod"),
+            Finding { file: "STDIN".to_owned(), ..finding("L05", Severity::Note, 1, "", "wide") },
+        ],
+        not_checked: vec![
+            NotChecked {
+                check: "L04",
+                webhook: "injector/b.example.com".to_owned(),
+                file: Some("b.yaml".to_owned()),
+                line: Some(3),
+                reason: "no definition of *widgets*".to_owned(),
+            },
+            NotChecked {
+                check: "V52",
+                webhook: String::new(),
+                file: None,
+                line: None,
+                reason: "labels".to_owned(),
+            },
+        ],
+        skipped: vec![Skipped { check: "V57", reason: "we know | the defaults".to_owned() }],
+    }
+}
+
+#[track_caller]
+fn check(format: Format, fail_on: FailOn, expected: &ExpectFile) {
+    let chosen: Vec<&'static Check> = ["L01", "L04", "L05", "V52"]
+        .iter()
+        .filter_map(|id| checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id == *id))
+        .collect();
+    let found = document(&report(), &chosen, format, fail_on).unwrap();
+    let found = anstream::adapter::strip_str(&found).to_string();
+    // The version of admit changes more often than its reports.
+    expected.assert_eq(&found.replace(env!("CARGO_PKG_VERSION"), "VERSION"));
+}
+
+#[test]
+fn text_has_a_line_for_each_finding() {
+    check(Format::Text, FailOn::Error, &expect_file!["golden/text.txt"]);
+}
+
+#[test]
+fn markdown_shows_what_files_say_as_text() {
+    check(Format::Markdown, FailOn::Error, &expect_file!["golden/summary.md"]);
+}
+
+#[test]
+fn json_is_the_whole_report() {
+    check(Format::Json, FailOn::Error, &expect_file!["golden/report.json"]);
+}
+
+#[test]
+fn junit_has_a_suite_for_each_check() {
+    check(Format::Junit, FailOn::Warning, &expect_file!["golden/junit.xml"]);
+}
+
+#[test]
+fn sarif_has_the_line_of_each_field() {
+    check(Format::Sarif, FailOn::Error, &expect_file!["golden/sarif.json"]);
+}

@@ -1,0 +1,51 @@
+//! One file for each finding, which has that finding and no other: `UPDATE_EXPECT=1 cargo test --test lint` writes what
+//! they print.
+
+use expect_test::expect_file;
+
+use crate::{files, lint, prints, report};
+
+const FOLDER: &str = "tests/lint/findings";
+
+/// The paths of the files, relative to the workspace, and their names.
+fn all() -> Vec<(String, String)> {
+    let files = files(FOLDER, ".yaml").into_iter();
+    let name = |file: std::path::PathBuf| file.file_stem().expect("a name").to_string_lossy().into_owned();
+    files.map(name).map(|name| (format!("{FOLDER}/{name}.yaml"), name)).collect()
+}
+
+/// How long a certificate has been expired depends on when the test runs.
+fn without_days(text: &str) -> String {
+    match text.split_once(" days over") {
+        Some((before, after)) => {
+            format!("{}N days over{after}", before.trim_end_matches(|it: char| it.is_ascii_digit()))
+        }
+        None => text.to_owned(),
+    }
+}
+
+#[test]
+fn a_flawless_configuration_with_its_service_and_its_pods_has_no_finding() {
+    let text = prints(&lint(&["-c", &format!("{FOLDER}/flawless.yaml")]), 0);
+    assert_eq!(text, "0 findings in 2 configurations; 0 not checked, 0 skipped\n");
+}
+
+#[test]
+fn each_file_has_the_finding_that_its_name_says_and_no_other() {
+    let mut checks = std::collections::BTreeSet::new();
+    for (file, name) in all().into_iter().filter(|(_, name)| name != "flawless") {
+        let (report, status) = report(&file);
+        let findings = report["findings"].as_array().expect("a list");
+        let ids: Vec<&str> = findings.iter().filter_map(|finding| finding["check"].as_str()).collect();
+        let id = name.split('-').next().expect("an id");
+        assert_eq!(ids, [id], "{file}: {report:#}");
+        assert_eq!(report["notChecked"], serde_json::json!([]), "{file}");
+        assert_eq!(status, Some(i32::from(findings[0]["severity"] == "error")), "{file}");
+        checks.insert(id.to_owned());
+        let text = lint(&["-c", &file]).stdout;
+        let golden = crate::root().join(FOLDER).join(format!("{name}.txt"));
+        expect_file![golden].assert_eq(&without_days(&String::from_utf8_lossy(&text)));
+    }
+    let all = harness::verify::checks::STATIC.iter().map(|(check, _)| check.id.to_owned());
+    assert_eq!(checks, all.collect(), "each check has a file");
+}

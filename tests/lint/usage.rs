@@ -1,0 +1,121 @@
+//! What the command takes, and how it ends.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{lint, lint_with_input, prints, root};
+
+const KUBE_SYSTEM: &str = "tests/lint/findings/V50-kube-system.yaml";
+const TIMEOUT: &str = "tests/lint/findings/L06-timeout.yaml";
+
+#[track_caller]
+fn complains(arguments: &[&str], status: i32, what: &str) {
+    let output = lint(arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{stderr}");
+    assert!(stderr.contains(what), "{stderr}");
+}
+
+#[test]
+fn errors_end_with_1_and_less_only_where_fail_on_says_so() {
+    prints(&lint(&["-c", KUBE_SYSTEM]), 1);
+    prints(&lint(&["-c", KUBE_SYSTEM, "--fail-on", "never"]), 0);
+    prints(&lint(&["-c", TIMEOUT]), 0);
+    prints(&lint(&["-f", TIMEOUT, "--fail-on", "warning"]), 1);
+}
+
+#[test]
+fn checks_are_chosen_and_skipped_with_a_reason() {
+    let text = prints(&lint(&["-c", KUBE_SYSTEM, "--check", "l04,V51"]), 0);
+    assert_eq!(text, "0 findings in 1 configuration; 0 not checked, 0 skipped\n");
+    let text = prints(&lint(&["-c", KUBE_SYSTEM, "--skip", "V50=it guards kube-system"]), 0);
+    assert_eq!(
+        text,
+        "skipped[V50] it guards kube-system\n0 findings in 1 configuration; 0 not checked, 1 skipped\n"
+    );
+    complains(&["-c", KUBE_SYSTEM, "--check", "V50", "--skip", "V50=why not"], 4, "all checks are skipped");
+    complains(&["-c", KUBE_SYSTEM, "--skip", "V50"], 2, "expected ID=REASON");
+    complains(
+        &["-c", KUBE_SYSTEM, "--check", "V01"],
+        2,
+        "there is no static check `V01`; there are L01, L02",
+    );
+}
+
+#[test]
+fn folders_and_standard_input_are_read_and_lines_are_those_of_the_fields() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = fs::read_to_string(root().join(TIMEOUT)).expect("the file is there");
+    let list: Vec<String> = text.lines().map(|line| format!("  {line}\n")).collect();
+    let list = list.concat();
+    let list =
+        format!("apiVersion: v1\nkind: List\nitems:\n-{}", list.strip_prefix(' ').expect("it is indented"));
+    fs::write(folder.path().join("list.yaml"), &list).expect("it is written");
+    let path = folder.path().to_string_lossy().into_owned();
+    let line = |text: &str| {
+        text.lines().next().unwrap_or_default().split(": ").next().unwrap_or_default().to_owned()
+    };
+    let own = 1 + text.lines().position(|line| line.contains("timeoutSeconds")).expect("it has a timeout");
+    assert_eq!(line(&prints(&lint(&["-c", &path]), 0)), format!("{path}/list.yaml:{}", own + 3));
+    assert_eq!(line(&prints(&lint_with_input(&["-c", "-"], &text), 0)), format!("STDIN:{own}"));
+}
+
+#[test]
+fn input_that_cannot_be_read_names_file_and_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("f.yaml");
+    let path = file.to_string_lossy().into_owned();
+    fs::write(&file, "apiVersion: v1\nkind: [\n").expect("it is written");
+    complains(&["-c", &path], 2, &format!("{path}:2"));
+    fs::write(&file, "").expect("it is written");
+    complains(&["-c", &path], 2, "it holds no object");
+    fs::write(&file, "{apiVersion: v1, kind: ConfigMap}").expect("it is written");
+    complains(&["-c", &path], 4, "no MutatingWebhookConfiguration and no ValidatingWebhookConfiguration");
+    complains(&["--list", "-o", "sarif"], 2, "expected --output text, json or markdown");
+    complains(&[], 2, "--configuration");
+}
+
+#[test]
+fn what_depends_on_definitions_that_are_not_given_is_counted_and_printed() {
+    let text =
+        fs::read_to_string(root().join("tests/lint/findings/L04-custom.yaml")).expect("the file is there");
+    let (alone, _) = text.split_once("---").expect("a definition follows");
+    let text = prints(&lint_with_input(&["-c", "-"], alone), 0);
+    assert_eq!(
+        text,
+        "STDIN:6: not checked[L04] injector/pods.example.com: whether widget of example.com is served cannot be told: give \
+         the CustomResourceDefinition as well\n0 findings in 1 configuration; 1 not checked, 0 skipped\n"
+    );
+}
+
+#[test]
+fn sarif_and_junit_have_the_finding_with_its_line() {
+    let sarif: Value =
+        serde_json::from_str(&prints(&lint(&["-c", KUBE_SYSTEM, "-o", "sarif"]), 1)).expect("JSON");
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["ruleId"], "V50");
+    let rule = result["ruleIndex"].as_u64().and_then(|index| usize::try_from(index).ok()).expect("an index");
+    assert_eq!(sarif["runs"][0]["tool"]["driver"]["rules"][rule]["id"], "V50");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], KUBE_SYSTEM);
+    assert!(place["region"]["startLine"].as_u64().is_some_and(|line| line > 5), "{place}");
+    let junit = prints(&lint(&["-c", KUBE_SYSTEM, "-o", "junit"]), 1);
+    assert!(junit.contains("failures=\"1\"") && junit.contains(KUBE_SYSTEM), "{junit}");
+}
+
+#[test]
+fn the_labels_of_the_backend_in_the_manifests_decide_whether_it_is_locked_out() {
+    let text =
+        fs::read_to_string(root().join("tests/lint/findings/flawless.yaml")).expect("the file is there");
+    // Its own pods, and only those, have the label.
+    let text = text
+        .replace("values: [injector, kube-system]", "values: [kube-system]")
+        .replace("objectSelector: {}", "objectSelector: {matchLabels: {app: webhook}}");
+    let arguments = ["-c", "-", "--check", "V48"];
+    let found = prints(&lint_with_input(&arguments, &text), 1);
+    assert_eq!(found.matches("called for pods in injector, where its backend webhook runs;").count(), 2);
+    let (configurations, _) = text.split_once("---\napiVersion: v1").expect("a Service follows");
+    let found = prints(&lint_with_input(&arguments, configurations), 0);
+    assert_eq!(found, "0 findings in 2 configurations; 0 not checked, 0 skipped\n");
+}
