@@ -1,12 +1,16 @@
-//! Any configuration is refused in words or read; defaults are set once, and what is valid can be read.
+//! Any configuration is refused in words or read; defaults are set once, what is valid can be read, and the static checks end
+//! with sentences.
 //!
 //! The input: the configuration as in [`documents`], and behind `---` another one that replaces it.
 
 use harness::config::{
-    ConfigError, check_types, set_defaults, stored_webhooks, update_warnings, validate, validate_update,
-    warnings, webhooks,
+    ConfigError, check_types, set_defaults, stored_webhooks, update_warnings, upgraded, v1_differences,
+    v1_errors, validate, validate_update, warnings, webhooks,
 };
-use harness::verify::Subject;
+use harness::json::set;
+use harness::verify::lint::lint;
+use harness::verify::{Check, Subject, checks};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{documents, with_text};
@@ -32,6 +36,25 @@ pub(super) fn check(input: &[u8]) {
     });
 }
 
+/// The same in v1beta1: what is read of it is complete, and the checks of manifests end with sentences.
+fn check_old(configuration: &Value) {
+    let mut old = configuration.clone();
+    set(&mut old, &["apiVersion"], "admissionregistration.k8s.io/v1beta1");
+    let upgraded = upgraded(&old).unwrap_or_default();
+    let mut again = upgraded.clone();
+    set_defaults(&mut again);
+    assert_eq!(again, upgraded, "defaults are set once");
+    for differing in v1_differences(&old) {
+        assert_ne!(differing.v1beta1, differing.v1, "{old}");
+    }
+    drop(v1_errors(&old));
+    let checks: Vec<&Check> = checks::STATIC.iter().map(|(check, _)| *check).collect();
+    let linted = lint(&[configuration.clone(), old], &checks, Timestamp::UNIX_EPOCH, None);
+    for found in linted.findings {
+        assert!(found.position < 2 && !found.message.is_empty(), "{found:?}");
+    }
+}
+
 fn is_configuration(object: &Value) -> bool {
     let is_known = object.get("kind").is_some_and(|kind| KINDS.iter().any(|known| kind == known));
     is_known && object.get("apiVersion").is_some_and(|version| version == GROUP)
@@ -45,6 +68,7 @@ fn check_one(mut configuration: Value) -> Option<Value> {
             assert!(!field.is_empty() && !what.is_empty(), "{configuration}");
         }
     }
+    check_old(&configuration);
     check_types(&configuration).ok()?;
     set_defaults(&mut configuration);
     let mut again = configuration.clone();
