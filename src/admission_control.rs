@@ -3,37 +3,65 @@
 use std::path::{Path, PathBuf};
 
 use harness::client::{Credentials, WebhookCredentials};
+use harness::config::Phase;
 use harness::json::json_type;
 use serde_json::{Map, Value};
 
+use crate::static_manifests::{self, Loaded};
 use crate::{Failure, documents};
 
 /// The option, for every command that calls webhooks.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
-    /// The configuration file of the admission plugins, as kube-apiserver takes it. The kubeconfig files that it names
-    /// for the two webhook plugins hold the credentials for webhooks
-    #[arg(long = "admission-control-config-file", value_name = "FILE", help_heading = "Webhooks")]
+    /// The configuration file of the admission plugins, as kube-apiserver takes it. For the two webhook plugins it
+    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations
+    #[arg(
+        id = "admission_control_config_file",
+        long = "admission-control-config-file",
+        value_name = "FILE",
+        help_heading = "Webhooks"
+    )]
     pub(crate) file: Option<PathBuf>,
 }
 
 const VERSION: &str = "apiserver.config.k8s.io/v1";
-const MUTATING: &str = "MutatingAdmissionWebhook";
-const VALIDATING: &str = "ValidatingAdmissionWebhook";
+pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
+pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
+
+/// What the file says of both webhook plugins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plugins {
+    /// How calls authenticate.
+    pub(crate) credentials: WebhookCredentials,
+    /// The webhooks from files.
+    pub(crate) manifests: Loaded,
+}
 
 impl AdmissionControl {
-    /// The credentials of both plugins; anonymous without the option, or where a plugin has no configuration.
+    /// The credentials and the manifests of both plugins; nothing without the option, or where a plugin has no
+    /// configuration.
     ///
     /// # Errors
     /// A usage failure that names the file and says what is wrong, in the words of kube-apiserver; [`Failure::unsupported`]
     /// for what admit does not imitate.
-    pub(crate) fn credentials(&self) -> Result<WebhookCredentials, Failure> {
-        let Some(file) = &self.file else { return Ok(WebhookCredentials::default()) };
-        let plugins = plugins(file)?;
-        Ok(WebhookCredentials {
-            mutating: credentials(&plugins, MUTATING, file)?,
-            validating: credentials(&plugins, VALIDATING, file)?,
-        })
+    pub(crate) fn read(&self) -> Result<Plugins, Failure> {
+        let Some(file) = &self.file else { return Ok(Plugins::default()) };
+        let configured = plugins(file)?;
+        refuse_policies(&configured, file)?;
+        let mut plugins = Plugins::default();
+        // The server starts one after the other.
+        for (phase, name) in [(Phase::Mutating, MUTATING), (Phase::Validating, VALIDATING)] {
+            let configuration = webhook_plugin(&configured, name, file)?;
+            let credentials = credentials(&configuration, name, file)?;
+            match phase {
+                Phase::Mutating => plugins.credentials.mutating = credentials,
+                Phase::Validating => plugins.credentials.validating = credentials,
+            }
+            plugins.manifests.load(phase, &configuration.static_manifests_dir).map_err(|error| {
+                (format!("--admission-control-config-file {}: plugin {name}", file.display()), error)
+            })?;
+        }
+        Ok(plugins)
     }
 }
 
@@ -90,38 +118,64 @@ fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginConfiguration>, S
     if unknown.is_empty() { Ok(plugins) } else { Err(strict(&unknown)) }
 }
 
-/// The first entry of the plugin counts.
-fn credentials(plugins: &[PluginConfiguration], name: &str, file: &Path) -> Result<Credentials, Failure> {
-    let Some(plugin) = plugins.iter().find(|plugin| plugin.name == name) else {
-        return Ok(Credentials::default());
-    };
-    let shown = file.display();
-    let wrong = |what: String| {
-        Failure::usage(format!("--admission-control-config-file {shown}: plugin {name}: {what}"))
-    };
-    let configuration = match &plugin.configuration {
-        Some(Value::Object(members)) => members.clone(),
-        Some(_) => return Err(wrong("configuration: expected an object".to_owned())),
-        None if plugin.path.is_empty() => return Ok(Credentials::default()),
+/// The policies of files would be enforced.
+fn refuse_policies(plugins: &[PluginConfiguration], file: &Path) -> Result<(), Failure> {
+    for name in ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"] {
+        let Some(configuration) = configuration(plugins, name, file)? else { continue };
+        let folder = configuration.get("staticManifestsDir").unwrap_or(&Value::Null);
+        if !folder.is_null() && folder != "" {
+            let what = format!(
+                "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit has no admission policies",
+                file.display()
+            );
+            return Err(Failure::unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// The configuration of a plugin; none if it has none. The first entry of the plugin counts.
+fn configuration(
+    plugins: &[PluginConfiguration],
+    name: &str,
+    file: &Path,
+) -> Result<Option<Map<String, Value>>, Failure> {
+    let Some(plugin) = plugins.iter().find(|plugin| plugin.name == name) else { return Ok(None) };
+    let wrong = |what: String| wrong(file, name, &what);
+    match &plugin.configuration {
+        Some(Value::Object(members)) => Ok(Some(members.clone())),
+        Some(_) => Err(wrong("configuration: expected an object".to_owned())),
+        None if plugin.path.is_empty() => Ok(None),
         None => {
             let path = file.parent().unwrap_or(Path::new("")).join(&plugin.path);
-            object(&path).map_err(|what| wrong(format!("{}: {what}", path.display())))?
+            object(&path).map(Some).map_err(|what| wrong(format!("{}: {what}", path.display())))
         }
-    };
-    let configuration = webhook_admission(&configuration).map_err(&wrong)?;
-    if !configuration.static_manifests_dir.is_empty() {
-        let what = format!(
-            "--admission-control-config-file {shown}: plugin {name}: staticManifestsDir: admit reads no webhooks from a \
-             folder as the API server starts"
-        );
-        return Err(Failure::unsupported(what));
     }
+}
+
+fn wrong(file: &Path, name: &str, what: &str) -> Failure {
+    Failure::usage(format!("--admission-control-config-file {}: plugin {name}: {what}", file.display()))
+}
+
+fn webhook_plugin(
+    plugins: &[PluginConfiguration],
+    name: &str,
+    file: &Path,
+) -> Result<WebhookAdmission, Failure> {
+    match configuration(plugins, name, file)? {
+        None => Ok(WebhookAdmission::default()),
+        Some(configuration) => webhook_admission(&configuration).map_err(|what| wrong(file, name, &what)),
+    }
+}
+
+fn credentials(configuration: &WebhookAdmission, name: &str, file: &Path) -> Result<Credentials, Failure> {
     let kubeconfig = Path::new(&configuration.kube_config_file);
     if configuration.kube_config_file.is_empty() {
         return Ok(Credentials::default());
     }
-    let what =
-        |what: &dyn std::fmt::Display| wrong(format!("kubeConfigFile {}: {what}", kubeconfig.display()));
+    let what = |what: &dyn std::fmt::Display| {
+        wrong(file, name, &format!("kubeConfigFile {}: {what}", kubeconfig.display()))
+    };
     let bytes = output::read(kubeconfig).map_err(|error| what(&error))?;
     let text = documents::text(bytes, kubeconfig.display())?;
     Credentials::parse(&text, kubeconfig.parent().unwrap_or(Path::new("/"))).map_err(|error| what(&error))
@@ -145,13 +199,12 @@ fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, St
     if !unknown.is_empty() {
         return Err(strict(&unknown));
     }
-    for (field, path) in
-        [("kubeConfigFile", &kube_config_file), ("staticManifestsDir", &static_manifests_dir)]
-    {
-        if !path.is_empty() && !Path::new(path).is_absolute() {
-            return Err(format!("{field}: Invalid value: {path:?}: must be an absolute file path"));
-        }
+    if !kube_config_file.is_empty() && !Path::new(&kube_config_file).is_absolute() {
+        return Err(format!(
+            "kubeConfigFile: Invalid value: {kube_config_file:?}: must be an absolute file path"
+        ));
     }
+    static_manifests::check(&static_manifests_dir)?;
     Ok(WebhookAdmission { kube_config_file, static_manifests_dir })
 }
 
@@ -247,6 +300,14 @@ mod tests {
                 json!({"staticManifestsDir": "x"}),
                 "staticManifestsDir: Invalid value: \"x\": must be an absolute file path",
             ),
+            (
+                json!({"staticManifestsDir": "/nowhere"}),
+                "staticManifestsDir: Invalid value: \"/nowhere\": unable to read: stat /nowhere: no such file or directory",
+            ),
+            (
+                json!({"staticManifestsDir": "/dev/null"}),
+                "staticManifestsDir: Invalid value: \"/dev/null\": must be a directory",
+            ),
             (json!({"foo": 1}), "strict decoding error: unknown field \"foo\""),
             (
                 json!({"kubeConfigFile": 5}),
@@ -281,7 +342,7 @@ mod tests {
              - {name: MutatingAdmissionWebhook, path: webhooks.yaml}\n- {name: Other, path: nowhere}\n",
         );
         let control = AdmissionControl { file: Some(file) };
-        let error = control.credentials().unwrap_err().to_string();
+        let error = control.read().unwrap_err().to_string();
         assert!(error.contains("webhooks.yaml: No such file"), "{error}");
         write(
             "webhooks.yaml",
@@ -290,7 +351,7 @@ mod tests {
                 kubeconfig.display()
             ),
         );
-        let credentials = control.credentials().unwrap();
+        let credentials = control.read().unwrap().credentials;
         assert_eq!(format!("{:?}", credentials.mutating), "Credentials { users: 1, .. }");
         assert_eq!(format!("{:?}", credentials.validating), "Credentials { users: 0, .. }");
     }

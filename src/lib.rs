@@ -13,6 +13,7 @@ mod review;
 mod run;
 mod serve;
 mod service_map;
+mod static_manifests;
 mod steps;
 pub mod target;
 #[doc(hidden)]
@@ -100,6 +101,11 @@ pub fn main() -> std::process::ExitCode {
             failure.code.into()
         }
     }
+}
+
+/// The name of this machine.
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Prints on standard output.

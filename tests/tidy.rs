@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first nine are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 38] = [
+const HARNESS_LAYERS: [&str; 39] = [
     "status",
     "names",
     "json",
@@ -36,6 +36,7 @@ const HARNESS_LAYERS: [&str; 38] = [
     "matching",
     "review",
     "typed",
+    "manifests",
     "patch",
     "failure",
     "mutation",

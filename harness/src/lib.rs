@@ -27,6 +27,7 @@ pub mod equality;
 pub mod event;
 pub mod failure;
 pub mod json;
+pub mod manifests;
 pub mod matching;
 pub mod metrics;
 pub mod names;

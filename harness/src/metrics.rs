@@ -1,11 +1,15 @@
 //! The admission metrics of a server: [`Record`]s, counted.
 
+mod reloads;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 
+pub(crate) use self::reloads::Reload;
+use self::reloads::Reloads;
 use crate::attributes::Operation;
 use crate::conditions::Outcome;
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Pass, Phase, Record};
@@ -31,6 +35,7 @@ pub struct Metrics {
     condition_errors: IntCounterVec,
     condition_exclusions: IntCounterVec,
     condition_seconds: HistogramVec,
+    reloads: Reloads,
     /// Sum and count by type, operation and rejected: the library has no summaries.
     summary: Mutex<BTreeMap<[&'static str; 3], (f64, u64)>>,
 }
@@ -92,6 +97,7 @@ impl Default for Metrics {
                 &CONDITION_BUCKETS,
                 &["name", "kind", "type", "operation"],
             ),
+            reloads: Reloads::new(&registry),
             summary: Mutex::default(),
             registry,
         };
@@ -137,6 +143,11 @@ impl Metrics {
         for pass in &record.passes {
             self.observe_pass(operation, pass);
         }
+    }
+
+    /// Counts an attempt to read the manifests of a plugin, `now` in seconds since 1970, on the machine `hostname`.
+    pub(crate) fn observe_reload(&self, phase: Phase, reload: Reload<'_>, hostname: &str, now: f64) {
+        self.reloads.observe(phase, reload, hostname, now);
     }
 
     /// The metrics in Prometheus' text format.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::{
-    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Webhook,
+    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Source, Webhook,
     WebhookId, WebhookTarget,
 };
 use crate::event::{CallResult, Called, Phase, Round};
@@ -21,6 +21,7 @@ pub(crate) fn webhook(name: &str) -> Webhook {
     let all = || vec!["*".to_owned()];
     Webhook {
         id: Arc::new(WebhookId { configuration: "c".to_owned(), name: name.to_owned(), ordinal: 0 }),
+        source: Source::Api,
         phase: Phase::Mutating,
         reinvocation_policy: ReinvocationPolicy::Never,
         client_config: ClientConfig {

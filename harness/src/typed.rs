@@ -16,11 +16,22 @@ use crate::review::fields::Fields;
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go; api core/v1/types.go.
 pub(crate) fn check(object: &Map<String, Value>, kind: &GroupVersionKind) -> Result<(), String> {
-    typed(object, kind).map_err(DecodeError::into_text)
+    check_under(object, kind, "")
 }
 
-fn typed(object: &Map<String, Value>, kind: &GroupVersionKind) -> Result<(), DecodeError> {
-    let fields = Fields::root(object, &kind.kind);
+/// The same of an object whose fields are under `path`: nothing, or with a dot at its end, such as `items.`.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn check_under(
+    object: &Map<String, Value>,
+    kind: &GroupVersionKind,
+    path: &str,
+) -> Result<(), String> {
+    typed(&Fields::under(object, &kind.kind, path), kind).map_err(DecodeError::into_text)
+}
+
+fn typed(fields: &Fields<'_>, kind: &GroupVersionKind) -> Result<(), DecodeError> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "ConfigMap") => {
             fields.bytes_map("binaryData")?;

@@ -21,7 +21,7 @@ pub(crate) struct Review {
     #[arg(short, long = "filename", value_name = "FILE", required = true)]
     pub(super) files: Vec<PathBuf>,
     /// Webhook configurations: files, folders, `-`. Other objects in them are left out
-    #[arg(short, long, value_name = "FILE", required_unless_present = "fakes")]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["fakes", "admission_control_config_file"])]
     pub(super) configurations: Vec<PathBuf>,
     /// Objects that the cluster has already: namespaces with their labels, definitions of custom resources, limit
     /// ranges. They are not admitted

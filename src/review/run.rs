@@ -37,9 +37,12 @@ impl Review {
         };
         let of_fakes = fakes.iter().flat_map(Fleet::configurations).cloned();
 
+        let plugins = self.admission_control.read()?;
+        let manifests = plugins.manifests.manifests;
         let chain = Chain::new(Options {
             services: service_map::by_service(std::mem::take(&mut self.service)),
-            credentials: self.admission_control.credentials()?,
+            credentials: plugins.credentials,
+            manifests: manifests.clone(),
             ..Options::default()
         });
         put_existing(&chain, existing)?;
@@ -54,7 +57,7 @@ impl Review {
             let stored = chain.put(configuration);
             put.push(stored.map_err(|status| Failure::usage(format!("--fakes: {}", status.message)))?);
         }
-        let webhooks = Webhooks::new(&put).map_err(Failure::usage)?;
+        let webhooks = Webhooks::new(&manifests, &put).map_err(Failure::usage)?;
 
         let planned = request::plan(&self, under_review, &old, chain.server())?;
         let several = planned.len() > 1;

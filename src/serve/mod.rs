@@ -21,6 +21,7 @@ use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 use crate::admission_control::AdmissionControl;
 use crate::service_map::{self, ServiceMapping};
+use crate::static_manifests::Watch;
 use crate::{ExitCode, Failure, exit_code};
 
 /// Serves an API server that calls webhooks as kube-apiserver does.
@@ -79,8 +80,8 @@ impl Serve {
             );
             return Err(Failure::usage(message));
         }
-        let credentials = self.admission_control.credentials()?;
         let audit_policy = self.audit.policy()?;
+        let plugins = self.admission_control.read()?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
@@ -95,7 +96,9 @@ impl Serve {
         kubeconfig.write(&self.kubeconfig_out)?;
         let options = Options {
             services: service_map::by_service(self.service),
-            credentials,
+            credentials: plugins.credentials,
+            manifests: plugins.manifests.manifests,
+            hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             record: None,
@@ -108,6 +111,9 @@ impl Serve {
         let router = server.router(authentication.clone());
         let tls = Arc::new(serving.server_config()?);
         let listener = Listener::start(socket, tls, router, authentication)?;
+        let _manifests = Watch::start(plugins.manifests.folders, &server, |line| {
+            anstream::eprintln!("admit serve: {line}");
+        });
 
         anstream::println!("admit serve: {}", kubeconfig.server);
         anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));

@@ -7,6 +7,7 @@ use super::storage::Storage;
 use super::{AuditLog, CallLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind};
 use crate::Failure;
 use crate::fakes::{Api, FakesNamespace, FleetDeployment};
+use crate::static_manifests::Watch;
 
 /// The cluster that the arguments name, once it has answered; its fakes run in this process.
 pub(super) async fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
@@ -65,5 +66,6 @@ fn new(arguments: &TargetArguments, client: kube::Client, fakes: FakesPlace) -> 
         leftovers: Leftovers::Removed,
         identities: Identities::Fixed,
         storage: Storage::OutOfReach,
+        _manifests: Watch::default(),
     })
 }

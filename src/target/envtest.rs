@@ -26,6 +26,7 @@ use super::{
     AuditLog, CallLog, Cleanup, FakesPlace, LOOPBACK, Leftovers, Target, TargetArguments, TargetKind,
 };
 use crate::Failure;
+use crate::static_manifests::Watch;
 
 /// Where services listen: host and port.
 type Services = BTreeMap<ServiceName, (String, u16)>;
@@ -127,6 +128,7 @@ async fn start_once(
         leftovers: Leftovers::Removed,
         identities: Identities::Tokens(Box::new(config)),
         storage: Storage::Etcd(etcd_url),
+        _manifests: Watch::default(),
     };
     let servers =
         Envtest { _watchdog: watchdog, _apiserver: apiserver, _etcd: etcd, _relays: relays, _folder: folder };

@@ -11,6 +11,7 @@ use super::identity::Identities;
 use super::storage::Storage;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
 use crate::Failure;
+use crate::static_manifests::Watch;
 
 /// A new server without objects.
 /// # Errors
@@ -21,9 +22,12 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let calls = CallIndex::default();
     let made = calls.clone();
     let services = arguments.services();
+    let plugins = arguments.admission_control.read()?;
     let server = ApiServer::new(Options {
         services: services.clone(),
-        credentials: arguments.admission_control.credentials()?,
+        credentials: plugins.credentials,
+        manifests: plugins.manifests.manifests,
+        hostname: crate::hostname(),
         audit: Some(Arc::new(move |event| recorded.record(event))),
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),
         ..Options::default()
@@ -36,6 +40,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         ..UserInfo::default()
     };
     let router = server.router(Authentication::Always(user));
+    let manifests = Watch::start(plugins.manifests.folders, &server, |line| anstream::eprintln!("{line}"));
     Ok(Target {
         kind: TargetKind::InProcess,
         client: kube::Client::new(router.clone(), "default"),
@@ -48,5 +53,6 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         leftovers: Leftovers::Removed,
         identities: Identities::Chosen(server.clone()),
         storage: Storage::InProcess(server),
+        _manifests: manifests,
     })
 }

@@ -25,6 +25,7 @@ pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
 use crate::fakes::Fleet;
+use crate::static_manifests::Watch;
 use envtest::Envtest;
 use harness::json::set;
 use harness::server::ServiceName;
@@ -56,6 +57,8 @@ pub struct Target {
     pub(crate) leftovers: Leftovers,
     identities: Identities,
     storage: Storage,
+    /// Of the API server of this crate.
+    _manifests: Watch,
 }
 
 /// Where the fakes of scenarios run, and how the server reaches them.

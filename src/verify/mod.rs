@@ -44,6 +44,7 @@ use self::target::Services;
 use crate::admission_control::AdmissionControl;
 use crate::serve::shell_word;
 use crate::service_map::{self, ServiceMapping};
+use crate::static_manifests::Loaded;
 use crate::{ExitCode, Failure, documents, exit_code, v1beta1};
 
 /// Verifies webhooks: are they idempotent, reinvocable, honest, conformant?
@@ -54,8 +55,9 @@ use crate::{ExitCode, Failure, documents, exit_code, v1beta1};
 #[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Verify {
     /// Webhook configurations, and the namespaces and definitions of custom resources around them: files, folders, or - for
-    /// standard input; other objects in them are only for the API server of --api-server-out
-    #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list"], num_args = 1..)]
+    /// standard input; other objects in them are only for the API server of --api-server-out. Those of the folders that
+    /// --admission-control-config-file names are verified, too
+    #[arg(short, long, value_name = "PATH", required_unless_present_any = ["context", "list", "admission_control_config_file"], num_args = 1..)]
     configuration: Vec<PathBuf>,
 
     /// Read the configurations from the cluster that this context of the kubeconfig names; nothing is written there
@@ -215,6 +217,8 @@ fn known_check(id: &str) -> Result<&'static Check, String> {
 #[derive(Clone, Debug, Default)]
 struct Configurations {
     webhooks: Vec<Value>,
+    /// Those from the files of the API server.
+    manifests: Vec<Value>,
     /// Where each of them begins, `FILE:LINE: `; empty for those of a cluster.
     places: Vec<String>,
     /// Where the webhooks are declared.
@@ -250,7 +254,7 @@ impl Configurations {
                 Failure::usage(format!("{}{error}", self.place_of(configuration, place, &error)))
             })?;
         }
-        Subject::of(&self.webhooks).map_err(Failure::usage)
+        Subject::with_manifests(&self.manifests, &self.webhooks).map_err(Failure::usage)
     }
 }
 
@@ -275,7 +279,8 @@ impl Verify {
     }
 
     async fn verify(&self) -> Result<ExitCode, Failure> {
-        let configurations = self.configurations().await?;
+        let plugins = self.admission_control.read()?;
+        let configurations = self.configurations(&plugins.manifests).await?;
         let subjects = configurations.subjects()?;
         if subjects.is_empty() {
             return Err(Failure::nothing_run("there is no webhook in the configurations"));
@@ -289,7 +294,7 @@ impl Verify {
         let api_server = self.api_server(around())?;
         let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user())
             .with_redirects(redirects)
-            .with_credentials(self.admission_control.credentials()?);
+            .with_credentials(plugins.credentials);
         laboratory.namespace.clone_from(&self.namespace);
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
         let unreached = readiness::wait(&subjects, &laboratory, &services, until).await;
@@ -350,7 +355,7 @@ impl Verify {
         }
     }
 
-    async fn configurations(&self) -> Result<Configurations, Failure> {
+    async fn configurations(&self, manifests: &Loaded) -> Result<Configurations, Failure> {
         let documents = documents::read(&self.configuration)?;
         let locations = locations::of(documents.iter().filter(|document| is_configuration(&document.object)));
         let mut objects: Vec<(String, Value)> = documents
@@ -361,6 +366,10 @@ impl Verify {
             objects.extend(cluster::read(context).await?.into_iter().map(|object| (String::new(), object)));
         }
         let mut found = Configurations { locations, ..Configurations::default() };
+        for mut manifest in manifests.configurations().cloned() {
+            target::redirect(&mut manifest, self.ca_file.as_deref(), self.endpoint.as_ref())?;
+            found.manifests.push(manifest);
+        }
         for (place, mut object) in objects {
             if is_configuration(&object) {
                 if !self.quiet {

@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use harness::client::ServiceResolver as _;
-use harness::config::WebhookTarget;
+use harness::config::{STATIC_SUFFIX, Source, WebhookTarget};
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding, Report, Step, TOGETHER};
 use output::OneLine;
@@ -289,7 +289,17 @@ fn sent(step: &Step, number: usize) -> Option<String> {
 
 /// How a step names the webhook.
 fn id(subject: &Subject) -> String {
-    format!("{}/{}", subject.webhook.id.configuration, subject.webhook.id.name)
+    format!("{}/{}", configuration_name(subject), subject.webhook.id.name)
+}
+
+/// The name of the configuration in a proof. The proof creates it by the API, which reserves names of configurations from
+/// files.
+fn configuration_name(subject: &Subject) -> &str {
+    let name = &subject.webhook.id.configuration;
+    match subject.webhook.source {
+        Source::Api => name,
+        Source::Manifest => name.strip_suffix(STATIC_SUFFIX).unwrap_or(name),
+    }
 }
 
 /// The configuration with this webhook alone.
@@ -297,7 +307,7 @@ fn own_configuration(subject: &Subject) -> Value {
     json!({
         "apiVersion": subject.configuration.get("apiVersion"),
         "kind": subject.configuration.get("kind"),
-        "metadata": {"name": subject.webhook.id.configuration},
+        "metadata": {"name": configuration_name(subject)},
         "webhooks": [subject.declaration()],
     })
 }

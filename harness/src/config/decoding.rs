@@ -35,12 +35,21 @@ struct Struct {
 /// The 400 that the client gets.
 pub fn check_types(configuration: &Value) -> Result<(), Box<Status>> {
     let kind = configuration.get("kind").and_then(Value::as_str).unwrap_or_default();
-    let webhook = if kind == super::MUTATING { &MUTATING_WEBHOOK } else { &VALIDATING_WEBHOOK };
-    let webhooks = configuration.get("webhooks").unwrap_or(&Value::Null);
-    check(webhooks, &Shape::Structs(webhook), kind, "webhooks").map_err(|what| {
+    type_error(configuration, kind, "").map_err(|what| {
         let message = format!("{kind} in version \"v1\" cannot be handled as a {kind}: {what}");
         Box::new(Status::bad_request(message))
     })
+}
+
+/// The same in the words of Go's decoder, for a configuration of this kind whose fields are under `path`: nothing, or
+/// `items.` in a list.
+///
+/// # Errors
+/// The text of the decoder.
+pub(crate) fn type_error(configuration: &Value, kind: &str, path: &str) -> Result<(), String> {
+    let webhook = if kind == super::MUTATING { &MUTATING_WEBHOOK } else { &VALIDATING_WEBHOOK };
+    let webhooks = configuration.get("webhooks").unwrap_or(&Value::Null);
+    check(webhooks, &Shape::Structs(webhook), kind, &format!("{path}webhooks"))
 }
 
 /// `owner` is the struct that has the field, `path` where the field is.

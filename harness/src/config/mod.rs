@@ -13,10 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::decoding::check_types;
+pub(crate) use self::decoding::type_error;
 pub use self::defaults::set_defaults;
-pub use self::reading::{stored_webhooks, webhooks};
+pub use self::reading::{manifest_webhooks, stored_webhooks, webhooks};
 pub use self::v1beta1::{Differing, is_v1beta1, upgraded, v1_differences, v1_errors};
-pub use self::validation::{validate, validate_update};
+pub use self::validation::{validate, validate_manifest, validate_update};
 pub(crate) use self::warnings::EXCLUDED;
 pub use self::warnings::{update_warnings, warnings};
 use serde_json::Value;
@@ -24,19 +25,21 @@ use serde_json::Value;
 use crate::conditions::Condition;
 use crate::selector::Selector;
 
-const API_VERSION: &str = "admissionregistration.k8s.io/v1";
-const MUTATING: &str = "MutatingWebhookConfiguration";
-const VALIDATING: &str = "ValidatingWebhookConfiguration";
+pub(crate) const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+pub(crate) const MUTATING: &str = "MutatingWebhookConfiguration";
+pub(crate) const VALIDATING: &str = "ValidatingWebhookConfiguration";
 const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 const DEFAULT_PORT: u16 = 443;
-/// The end of names that only manifests on the server's disk may have.
-const STATIC_SUFFIX: &str = ".static.k8s.io";
+/// The end of the names of configurations in files, which the API reserves for them.
+pub const STATIC_SUFFIX: &str = ".static.k8s.io";
 
 /// One entry of `webhooks` of a configuration: parsed, every default filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
     /// Which one it is.
     pub id: Arc<WebhookId>,
+    /// Where its configuration is.
+    pub source: Source,
     /// Which half of admission calls it, by the kind of its configuration.
     pub phase: Phase,
     /// `reinvocationPolicy`; `Never` for a validating webhook.
@@ -61,6 +64,19 @@ pub struct Webhook {
     pub admission_review_versions: Vec<String>,
     /// `matchConditions`: all of them must be true for a call.
     pub match_conditions: Vec<Condition>,
+}
+
+/// Where the API server has a configuration from.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `apiSource` and `staticSource`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "the API server has these two")]
+pub enum Source {
+    /// A client created it by the API.
+    #[default]
+    Api,
+    /// A file in the `staticManifestsDir` of the plugin's configuration.
+    Manifest,
 }
 
 /// The first or the second of admission's two halves.

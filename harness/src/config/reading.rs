@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::field::{Field, Wrong};
 use super::{
     ClientConfig, ConfigError, DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, FailurePolicy, MatchPolicy, Phase,
-    ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Webhook, WebhookId, WebhookTarget,
-    v1beta1,
+    ReinvocationPolicy, Rule, Scope, ServiceReference, SideEffects, Source, Webhook, WebhookId,
+    WebhookTarget, v1beta1,
 };
 use crate::attributes::GroupVersionKind;
 use crate::conditions::{CompileError, Condition};
@@ -60,6 +60,17 @@ pub fn stored_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigErro
     read(configuration, Origin::Storage)
 }
 
+/// The webhooks of a configuration that is in a file of `staticManifestsDir` and valid there, as [`webhooks`].
+///
+/// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `BuildMutatingAccessors` and
+/// `BuildValidatingAccessors`.
+///
+/// # Errors
+/// [`ConfigError`] names the first field that cannot be read.
+pub fn manifest_webhooks(configuration: &Value) -> Result<Vec<Webhook>, ConfigError> {
+    read(configuration, Origin::Manifest)
+}
+
 fn read(configuration: &Value, origin: Origin) -> Result<Vec<Webhook>, ConfigError> {
     let root = Field::root(configuration);
     let name = root.child("metadata").child("name").text().ok().flatten().unwrap_or_default();
@@ -101,6 +112,17 @@ enum Origin {
     Author,
     /// The API took it.
     Storage,
+    /// A file of the API server's own holds it.
+    Manifest,
+}
+
+impl Origin {
+    fn source(self) -> Source {
+        match self {
+            Self::Author | Self::Storage => Source::Api,
+            Self::Manifest => Source::Manifest,
+        }
+    }
 }
 
 fn admission(root: &Field<'_>) -> Result<Admission, Wrong> {
@@ -135,7 +157,7 @@ fn webhook(
         .word(&[("Exact", MatchPolicy::Exact), ("Equivalent", MatchPolicy::Equivalent)])?;
     let side_effects = field.child("sideEffects");
     let supported = match origin {
-        Origin::Author => &SIDE_EFFECTS[..2],
+        Origin::Author | Origin::Manifest => &SIDE_EFFECTS[..2],
         Origin::Storage => &SIDE_EFFECTS[..],
     };
     let side_effects = side_effects
@@ -145,6 +167,7 @@ fn webhook(
     let versions = field.child("admissionReviewVersions").some_items()?;
     Ok(Webhook {
         id,
+        source: origin.source(),
         phase: match admission {
             Admission::Mutating => Phase::Mutating,
             Admission::Validating => Phase::Validating,
@@ -226,7 +249,7 @@ fn selector(field: &Field<'_>, origin: Origin) -> Result<Selector, Wrong> {
         return Ok(Selector::default());
     }
     let parsed = match origin {
-        Origin::Author => Selector::parse(field.value()),
+        Origin::Author | Origin::Manifest => Selector::parse(field.value()),
         Origin::Storage => Selector::parse_stored(field.value()),
     };
     parsed.map_err(|error| {

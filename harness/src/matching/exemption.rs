@@ -1,14 +1,19 @@
-//! Which requests no webhook ever sees.
+//! Which requests a webhook never sees, whatever its rules.
 
 use crate::attributes::Attributes;
-use crate::config;
+use crate::config::{self, Source};
 
-/// Whether no webhook of a configuration is called for this request, whatever its rules.
+/// Whether no webhook from `source` is called for this request. A configuration from a file cannot be changed by the API,
+/// so that its webhooks may refuse changes of what configures admission.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `Dispatch`; kubernetes
 /// pkg/kubeapiserver/admission/exclusion/resources.go.
-pub(super) fn is_exempt(attributes: &Attributes) -> bool {
-    is_virtual(attributes) || configures_admission(attributes)
+pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
+    let is_protected = match source {
+        Source::Api => configures_admission(attributes),
+        Source::Manifest => false,
+    };
+    is_protected || is_virtual(attributes)
 }
 
 /// Reviews of who somebody is and what they may do: a webhook in their way could lock everybody out.

@@ -76,7 +76,7 @@ impl Invocation {
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
 pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     let attributes = run.attributes();
-    if exemption::is_exempt(attributes) {
+    if exemption::is_exempt(webhook.source, attributes) {
         return Decision::Skip(Mismatch::Exempt).into();
     }
     let namespace = selectors::namespace(webhook, attributes, run.state());

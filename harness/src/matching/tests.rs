@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::attributes::{Operation, UserInfo};
 use crate::cluster_state::{ClusterState, EquivalentResource};
-use crate::config;
+use crate::config::{self, Source};
 use crate::ownership::Times;
 
 /// Namespaces with labels, and resources that are equivalent to each other.
@@ -178,6 +178,17 @@ fn what_configures_admission_is_exempt_by_its_kind() {
     );
 }
 
+/// EXM-02
+#[test]
+fn a_webhook_from_a_file_is_called_for_what_configures_admission() {
+    let from_file = Webhook { source: Source::Manifest, ..webhook(&json!({})) };
+    let path = "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let kind = "MutatingWebhookConfiguration";
+    let request = attributes(Operation::Delete, path, kind);
+    check_called(&decide(&from_file, &request, &State::default()), path, kind);
+    check_skipped(&decide(&webhook(&json!({})), &request, &State::default()), Mismatch::Exempt);
+}
+
 #[test]
 fn reviews_of_identity_and_rights_are_exempt_in_every_version() {
     for (path, exempt) in [
@@ -193,6 +204,12 @@ fn reviews_of_identity_and_rights_are_exempt_in_every_version() {
         let decision =
             decide(&webhook(&json!({})), &attributes(Operation::Create, path, "K"), &State::default());
         assert_eq!(decision == Decision::Skip(Mismatch::Exempt), exempt, "{path}");
+        let from_file = Webhook { source: Source::Manifest, ..webhook(&json!({})) };
+        assert_eq!(
+            decide(&from_file, &attributes(Operation::Create, path, "K"), &State::default()),
+            decision,
+            "{path}"
+        );
     }
 }
 

@@ -147,7 +147,7 @@ fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
 }
 
 /// The first line of an error: without its place in the first line of the document, and without its column elsewhere.
-fn in_go(error: &str) -> String {
+pub(crate) fn in_go(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
     let first = first.strip_prefix("error: ").unwrap_or(first);
     let parts = first.strip_prefix("line ").and_then(|rest| rest.split_once(": "));

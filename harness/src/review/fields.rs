@@ -22,7 +22,12 @@ pub(crate) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     pub(crate) fn root(object: &'a Map<String, Value>, go_struct: &'a str) -> Self {
-        Self { object, go_struct, path: String::new() }
+        Self::under(object, go_struct, "")
+    }
+
+    /// The same of an object whose fields are under `path`, which ends in a dot unless it is empty.
+    pub(crate) fn under(object: &'a Map<String, Value>, go_struct: &'a str, path: &str) -> Self {
+        Self { object, go_struct, path: path.to_owned() }
     }
 
     pub(crate) fn object(

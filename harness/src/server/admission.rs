@@ -19,7 +19,8 @@ use crate::budget::Budget;
 use crate::client::{HttpsCaller, ServiceResolver, WebhookCredentials};
 use crate::config::{self, ConfigError, Webhook};
 use crate::dispatcher::{Chain, Dispatcher, Refusal};
-use crate::event::Record;
+use crate::event::{Phase, Record};
+use crate::manifests::{Manifests, StaticManifests};
 use crate::metrics::Metrics;
 use crate::ownership::Times;
 use crate::plugin::Plugin;
@@ -41,15 +42,34 @@ pub(super) struct Admission {
 /// The webhooks of all configurations.
 #[derive(Debug, Default)]
 struct Webhooks {
-    mutating: Compiled,
-    validating: Compiled,
+    mutating: Sources,
+    validating: Sources,
+}
+
+/// The webhooks of one half, from files and from the API.
+#[derive(Clone, Debug, Default)]
+struct Sources {
+    /// None if the plugin has no folder.
+    manifests: Option<Manifests>,
+    api: Compiled,
+    /// In the order in which they are called: those from files come first.
+    in_order: Vec<Arc<Webhook>>,
+}
+
+impl Sources {
+    /// Source: apiserver `pkg/admission/plugin/webhook/generic/composite_webhook_source.go`, `Webhooks`.
+    fn new(manifests: Option<Manifests>, api: Compiled) -> Self {
+        let from_files = manifests.iter().flat_map(|manifests| &manifests.webhooks);
+        let in_order = from_files.chain(&api.in_order).cloned().collect();
+        Self { manifests, api, in_order }
+    }
 }
 
 /// The configurations of one kind, read. What did not change is not read again.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache` and
 /// `MutatingWebhookConfigurationSorter`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Compiled {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
     /// In the order in which they are called: by the names of the configurations, compared byte by byte, and in the
@@ -90,8 +110,14 @@ impl Admission {
         state: &Arc<State>,
         services: Arc<dyn ServiceResolver>,
         credentials: WebhookCredentials,
+        manifests: StaticManifests,
         memory: Budget,
     ) -> Self {
+        let StaticManifests { mutating, validating } = manifests;
+        let webhooks = Webhooks {
+            mutating: Sources::new(mutating, Compiled::default()),
+            validating: Sources::new(validating, Compiled::default()),
+        };
         let objects: Arc<dyn ObjectReader> = Arc::clone(&state.storage) as Arc<dyn ObjectReader>;
         let caller = HttpsCaller::new(services).with_credentials(credentials).with_memory(memory);
         Self {
@@ -106,7 +132,7 @@ impl Admission {
                 Box::new(StorageObjectInUseProtection),
             ],
             state: Arc::clone(state),
-            webhooks: RwLock::default(),
+            webhooks: RwLock::new(Arc::new(webhooks)),
             metrics: Metrics::default(),
         }
     }
@@ -117,14 +143,33 @@ impl Admission {
     /// The Status of the first configuration that cannot be read; the webhooks stay as they were.
     pub(super) fn reload_webhooks(&self) -> Result<(), Box<Status>> {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
-        let of = |resource: &str, before: &Compiled| {
-            Compiled::new(self.state.storage.list(GROUP, resource, ""), before)
+        let of = |resource: &str, before: &Sources| {
+            Compiled::new(self.state.storage.list(GROUP, resource, ""), &before.api)
+                .map(|api| Sources::new(before.manifests.clone(), api))
                 .map_err(|error| Box::new(Status::internal_error(&error.to_string())))
         };
         let mutating = of(MUTATING, &webhooks.mutating)?;
         let validating = of(VALIDATING, &webhooks.validating)?;
         *webhooks = Arc::new(Webhooks { mutating, validating });
         Ok(())
+    }
+
+    /// Takes over what the folder of a plugin holds now; whether that is something new.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
+    pub(super) fn replace_manifests(&self, phase: Phase, manifests: Manifests) -> bool {
+        let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
+        let (mut mutating, mut validating) = (webhooks.mutating.clone(), webhooks.validating.clone());
+        let sources = match phase {
+            Phase::Mutating => &mut mutating,
+            Phase::Validating => &mut validating,
+        };
+        if sources.manifests.as_ref().is_some_and(|before| before.hash == manifests.hash) {
+            return false;
+        }
+        *sources = Sources::new(Some(manifests), std::mem::take(&mut sources.api));
+        *webhooks = Arc::new(Webhooks { mutating, validating });
+        true
     }
 
     fn webhooks(&self) -> Arc<Webhooks> {

@@ -26,6 +26,7 @@ mod history;
 mod in_process;
 mod incoming;
 mod limits;
+mod manifests;
 mod merge_patch;
 mod metadata;
 mod off_thread;
@@ -84,6 +85,7 @@ use crate::authorizer::{Authorizer, RBAC_GROUP};
 use crate::budget::Budget;
 use crate::client::WebhookCredentials;
 use crate::event::Record;
+use crate::manifests::StaticManifests;
 use crate::ownership::Owners;
 use crate::status::Status;
 
@@ -113,6 +115,10 @@ pub struct Options {
     pub services: BTreeMap<ServiceName, (String, u16)>,
     /// How the server authenticates to webhooks.
     pub credentials: WebhookCredentials,
+    /// The webhooks from files, and which plugins have a folder of them.
+    pub manifests: StaticManifests,
+    /// The name of the machine, by which metrics tell one server from another.
+    pub hostname: String,
     /// Gets the audit events.
     pub audit: Option<AuditSink>,
     /// Of which requests there are events, at which stages and levels. Without a policy there is one event of the level
@@ -179,7 +185,8 @@ impl ApiServer {
         let state = Arc::new(State::new(storage, options.authorization_mode));
         let under_way = UnderWay::new(&options.limits);
         let (credentials, memory) = (options.credentials.clone(), under_way.bytes.clone());
-        let admission = Admission::new(&state, Arc::new(services), credentials, memory);
+        let manifests = options.manifests.clone();
+        let admission = Admission::new(&state, Arc::new(services), credentials, manifests, memory);
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
         let events = Arc::new(Events::new(options.limits.event_bytes));
@@ -196,7 +203,9 @@ impl ApiServer {
             events,
             watches,
         };
-        Self { server: Arc::new(server) }
+        let server = Self { server: Arc::new(server) };
+        server.observe_manifests();
+        server
     }
 
     /// The server's routes, for `axum::serve` or, as a service, for a `kube::Client`.

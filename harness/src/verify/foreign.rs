@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::shape::{self, pod_spec};
 use crate::caller::Reply;
 use crate::config::{
-    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Webhook,
+    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Source, Webhook,
     WebhookId, WebhookTarget,
 };
 use crate::event::Phase;
@@ -72,6 +72,7 @@ impl Foreign {
                 name: self.name.to_owned(),
                 ordinal: 0,
             }),
+            source: Source::Api,
             phase: Phase::Mutating,
             reinvocation_policy: ReinvocationPolicy::Never,
             client_config: ClientConfig {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::laboratory::Lineup;
 use crate::attributes::Attributes;
-use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Webhook, WebhookId};
+use crate::config::{self, ConfigError, FailurePolicy, ReinvocationPolicy, Source, Webhook, WebhookId};
 use crate::event::Phase;
 use crate::json::at;
 use crate::matching;
@@ -51,9 +51,31 @@ impl Subject {
     pub(super) fn of_shared(
         configurations: impl IntoIterator<Item = Arc<Value>>,
     ) -> Result<Vec<Self>, ConfigError> {
+        Self::from_sources(configurations.into_iter().map(|configuration| (configuration, Source::Api)))
+    }
+
+    /// The webhooks of `manifests`, which are from files of the API server, and of `configurations`, in dispatch order.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first field that cannot be read.
+    pub fn with_manifests(manifests: &[Value], configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+        let from = |objects: &[Value], source| {
+            objects.iter().map(move |object| (Arc::new(object.clone()), source)).collect::<Vec<_>>()
+        };
+        let (from_files, from_api) = (from(manifests, Source::Manifest), from(configurations, Source::Api));
+        Self::from_sources(from_files.into_iter().chain(from_api))
+    }
+
+    fn from_sources(
+        configurations: impl IntoIterator<Item = (Arc<Value>, Source)>,
+    ) -> Result<Vec<Self>, ConfigError> {
         let mut subjects = Vec::new();
-        for configuration in configurations {
-            for (index, webhook) in config::webhooks(&configuration)?.into_iter().enumerate() {
+        for (configuration, source) in configurations {
+            let webhooks = match source {
+                Source::Manifest => config::manifest_webhooks(&configuration)?,
+                Source::Api => config::webhooks(&configuration)?,
+            };
+            for (index, webhook) in webhooks.into_iter().enumerate() {
                 let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
                 subjects.push(Self {
                     webhook: Arc::new(webhook),
@@ -73,10 +95,12 @@ impl Subject {
             let id = &*subject.webhook.id;
             subject.has_namesake = mutating.contains(id) && validating.contains(id);
         }
-        // Configurations by name, byte by byte; the webhooks of one in the author's order.
+        // Those from files first; configurations by name, byte by byte; the webhooks of one in the author's order.
         subjects.sort_by(|a, b| {
-            let key =
-                |subject: &Self| (subject.webhook.phase == Phase::Validating, subject.configuration_name());
+            let key = |subject: &Self| {
+                let Webhook { phase, source, .. } = *subject.webhook;
+                (phase == Phase::Validating, source == Source::Api, subject.configuration_name())
+            };
             key(a).cmp(&key(b))
         });
         Ok(subjects)
@@ -184,6 +208,21 @@ mod tests {
         let names: Vec<String> = subjects.iter().map(Subject::name).collect();
         assert_eq!(names, ["b/m", "z/y", "z/x", "z/y/1", "a/v"]);
         assert_eq!(subjects[3].declaration()["name"], "y");
+    }
+
+    #[test]
+    fn webhooks_from_files_come_first() {
+        let kind = "MutatingWebhookConfiguration";
+        let subjects = Subject::with_manifests(
+            &[
+                configuration("ValidatingWebhookConfiguration", "v.static.k8s.io", &["v"]),
+                configuration(kind, "z.static.k8s.io", &["z"]),
+            ],
+            &[configuration(kind, "a", &["a"])],
+        )
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["z.static.k8s.io/z", "a/a", "v.static.k8s.io/v"]);
     }
 
     #[test]

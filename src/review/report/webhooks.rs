@@ -7,6 +7,8 @@ use harness::config::{
     self, ConfigError, FailurePolicy, ServiceReference, Webhook, WebhookId, WebhookTarget,
 };
 use harness::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
+use harness::json::text;
+use harness::manifests::StaticManifests;
 use harness::server::ApiServer;
 use harness::status::Status;
 use serde::Serialize;
@@ -17,7 +19,8 @@ use super::milliseconds;
 use super::steps::{patched, shown};
 use crate::review::explain::Facts;
 
-/// All webhooks, in dispatch order: mutating before validating, then by the name of their configuration.
+/// All webhooks, in dispatch order: mutating before validating, from files before those of the API, then by the name of
+/// their configuration.
 #[derive(Debug, Default)]
 pub(in crate::review) struct Webhooks {
     all: Vec<(Phase, Webhook)>,
@@ -146,24 +149,27 @@ pub(super) enum Outcome {
 }
 
 impl Webhooks {
-    /// The webhooks of stored configurations.
+    /// The webhooks from files and those of stored configurations.
     ///
     /// # Errors
     /// A configuration cannot be read.
-    pub(in crate::review) fn new(configurations: &[Arc<Value>]) -> Result<Self, ConfigError> {
+    pub(in crate::review) fn new(
+        manifests: &StaticManifests,
+        configurations: &[Arc<Value>],
+    ) -> Result<Self, ConfigError> {
         let mut configurations: Vec<&Arc<Value>> = configurations.iter().collect();
-        configurations.sort_by_key(|configuration| {
-            let text =
-                |pointer: &str| configuration.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-            (phase(text("/kind")), text("/metadata/name").to_owned())
-        });
-        let mut all = Vec::new();
+        configurations.sort_by_key(|configuration| text(configuration, &["metadata", "name"]));
+        let from_files = manifests.mutating.iter().chain(&manifests.validating);
+        let from_files =
+            from_files.flat_map(|manifests| &manifests.webhooks).map(|webhook| (**webhook).clone());
+        let mut all: Vec<(Phase, Webhook)> = from_files.map(|webhook| (webhook.phase, webhook)).collect();
         for configuration in configurations {
-            let kind = configuration.get("kind").and_then(Value::as_str).unwrap_or_default();
             all.extend(
-                config::stored_webhooks(configuration)?.into_iter().map(|webhook| (phase(kind), webhook)),
+                config::stored_webhooks(configuration)?.into_iter().map(|webhook| (webhook.phase, webhook)),
             );
         }
+        // Those of one half stay as they are.
+        all.sort_by_key(|(phase, _)| *phase);
         Ok(Self { all })
     }
 
@@ -193,10 +199,6 @@ impl WebhookReport {
     pub(super) fn is_considered(&self) -> bool {
         self.considered
     }
-}
-
-fn phase(kind: &str) -> Phase {
-    if kind == "MutatingWebhookConfiguration" { Phase::Mutating } else { Phase::Validating }
 }
 
 fn report(phase: Phase, webhook: &Webhook, record: &Record, explained: Option<&Facts>) -> WebhookReport {

@@ -36,6 +36,16 @@ pub fn validate(configuration: &Value) -> Vec<FieldError> {
     errors.distinct()
 }
 
+/// What is wrong with a configuration in a file of `staticManifestsDir`, as [`validate`]; its name may be reserved.
+///
+/// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC` and
+/// `defaultAndValidateVWC`.
+pub fn validate_manifest(configuration: &Value) -> Vec<FieldError> {
+    let mut errors = Errors::default();
+    validate_with(configuration, Lenience::default(), &mut errors);
+    errors.distinct()
+}
+
 /// What is wrong with a configuration that is to replace `old`: what was wrong with `old` may stay so.
 ///
 /// Changes of the metadata are not looked at.

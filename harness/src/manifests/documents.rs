@@ -1,0 +1,86 @@
+//! The documents of a manifest.
+
+/// The YAML documents of a file, each without the space around it; those of nothing but space are left out.
+///
+/// A separator at the beginning of a document belongs to it: of `---\n---\n` there is one document, `---`.
+///
+/// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery pkg/util/yaml/decoder.go,
+/// `YAMLReader.Read`.
+///
+/// # Errors
+/// The server's text for a line that begins with `---` and goes on with something other than a comment.
+pub(super) fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut documents = Vec::new();
+    let mut document = Vec::new();
+    let mut finish = |document: &mut Vec<u8>| {
+        let trimmed = trim(document);
+        if !trimmed.is_empty() {
+            documents.push(trimmed.to_vec());
+        }
+        document.clear();
+    };
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Some(rest) = line.strip_prefix(b"---") {
+            let rest = String::from_utf8_lossy(trim(rest));
+            if !rest.is_empty() && !rest.starts_with('#') {
+                return Err(format!("invalid Yaml document separator: {rest}"));
+            }
+            if !document.is_empty() {
+                finish(&mut document);
+                continue;
+            }
+        }
+        document.extend_from_slice(line);
+        document.push(b'\n');
+    }
+    finish(&mut document);
+    Ok(documents)
+}
+
+/// `bytes` without the space at both ends, as Go counts it: U+0085 and U+00A0, too.
+fn trim(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.trim().as_bytes(),
+        Err(_) => bytes.trim_ascii(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(file: &str, expect: &[&str]) {
+        let found = split(file.as_bytes()).unwrap();
+        let found: Vec<&str> = found.iter().map(|document| std::str::from_utf8(document).unwrap()).collect();
+        assert_eq!(found, expect, "{file:?}");
+    }
+
+    #[test]
+    fn documents_lie_between_separators() {
+        check("a: b\n---\nc: d", &["a: b", "c: d"]);
+        check("a: b\r\n--- # next\r\nc: d\r\n", &["a: b", "c: d"]);
+        check("a: b\n---   \n\n\n---\nc: d\n", &["a: b", "c: d"]);
+        check("---\na: b\n", &["---\na: b"]);
+        check("---\n---\n", &["---"]);
+        check("# hello\n---\na: b\n", &["# hello", "a: b"]);
+        check(" ---\n", &["---"]);
+    }
+
+    #[test]
+    fn space_is_no_document() {
+        check("", &[]);
+        check("\n  \n", &[]);
+        check("a: b\n---\n", &["a: b"]);
+    }
+
+    #[test]
+    fn something_behind_a_separator_is_an_error() {
+        let error = split(b"a: b\n--- {c: d}\n").unwrap_err();
+        assert_eq!(error, "invalid Yaml document separator: {c: d}");
+        let error = split(b"-----BEGIN CERTIFICATE-----\n").unwrap_err();
+        assert_eq!(error, "invalid Yaml document separator: --BEGIN CERTIFICATE-----");
+    }
+}

@@ -1,0 +1,151 @@
+//! The folders of webhook configurations that the plugins' configuration names: `staticManifestsDir`.
+
+mod watch;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use harness::config::Phase;
+use harness::manifests::{self, ManifestError, ManifestFile, Manifests, StaticManifests};
+use harness::quoting::quote;
+
+pub(crate) use self::watch::Watch;
+use crate::Failure;
+
+/// The folder of one plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Folder {
+    /// The plugin.
+    phase: Phase,
+    /// As the configuration writes it: an absolute path.
+    path: String,
+}
+
+/// What the folders of the plugins held as the command began.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Loaded {
+    /// The folders that there are.
+    pub(crate) folders: Vec<Folder>,
+    /// What they held.
+    pub(crate) manifests: StaticManifests,
+}
+
+impl Loaded {
+    /// Adds the folder of a plugin; nothing if `path` is empty.
+    ///
+    /// # Errors
+    /// What kube-apiserver says before it ends, or what admit does not imitate.
+    pub(crate) fn load(&mut self, phase: Phase, path: &str) -> Result<(), ManifestError> {
+        if path.is_empty() {
+            return Ok(());
+        }
+        let folder = Folder { phase, path: path.to_owned() };
+        let found = folder.load().map_err(|error| match error {
+            ManifestError::Invalid(text) => {
+                let path = quote(path);
+                ManifestError::Invalid(format!("failed to load static webhook manifests from {path}: {text}"))
+            }
+            ManifestError::Unsupported(_) => error,
+        })?;
+        match phase {
+            Phase::Mutating => self.manifests.mutating = Some(found),
+            Phase::Validating => self.manifests.validating = Some(found),
+        }
+        self.folders.push(folder);
+        Ok(())
+    }
+
+    /// The configurations, of the mutating plugin first.
+    pub(crate) fn configurations(&self) -> impl Iterator<Item = &serde_json::Value> {
+        let StaticManifests { mutating, validating } = &self.manifests;
+        let all = mutating.iter().chain(validating).flat_map(|manifests| &manifests.configurations);
+        all.map(|configuration| &**configuration)
+    }
+}
+
+/// Whether `path` can be a folder of manifests.
+///
+/// # Errors
+/// What kube-apiserver says before it ends.
+///
+/// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateStaticManifestsDir`.
+pub(crate) fn check(path: &str) -> Result<(), String> {
+    if path.is_empty() {
+        return Ok(());
+    }
+    let wrong = |what: String| Err(format!("staticManifestsDir: Invalid value: {}: {what}", quote(path)));
+    if !path.starts_with('/') {
+        return wrong("must be an absolute file path".to_owned());
+    }
+    match fs::metadata(path) {
+        Err(error) => wrong(format!("unable to read: stat {path}: {}", reason(&error))),
+        Ok(metadata) if !metadata.is_dir() => wrong("must be a directory".to_owned()),
+        Ok(_) => Ok(()),
+    }
+}
+
+impl Folder {
+    /// What the folder holds now.
+    ///
+    /// # Errors
+    /// In the words of kube-apiserver.
+    fn load(&self) -> Result<Manifests, ManifestError> {
+        let files = self.files().map_err(ManifestError::Invalid)?;
+        manifests::load(self.phase, &files)
+    }
+
+    /// The manifests in the folder, by name; those in folders below it are not read.
+    ///
+    /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`.
+    fn files(&self) -> Result<Vec<ManifestFile>, String> {
+        let folder = Path::new(&self.path);
+        let unreadable = |error: &io::Error| {
+            let path = &self.path;
+            format!("failed to read manifest directory {}: open {path}: {}", quote(path), reason(error))
+        };
+        let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let mut entries = entries.map_err(|error| unreadable(&error))?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        let mut files = Vec::new();
+        for entry in entries {
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder || !manifests::is_manifest(&entry.file_name().to_string_lossy()) {
+                continue;
+            }
+            // As it is shown: without empty parts.
+            let path: PathBuf = folder.join(entry.file_name()).components().collect();
+            let path = path.display().to_string();
+            let bytes = output::read(&entry.path()).map_err(|error| {
+                let did = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
+                format!("failed to read file {}: {did} {path}: {}", quote(&path), reason(&error))
+            })?;
+            files.push(ManifestFile { path, bytes });
+        }
+        Ok(files)
+    }
+
+    /// The plugin whose folder it is.
+    fn plugin(&self) -> &'static str {
+        match self.phase {
+            Phase::Mutating => crate::admission_control::MUTATING,
+            Phase::Validating => crate::admission_control::VALIDATING,
+        }
+    }
+}
+
+impl From<(String, ManifestError)> for Failure {
+    /// A failure at the start: `0` says where.
+    fn from((place, error): (String, ManifestError)) -> Self {
+        let message = format!("{place}: {error}");
+        match error {
+            ManifestError::Unsupported(_) => Self::unsupported(message),
+            ManifestError::Invalid(_) => Self::usage(message),
+        }
+    }
+}
+
+/// Go's words for an error of the system: `no such file or directory`.
+fn reason(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase()
+}
