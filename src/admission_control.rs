@@ -355,4 +355,21 @@ mod tests {
         assert_eq!(format!("{:?}", credentials.mutating), "Credentials { users: 1, .. }");
         assert_eq!(format!("{:?}", credentials.validating), "Credentials { users: 0, .. }");
     }
+    #[test]
+    fn policies_from_files_are_unsupported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("admission.json");
+        for name in ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"] {
+            let read = |directory: &str| {
+                let plugin = json!({"name": name, "configuration": {"staticManifestsDir": directory}});
+                let configuration =
+                    json!({"apiVersion": VERSION, "kind": "AdmissionConfiguration", "plugins": [plugin]});
+                std::fs::write(&file, configuration.to_string()).unwrap();
+                AdmissionControl { file: Some(file.clone()) }.read()
+            };
+            let failure = read("/x").unwrap_err();
+            assert_eq!(failure.code, crate::ExitCode::Unsupported, "{failure}");
+            assert!(read("").is_ok());
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! The commands that serve nothing take the webhooks from files, too.
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use fake_webhooks::FakeWebhook;
 use serde_json::{Value, json};
@@ -52,4 +53,42 @@ async fn the_webhooks_from_files_are_verified() {
     assert_eq!(check["results"][0]["webhook"], "a.static.k8s.io/w.example.com", "{report:#}");
     // It leaves its failurePolicy to the default.
     assert_eq!(check["results"][0]["verdict"], "found", "{report:#}");
+}
+
+/// LOAD-14
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_says_what_becomes_of_a_change() {
+    let (stage, _fake) = stage().await;
+    let mut server = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args([
+            "serve",
+            "--kubeconfig-out",
+            "kubeconfig",
+            "--admission-control-config-file",
+            "admission.json",
+        ])
+        .current_dir(stage.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut lines = BufReader::new(server.stdout.take().expect("standard output")).lines();
+    assert!(lines.next().expect("a line").expect("text").starts_with("admit serve: https://"));
+    let folder = stage.path().join("manifests");
+    let mut said = BufReader::new(server.stderr.take().expect("standard error")).lines();
+    let mut next = || said.next().expect("a line").expect("text");
+    let place = format!("admit serve: MutatingAdmissionWebhook: {}: ", folder.display());
+    fs::rename(folder.join("a.json"), stage.path().join("a.json")).expect("the file is moved");
+    assert_eq!(next(), format!("{place}reloaded admission manifest config"));
+    fs::rename(stage.path().join("object.json"), folder.join("object.json")).expect("the file is moved");
+    let file = folder.join("object.json").display().to_string();
+    assert_eq!(
+        next(),
+        format!(
+            "{place}reloading admission manifest config: error loading {file}: unsupported resource type \
+             *v1.ValidatingWebhookConfiguration; the webhooks stay as they were"
+        )
+    );
+    server.kill().expect("the server ends");
+    server.wait().expect("it has ended");
 }
