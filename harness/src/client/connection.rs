@@ -9,7 +9,7 @@ use http::{HeaderMap, Method, header};
 use reqwest::{RequestBuilder, redirect, retry};
 use url::{Host, Url};
 
-use super::credentials::{Identity, UserError, WebhookCredentials};
+use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
 use super::{ServiceResolver, tls};
 use crate::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use crate::status::Unsupported;
@@ -68,9 +68,16 @@ pub(super) struct Client {
     service: Option<String>,
     /// Who calls.
     credentials: HeaderMap,
+    /// Whom to tell that the webhook does not take the credentials.
+    plugin: Option<FromPlugin>,
 }
 
 impl Client {
+    /// The plugin that printed the credentials.
+    pub(super) fn take_plugin(&mut self) -> Option<FromPlugin> {
+        self.plugin.take()
+    }
+
     /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
     /// port goes into the Host header only.
     pub(super) fn request(self, method: Method, url: &str) -> RequestBuilder {
@@ -109,6 +116,11 @@ impl Connections {
     ) -> Result<Client, Error> {
         let user = self.credentials.of(phase).user(&config.target);
         let identity = user.map(|user| user.identity()).transpose()?.flatten();
+        let plugin = match user {
+            Some(user) => user.ask_plugin(self.credentials.plugins(), config).await?,
+            None => None,
+        };
+        let identity = identity.or_else(|| plugin.as_ref()?.identity().cloned());
         let (service, versions) = match &config.target {
             WebhookTarget::Service(service) => (Some(service), Versions::Http1),
             WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
@@ -125,8 +137,8 @@ impl Connections {
         let service = service.map(|(_, authority)| authority);
         let http = self.known_or_built(key, service.as_deref()).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
-        let credentials = user.map(|user| user.headers()).transpose()?.unwrap_or_default();
-        Ok(Client { http, service, credentials })
+        let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
+        Ok(Client { http, service, credentials, plugin })
     }
 
     fn known_or_built(&self, key: Key, service: Option<&str>) -> Result<reqwest::Client, String> {

@@ -1,15 +1,20 @@
 //! How the API server proves to webhooks who it is: the users of a kubeconfig, by host and port.
 
+mod answer;
+mod exec;
+mod program;
 mod user;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use url::Url;
 
+pub(super) use self::exec::{FromPlugin, Plugins};
 use self::user::WrittenUser;
 pub(super) use self::user::{Identity, User, UserError};
 use crate::config::{Phase, WebhookTarget};
@@ -25,6 +30,11 @@ pub struct WebhookCredentials {
 }
 
 impl WebhookCredentials {
+    /// The plugins of both: client-go runs a plugin once for all users that name it in the same way.
+    pub(super) fn plugins(&self) -> &Plugins {
+        &self.mutating.plugins
+    }
+
     pub(super) fn of(&self, phase: Phase) -> &Credentials {
         match phase {
             Phase::Mutating => &self.mutating,
@@ -40,6 +50,7 @@ pub struct Credentials {
     users: HashMap<String, Arc<User>>,
     /// The user of the current context.
     current: Option<Arc<User>>,
+    plugins: Plugins,
 }
 
 /// Shows no secrets.
@@ -102,7 +113,7 @@ impl Credentials {
             let user = named.context.user;
             users.get(&user).filter(|_| !user.is_empty()).cloned()
         });
-        Ok(Self { users, current })
+        Ok(Self { users, current, plugins: Plugins::default() })
     }
 
     /// The user for calls to `target`: of its host and port, of a wildcard, of all hosts, or of the current context. None if
@@ -141,6 +152,12 @@ fn host_and_port(target: &WebhookTarget) -> String {
         }
         WebhookTarget::Url(_) | WebhookTarget::Service(_) => authority,
     }
+}
+
+/// What went wrong, as Go says it: `no such file or directory`.
+fn go_reason(error: &io::Error) -> String {
+    let reason = error.to_string();
+    reason.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 #[cfg(test)]

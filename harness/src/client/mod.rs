@@ -212,11 +212,16 @@ impl HttpsCaller {
         complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<reqwest::Response, CallError> {
         let sending = async {
-            let client = self.connections.client(config, phase, url).await?;
-            match complete(client.request(method.clone(), url)).send().await {
-                Ok(response) => Ok(response),
-                Err(error) => Err(failure::transport(&error, url).await),
+            let mut client = self.connections.client(config, phase, url).await?;
+            let plugin = client.take_plugin();
+            let response = match complete(client.request(method.clone(), url)).send().await {
+                Ok(response) => response,
+                Err(error) => return Err(failure::transport(&error, url).await),
+            };
+            if let Some(plugin) = plugin.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+                plugin.unauthorized().await;
             }
+            Ok(response)
         };
         match timeout_at(deadline, sending).await {
             Ok(Ok(response)) => Ok(response),

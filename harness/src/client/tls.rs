@@ -50,7 +50,7 @@ impl ResolvesClientCert for Always {
 
 /// # Errors
 /// The text of Go's crypto/tls/tls.go, `X509KeyPair`.
-fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
+pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
     let chain =
         CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
     if chain.is_empty() {

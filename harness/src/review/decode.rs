@@ -31,15 +31,15 @@ impl DecodeError {
 
 /// An object and what it says it is: `apiVersion` and `kind` as they stand in the document.
 #[derive(Debug)]
-pub(super) struct Document {
-    pub(super) fields: Map<String, Value>,
-    pub(super) claimed: GroupVersionKind,
+pub(crate) struct Document {
+    pub(crate) fields: Map<String, Value>,
+    pub(crate) claimed: GroupVersionKind,
 }
 
 /// Reads `body` as JSON when it begins with a brace, else as YAML.
 ///
 /// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
-pub(super) fn document(body: &[u8]) -> Result<Document, DecodeError> {
+pub(crate) fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
     let claimed = type_meta(&value)?;
     let fields = match value {
@@ -95,31 +95,37 @@ pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, De
     if meant == expected {
         return Ok(document);
     }
-    if let Some(package) = go_package(&meant) {
+    if let Some(package) = go_package(&meant, "admission.k8s.io") {
         return Err(DecodeError::new(format!(
             "converting ({package}.{}) to ({}.AdmissionReview): unknown conversion",
             meant.kind,
             version.as_str(),
         )));
     }
-    let unknown = if meant.version == "__internal" {
-        format!("the internal version of group {}", quote(&meant.group))
-    } else {
-        format!("version {}", quote(&meant.api_version()))
-    };
-    Err(DecodeError::new(format!(
-        "no kind {} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"",
-        quote(&meant.kind),
-    )))
+    Err(DecodeError::new(not_registered(&meant)))
 }
 
-/// The Go package of `kind`, if the scheme of the webhook client knows it. Some kinds are the same in all versions.
+/// That a scheme does not know `kind`.
+///
+/// Source: apimachinery pkg/runtime/error.go, `notRegisteredErr`.
+pub(crate) fn not_registered(kind: &GroupVersionKind) -> String {
+    let unknown = if kind.version == "__internal" {
+        format!("the internal version of group {}", quote(&kind.group))
+    } else {
+        format!("version {}", quote(&kind.api_version()))
+    };
+    let kind = quote(&kind.kind);
+    format!("no kind {kind} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+/// The Go package of `kind`, if a scheme knows it that has `group` in the versions v1 and v1beta1. Some kinds are the same
+/// in all versions.
 ///
 /// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
-fn go_package(kind: &GroupVersionKind) -> Option<&str> {
+pub(crate) fn go_package<'a>(kind: &'a GroupVersionKind, group: &str) -> Option<&'a str> {
     match kind.kind.as_str() {
         "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => Some("v1"),
-        _ if kind.group != "admission.k8s.io" || !matches!(kind.version.as_str(), "v1" | "v1beta1") => None,
+        _ if kind.group != group || !matches!(kind.version.as_str(), "v1" | "v1beta1") => None,
         "AdmissionReview" => Some(&kind.version),
         "WatchEvent" | "ListOptions" | "GetOptions" | "DeleteOptions" | "CreateOptions" | "UpdateOptions"
         | "PatchOptions" => Some("v1"),

@@ -1,7 +1,7 @@
 //! One user of a kubeconfig: what a request to a webhook carries.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
+use crate::client::tls;
+use crate::config::ClientConfig;
 use crate::go_base64;
 use crate::status::Unsupported;
 
@@ -40,7 +43,7 @@ pub(super) struct WrittenUser {
     as_groups: Option<Vec<String>>,
     as_user_extra: Option<BTreeMap<String, Vec<String>>>,
     auth_provider: Option<Value>,
-    exec: Option<Value>,
+    exec: Option<WrittenExec>,
 }
 
 /// What a user proves itself with.
@@ -53,7 +56,7 @@ pub(in super::super) struct User {
     key: Option<Pem>,
     impersonation: Vec<(String, String)>,
     has_auth_provider: bool,
-    has_exec: bool,
+    exec: Option<ExecConfig>,
     /// What was last in the token file, and when it was read.
     read: Mutex<Option<(Instant, String)>>,
 }
@@ -114,7 +117,7 @@ impl User {
             key: pem(written.client_key_data, written.client_key),
             impersonation,
             has_auth_provider: written.auth_provider.is_some(),
-            has_exec: written.exec.is_some(),
+            exec: written.exec.map(|exec| ExecConfig::new(exec, folder)),
             read: Mutex::default(),
         }
     }
@@ -127,19 +130,43 @@ impl User {
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
     pub(in super::super) fn identity(&self) -> Result<Option<Identity>, UserError> {
-        self.current_token().map_err(UserError::Client)?;
+        self.current_token()?;
         if self.has_auth_provider {
             return Err(UserError::Client("auth provider not supported".to_owned()));
         }
-        if self.has_exec {
-            let what =
-                "credentials of webhooks from a program (users.user.exec of the kubeconfig)".to_owned();
-            return Err(UserError::Unsupported(Unsupported { what }));
+        if let Some(exec) = &self.exec {
+            exec.version()?;
         }
         let (Some(certificate), Some(key)) = (&self.certificate, &self.key) else { return Ok(None) };
-        let certificate = certificate.read().map_err(UserError::Client)?;
-        let key = key.read().map_err(UserError::Client)?;
+        let certificate = certificate.read()?;
+        let key = key.read()?;
         Ok(Some(Identity { certificate, key }))
+    }
+
+    /// The program that has the credentials for calls to `webhook`; none if the user has others beside it.
+    ///
+    /// # Errors
+    /// The program cannot be asked, in the words of kube-apiserver.
+    ///
+    /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `UpdateTransportConfig`.
+    pub(in super::super) async fn ask_plugin(
+        &self,
+        plugins: &Plugins,
+        webhook: &ClientConfig,
+    ) -> Result<Option<FromPlugin>, UserError> {
+        let Some(exec) = &self.exec else { return Ok(None) };
+        let has_token = !self.token.is_empty() || self.token_file.is_some();
+        let has_certificate = self.certificate.is_some() && self.key.is_some();
+        if has_token || self.has_password() || has_certificate {
+            return Ok(None);
+        }
+        // As in Go's client: what is wrong with the bundle comes first.
+        tls::verifier(&webhook.ca_bundle).map_err(UserError::Client)?;
+        FromPlugin::ask(plugins.plugin(exec, webhook)?).await.map(Some)
+    }
+
+    fn has_password(&self) -> bool {
+        !self.username.is_empty() || !self.password.is_empty()
     }
 
     /// What every request carries, also to where a redirect leads.
@@ -148,10 +175,13 @@ impl User {
     /// Credentials exclude each other, or cannot be a header.
     ///
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
-    pub(in super::super) fn headers(&self) -> Result<HeaderMap, UserError> {
+    pub(in super::super) fn headers(&self, plugin: Option<&FromPlugin>) -> Result<HeaderMap, UserError> {
         let mut headers = HeaderMap::new();
-        let token = self.current_token().map_err(UserError::Client)?;
-        let has_password = !self.username.is_empty() || !self.password.is_empty();
+        let token = match plugin {
+            Some(plugin) => plugin.printed.token.clone(),
+            None => self.current_token()?,
+        };
+        let has_password = self.has_password();
         if has_password && !token.is_empty() {
             let text = "username/password or bearer token may be set, but not both";
             return Err(UserError::Client(text.to_owned()));
@@ -182,7 +212,7 @@ impl User {
     ///
     /// # Errors
     /// The file cannot be read, and there is no other token.
-    fn current_token(&self) -> Result<String, String> {
+    fn current_token(&self) -> Result<String, UserError> {
         let Some(file) = &self.token_file else { return Ok(self.token.clone()) };
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((since, token)) = &*known
@@ -198,6 +228,7 @@ impl User {
             }
             // It may be written just now: the last one is better than none.
             (_, Some((_, token))) => Ok(token.clone()),
+            (Err(error @ UserError::Unsupported(_)), None) => Err(error),
             (Err(error), None) if self.token.is_empty() => Err(error),
             (_, None) => Ok(self.token.clone()),
         }
@@ -205,21 +236,24 @@ impl User {
 }
 
 impl Pem {
-    fn read(&self) -> Result<Vec<u8>, String> {
+    fn read(&self) -> Result<Vec<u8>, UserError> {
         match self {
-            Self::Data(data) => data.clone(),
+            Self::Data(data) => data.clone().map_err(UserError::Client),
             Self::File(file) => read(file),
         }
     }
 }
 
 /// # Errors
-/// Go's text: `open /x: no such file or directory`.
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    fs::read(file).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
-        format!("open {}: {reason}", file.display())
+/// Go's text: `open /x: no such file or directory`; a file that is too large.
+fn read(file: &Path) -> Result<Vec<u8>, UserError> {
+    output::read(file).map_err(|error| {
+        if error.kind() == io::ErrorKind::FileTooLarge {
+            let what = format!("a file of the kubeconfig that is {error} ({})", file.display());
+            UserError::Unsupported(Unsupported { what })
+        } else {
+            UserError::Client(format!("open {}: {}", file.display(), super::go_reason(&error)))
+        }
     })
 }
 
@@ -257,7 +291,7 @@ mod tests {
 
     #[track_caller]
     fn check(written: Value, expect: &[(&str, &str)]) {
-        let headers = user(written, Path::new("/")).headers().unwrap();
+        let headers = user(written, Path::new("/")).headers(None).unwrap();
         let found: Vec<_> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
         assert_eq!(found, expect);
@@ -283,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_an_error() {
-        let error = |written: Value| user(written, Path::new("/")).headers().unwrap_err();
+        let error = |written: Value| user(written, Path::new("/")).headers(None).unwrap_err();
         let both = error(json!({"token": "t", "username": "a"}));
         assert!(
             matches!(both, UserError::Client(text) if text.starts_with("username/password or bearer token"))
@@ -330,6 +364,9 @@ mod tests {
             let error = identity(written).err().unwrap();
             assert!(matches!(&error, UserError::Client(found) if found == text), "{error:?}");
         }
-        assert!(matches!(identity(json!({"exec": {"command": "x"}})), Err(UserError::Unsupported(_))));
+        let endless =
+            user(json!({"client-certificate": "zero", "client-key": "zero"}), Path::new("/dev")).identity();
+        assert!(matches!(&endless, Err(UserError::Unsupported(what))
+                if what.what == "a file of the kubeconfig that is larger than 64 MiB (/dev/zero)"));
     }
 }

@@ -3,10 +3,13 @@
 
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 
-#[path = "borrowed/machine.rs"]
+#[path = "../borrowed/machine.rs"]
 mod machine;
 
+mod exec;
+
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::Command;
 
 use base64::Engine as _;
@@ -115,8 +118,8 @@ async fn webhook(behaviour: Value) -> FakeWebhook {
     FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the webhook starts")
 }
 
-/// Trusts the authorities of all, and calls the first.
-fn configuration(kind: &str, name: &str, webhooks: &[&FakeWebhook]) -> String {
+/// A webhook that trusts the authorities of all, and calls the first.
+fn entry(name: &str, webhooks: &[&FakeWebhook]) -> Value {
     let bundle: String = webhooks.iter().map(|webhook| webhook.ca_bundle()).collect();
     let webhook = webhooks.first().expect("a webhook to call");
     let rule =
@@ -126,13 +129,47 @@ fn configuration(kind: &str, name: &str, webhooks: &[&FakeWebhook]) -> String {
         "caBundle": STANDARD.encode(bundle),
     });
     json!({
+        "name": format!("{name}.example.com"), "rules": [rule], "clientConfig": client,
+        "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    })
+}
+
+fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> String {
+    json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
-        "webhooks": [{
-            "name": "hook.example.com", "rules": [rule], "clientConfig": client,
-            "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
+        "webhooks": webhooks,
     })
     .to_string()
+}
+
+/// A configuration file for the plugins of both kinds of webhooks.
+fn admission(folder: &Path, mutating: &str, validating: &str) -> String {
+    let plugin = |name: &str, kubeconfig: &str| {
+        json!({"name": name, "configuration": {
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": folder.join(kubeconfig),
+        }})
+    };
+    let configuration = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
+        "plugins": [
+            plugin("MutatingAdmissionWebhook", mutating),
+            plugin("ValidatingAdmissionWebhook", validating),
+        ],
+    });
+    configuration.to_string()
+}
+
+/// Runs `authentication.feature` in `folder` with `admission.json`.
+async fn run(folder: &Path, target: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
+    command.args(["--admission-control-config-file", "admission.json"]);
+    command.current_dir(folder).env("NO_COLOR", "1");
+    let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
+    let output = output.await.expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The webhook of the situation without a user.
@@ -182,7 +219,7 @@ impl Stage {
             }
             write(
                 &format!("{}.json", situation.name),
-                &configuration("MutatingWebhookConfiguration", situation.name, &[webhook]),
+                &configuration("MutatingWebhookConfiguration", situation.name, &[entry("hook", &[webhook])]),
             );
             scenario(
                 situation.name,
@@ -203,7 +240,7 @@ impl Stage {
             &configuration(
                 "MutatingWebhookConfiguration",
                 "redirecting",
-                &[&self.redirecting, anonymous(&self.webhooks)],
+                &[entry("hook", &[&self.redirecting, anonymous(&self.webhooks)])],
             ),
         );
         scenario("redirecting", "Then the request is admitted");
@@ -213,37 +250,20 @@ impl Stage {
         );
         write(
             "validating.json",
-            &configuration("ValidatingWebhookConfiguration", "validating", &[&self.validating]),
+            &configuration(
+                "ValidatingWebhookConfiguration",
+                "validating",
+                &[entry("hook", &[&self.validating])],
+            ),
         );
         scenario("validating", "Then the request is admitted");
         write("authentication.feature", &feature);
-        let plugin = |name: &str, kubeconfig: &str| {
-            json!({"name": name, "configuration": {
-                "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
-                "kubeConfigFile": folder.join(kubeconfig),
-            }})
-        };
-        let configuration = json!({
-            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
-            "plugins": [
-                plugin("MutatingAdmissionWebhook", "kubeconfig"),
-                plugin("ValidatingAdmissionWebhook", "validating-kubeconfig"),
-            ],
-        });
-        write("admission.json", &configuration.to_string());
+        write("admission.json", &admission(folder, "kubeconfig", "validating-kubeconfig"));
     }
 
     /// Runs the feature, and looks at what the webhooks were sent.
     async fn check(&self, target: &str) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
-        command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
-        command.args(["--admission-control-config-file", "admission.json"]);
-        command.current_dir(self.folder.path()).env("NO_COLOR", "1");
-        let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
-        let output = output.await.expect("it ends");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-
+        run(self.folder.path(), target).await;
         for (situation, webhook) in SITUATIONS.iter().zip(&self.webhooks) {
             let direct = calls(webhook, "/");
             let expect = situation.expect.map_or(Vec::new(), |headers| vec![headers.to_vec()]);
