@@ -7,10 +7,14 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, header};
 use reqwest::{RequestBuilder, redirect, retry};
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
-use super::{ServiceResolver, tls};
+use super::{ServiceResolver, failure, tls};
 use crate::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use crate::status::Unsupported;
 
@@ -68,11 +72,17 @@ pub(super) struct Client {
     service: Option<String>,
     /// Who calls.
     credentials: HeaderMap,
+    key: Key,
     /// Whom to tell that the webhook does not take the credentials.
     plugin: Option<FromPlugin>,
 }
 
 impl Client {
+    /// Another connection like those of this client.
+    pub(super) fn another(&self) -> Another {
+        Another(self.key.clone())
+    }
+
     /// The plugin that printed the credentials.
     pub(super) fn take_plugin(&mut self) -> Option<FromPlugin> {
         self.plugin.take()
@@ -93,6 +103,32 @@ impl Client {
             .headers(self.credentials)
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver-admission")
+    }
+}
+
+/// A connection on which nothing is sent.
+pub(super) struct Another(Key);
+
+impl Another {
+    /// What a server says that ends a connection right after the handshake: in TLS 1.3 it refuses the client's certificate only
+    /// then. None if it says nothing.
+    pub(super) async fn why_it_ends(self, url: &str) -> Option<Error> {
+        let Self((config, addresses, _, identity)) = self;
+        let url = Url::parse(url).ok()?;
+        let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
+        let tcp = match addresses.as_slice() {
+            [] => TcpStream::connect((host.as_str(), url.port_or_known_default()?)).await.ok()?,
+            addresses => TcpStream::connect(addresses).await.ok()?,
+        };
+        let tls = tls::client_config(&config.ca_bundle, &["http/1.1"], identity.as_ref()).ok()?;
+        let name = ServerName::try_from(host).ok()?;
+        // The answer to the client's last message of the handshake may come before or after the library takes it for done.
+        let error = match TlsConnector::from(Arc::new(tls)).connect(name, tcp).await {
+            Ok(mut stream) => stream.read(&mut [0]).await.err()?,
+            Err(error) => error,
+        };
+        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        Some(Error::Transport(failure::tls(error)))
     }
 }
 
@@ -135,25 +171,25 @@ impl Connections {
         };
         let key = (config.clone(), addresses, versions, identity);
         let service = service.map(|(_, authority)| authority);
-        let http = self.known_or_built(key, service.as_deref()).map_err(Error::Client)?;
+        let http = self.known_or_built(&key, service.as_deref()).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
         let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
-        Ok(Client { http, service, credentials, plugin })
+        Ok(Client { http, service, credentials, key, plugin })
     }
 
-    fn known_or_built(&self, key: Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+    fn known_or_built(&self, key: &Key, service: Option<&str>) -> Result<reqwest::Client, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(http) = clients.by_key.get(&key) {
+        if let Some(http) = clients.by_key.get(key) {
             return Ok(http.clone());
         }
-        let http = build(&key, service)?;
+        let http = build(key, service)?;
         if clients.oldest_first.len() == MAX_CLIENTS
             && let Some(oldest) = clients.oldest_first.pop_front()
         {
             clients.by_key.remove(&oldest);
         }
         clients.oldest_first.push_back(key.clone());
-        clients.by_key.insert(key, http.clone());
+        clients.by_key.insert(key.clone(), http.clone());
         Ok(http)
     }
 

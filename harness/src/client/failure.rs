@@ -60,6 +60,11 @@ pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::
     })
 }
 
+/// Whether the connection ended before the request was sent on it. Why it ended is lost then.
+pub(super) fn was_not_sent(error: &reqwest::Error) -> bool {
+    matches!(cause(error), Cause::Http(error) if error.is_canceled())
+}
+
 /// Why a body could not be read.
 pub(super) fn body(error: &reqwest::Error) -> String {
     let text = innermost(error);
@@ -116,7 +121,7 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
 
 /// Source: Go crypto/tls; net/http/transport.go.
 #[expect(clippy::wildcard_enum_match_arm, reason = "other errors go out in the words of rustls")]
-fn tls(error: &rustls::Error) -> String {
+pub(super) fn tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
             match other.0.downcast_ref::<Complaint>() {

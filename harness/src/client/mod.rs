@@ -214,8 +214,13 @@ impl HttpsCaller {
         let sending = async {
             let mut client = self.connections.client(config, phase, url).await?;
             let plugin = client.take_plugin();
+            let another = client.another();
             let response = match complete(client.request(method.clone(), url)).send().await {
                 Ok(response) => response,
+                Err(error) if failure::was_not_sent(&error) => {
+                    let why = Box::pin(another.why_it_ends(url)).await;
+                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                }
                 Err(error) => return Err(failure::transport(&error, url).await),
             };
             if let Some(plugin) = plugin.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
