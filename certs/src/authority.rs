@@ -134,6 +134,19 @@ impl CertificateAuthority {
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Leaf::new(certificate.pem(), &key, self.certificate_pem.clone()))
     }
+
+    /// Issues a client certificate for the user `common_name`, valid for one year.
+    ///
+    /// # Errors
+    /// `common_name` is longer than 64 bytes, or no key could be made.
+    pub fn issue_for_client(&self, common_name: &str) -> Result<Leaf, Error> {
+        if common_name.len() > LONGEST_COMMON_NAME {
+            return Err(Error::CommonNameTooLong(common_name.to_owned()));
+        }
+        let (params, key) = end_entity(common_name, ExtendedKeyUsagePurpose::ClientAuth)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        Ok(Leaf::new(certificate.pem(), &key, self.certificate_pem.clone()))
+    }
 }
 
 impl fmt::Debug for CertificateAuthority {
@@ -169,12 +182,21 @@ pub(crate) fn authority(common_name: &str) -> CertificateParams {
 }
 
 pub(crate) fn leaf(names: &[Name]) -> Result<(CertificateParams, KeyPair), Error> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = subject(&common_name(names.first().ok_or(Error::NoNames)?));
+    let name = common_name(names.first().ok_or(Error::NoNames)?);
+    let (mut params, key) = end_entity(&name, ExtendedKeyUsagePurpose::ServerAuth)?;
     params.subject_alt_names = names.iter().map(alternative_name).collect::<Result<_, _>>()?;
+    Ok((params, key))
+}
+
+fn end_entity(
+    common_name: &str,
+    usage: ExtendedKeyUsagePurpose,
+) -> Result<(CertificateParams, KeyPair), Error> {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = subject(common_name);
     params.is_ca = IsCa::ExplicitNoCa;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    params.extended_key_usages = vec![usage];
     params.use_authority_key_identifier_extension = true;
     params.not_before = now() - CLOCK_SKEW;
     params.not_after = now() + 365 * DAY;

@@ -115,6 +115,10 @@ pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
             act(then, at, review).with(Effect::Leak { bytes: *bytes, most: *most })
         }
         Behaviour::Queue(Queue { hold, then }) => act(then, at, review).with(Effect::Queue(hold.duration())),
+        Behaviour::Demand(demand) => match demand.refusal(&at.caller) {
+            Some(refusal) => only(Answer::Reply(refusal)),
+            None => act(&demand.then, at, review),
+        },
         Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
         Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
         Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
@@ -278,6 +282,7 @@ fn review_answer(
             summary = mutate(&mut response, &changed::operations(parameters.changes(), at, review));
         }
         Behaviour::When(_)
+        | Behaviour::Demand(_)
         | Behaviour::Timeout(_)
         | Behaviour::BadResponse(_)
         | Behaviour::Raw(_)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::bytes_of::RawBytes;
 use crate::catalogue::Fault;
 use crate::change::Mutate;
+use crate::demand::{Credentials, Demand};
 use crate::parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sidecar, Timeout, When,
 };
@@ -66,6 +67,8 @@ pub enum Behaviour {
     MixUp(MixUp),
     /// `queue`: another behaviour, for one call after the other, whether their callers still wait or not.
     Queue(Queue),
+    /// `demand`: another behaviour for callers that show credentials, and 401 or 403 for all others.
+    Demand(Demand),
 }
 
 /// Allows, without a word.
@@ -76,6 +79,11 @@ impl Default for Behaviour {
 }
 
 impl Behaviour {
+    /// What callers have to show, if it is a `demand`.
+    pub fn demanded(&self) -> Option<&Credentials> {
+        if let Self::Demand(demand) = self { Some(&demand.credentials) } else { None }
+    }
+
     /// Whether it may write bytes that are no HTTP response, which HTTP/2 has no place for.
     pub(crate) fn writes_bytes(&self) -> bool {
         match self {
@@ -91,6 +99,7 @@ impl Behaviour {
             Self::Leak(leak) => leak.then.writes_bytes(),
             Self::MixUp(mix_up) => mix_up.then.writes_bytes(),
             Self::Queue(queue) => queue.then.writes_bytes(),
+            Self::Demand(demand) => demand.then.writes_bytes(),
             Self::Allow(_)
             | Self::Deny(_)
             | Self::Patch(_)
@@ -128,6 +137,7 @@ const NAMES: &[&str] = &[
     "leak",
     "mix-up",
     "queue",
+    "demand",
     "fault",
 ];
 
@@ -170,6 +180,9 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "leak" => Behaviour::Leak(Leak::default()),
                     "mix-up" => Behaviour::MixUp(MixUp::default()),
                     "queue" => Behaviour::Queue(Queue::default()),
+                    "demand" => {
+                        return Err(E::custom("`demand` needs `credentials`, such as `{token: s3cret}`"));
+                    }
                     "fault" => {
                         return Err(E::custom(
                             "`fault` needs the id or the name of a fault of the catalogue",
@@ -206,6 +219,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "leak" => Behaviour::Leak(map.next_value()?),
                     "mix-up" => Behaviour::MixUp(map.next_value()?),
                     "queue" => Behaviour::Queue(map.next_value()?),
+                    "demand" => Behaviour::Demand(map.next_value()?),
                     "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::dice;
+use crate::{Caller, dice};
 
 /// What a fake knows of a call beside the review. Equal circumstances give equal answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +15,15 @@ pub struct Circumstances {
     pub time: jiff::Timestamp,
     /// The uid of another review that is still without an answer.
     pub other_uid: Option<String>,
+    /// What its caller shows of itself.
+    pub caller: Caller,
 }
 
 impl Circumstances {
-    /// The `nth` call (counted from 0), for an object that was never seen, alone, at the beginning of time.
+    /// The `nth` call (counted from 0), for an object that was never seen, alone, at the beginning of time, without
+    /// credentials.
     pub fn of_call(nth: u64) -> Self {
-        Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None }
+        Self { nth, seen: 0, time: jiff::Timestamp::UNIX_EPOCH, other_uid: None, caller: Caller::default() }
     }
 
     /// The same under another number: as a behaviour within a behaviour counts.

@@ -10,9 +10,10 @@ use certs::{CertificateAuthority, Name};
 use output::Readers;
 use serde_json::Value;
 
+use crate::kubeconfig::admission_configuration;
 use crate::{
     AdminOptions, Authority, FakesFile, FileError, Fleet, FleetError, FleetOptions, InvalidToken, Log,
-    RemoteAccess, StopSignals, Token, raise_open_file_limit,
+    RemoteAccess, StopSignals, TlsError, Token, raise_open_file_limit,
 };
 
 /// What to serve, and how.
@@ -45,6 +46,10 @@ pub struct Arguments {
     /// Write the webhook configurations to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     write_configurations: Option<PathBuf>,
+    /// Write admission.yaml and kubeconfig to a directory: the credentials that the fakes demand, for
+    /// --admission-control-config-file of an API server
+    #[arg(long, value_name = "DIR")]
+    write_admission_configuration: Option<PathBuf>,
 }
 
 /// How configurations are printed.
@@ -97,6 +102,14 @@ pub enum CommandError {
     /// The fakes cannot start.
     #[error(transparent)]
     Start(#[from] FleetError),
+    /// There are no credentials to write.
+    #[error(
+        "--write-admission-configuration: no webhook demands credentials: give one the behaviour `demand`"
+    )]
+    NoCredentials,
+    /// A client certificate cannot be made.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The configurations cannot be written.
     #[error("cannot write the configurations to {place}: {source}")]
     Write {
@@ -122,8 +135,10 @@ impl CommandError {
             | Self::Empty(_)
             | Self::Token { .. }
             | Self::Authority { .. }
+            | Self::NoCredentials
             | Self::Start(FleetError::Plan(_)) => true,
             Self::NoToken
+            | Self::Tls(_)
             | Self::Start(FleetError::Start(_) | FleetError::Admin(_))
             | Self::Write { .. }
             | Self::Print(_)
@@ -157,6 +172,7 @@ impl Arguments {
         if let Some(address) = fleet.admin_address() {
             log(&format!("admin endpoint: https://{address}"));
         }
+        self.write_credentials(&fleet, log).await?;
         let text = self.output.print(fleet.configurations())?;
         match &self.write_configurations {
             Some(file) => output::write(file, text.as_bytes(), Readers::Umask)
@@ -180,6 +196,37 @@ impl Arguments {
         }
         self.adjust(&mut file);
         Ok(file)
+    }
+
+    /// What an API server needs to be let in.
+    async fn write_credentials(&self, fleet: &Fleet, log: &Log) -> Result<(), CommandError> {
+        let kubeconfig = fleet.kubeconfig().await?;
+        let Some(directory) = &self.write_admission_configuration else {
+            if kubeconfig.is_some() {
+                log(
+                    "some webhooks demand credentials: --write-admission-configuration DIR writes them for an API server",
+                );
+            }
+            return Ok(());
+        };
+        let kubeconfig = kubeconfig.ok_or(CommandError::NoCredentials)?;
+        let cannot_write = |place: &Path| {
+            let place = place.display().to_string();
+            move |source| CommandError::Write { place, source }
+        };
+        let directory = std::path::absolute(directory).map_err(cannot_write(directory))?;
+        fs::create_dir_all(&directory).map_err(cannot_write(&directory))?;
+        let file = directory.join("kubeconfig");
+        let admission = directory.join("admission.yaml");
+        for (file, document) in [(&file, kubeconfig), (&admission, admission_configuration(&file))] {
+            let text = serde_saphyr::to_string(&document)?;
+            output::write(file, text.as_bytes(), Readers::Owner).map_err(cannot_write(file))?;
+        }
+        log(&format!(
+            "credentials for an API server: --admission-control-config-file {}",
+            admission.display()
+        ));
+        Ok(())
     }
 
     /// What is given on the command line counts more than what a file says.

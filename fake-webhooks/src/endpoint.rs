@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use http_body_util::BodyExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::journal::{Journal, Subject};
 use crate::memory::Memory;
 use crate::metrics::{Meter, Metrics};
-use crate::{Act, Answer, Answered, Behaviour, Entry, Limits, Observer, Reply, act};
+use crate::{Act, Answer, Answered, Behaviour, Caller, Entry, Limits, Observer, Reply, act};
 
 /// Places for bodies are counted in KiB.
 const INTAKE_UNIT: usize = 1024;
@@ -52,6 +52,10 @@ struct Doing {
 /// The place of a call among those of its fake that are under way.
 #[derive(Clone, Debug)]
 pub(crate) struct CallPlace(#[expect(dead_code, reason = "it is held")] Arc<OwnedSemaphorePermit>);
+
+/// In a request whose caller showed a certificate: its common name.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientCertificate(pub(crate) Arc<str>);
 
 /// In a response that must not be sent: the connection is closed instead.
 #[derive(Clone, Copy, Debug)]
@@ -127,10 +131,11 @@ impl Endpoint {
         let doing = Arc::clone(&lock(&endpoint.doing));
         // Those who do not look at the review misbehave for everybody.
         let review = serde_json::from_slice(&body).unwrap_or_default();
-        let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), &review);
+        let caller = caller(&parts);
+        let (at, _under_way) = doing.memory.begin(jiff::Timestamp::now(), caller.clone(), &review);
         let Act { answer, effects } = act(&doing.behaviour, &at, &review);
         let host = host(&parts);
-        let entry = endpoint.received(parts, body, Subject::of(&review));
+        let entry = endpoint.received(parts, caller, body, Subject::of(&review));
         drop(review);
         let mut call = Call {
             endpoint: &endpoint,
@@ -174,7 +179,13 @@ impl Endpoint {
         }
     }
 
-    fn received(&self, parts: http::request::Parts, body: Bytes, subject: Option<Subject>) -> Entry {
+    fn received(
+        &self,
+        parts: http::request::Parts,
+        caller: Caller,
+        body: Bytes,
+        subject: Option<Subject>,
+    ) -> Entry {
         let headers = parts.headers.iter();
         Entry {
             number: 0,
@@ -189,6 +200,7 @@ impl Endpoint {
                     (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
                 })
                 .collect(),
+            certificate: caller.certificate,
             body,
             subject,
             answered: Answered::Pending,
@@ -303,6 +315,15 @@ impl Drop for Call<'_> {
         if let Some(entry) = entry {
             self.endpoint.observer.observe(&entry);
         }
+    }
+}
+
+/// Who sent the request, as far as it says.
+fn caller(parts: &http::request::Parts) -> Caller {
+    let authorization = parts.headers.get(AUTHORIZATION);
+    Caller {
+        authorization: authorization.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
+        certificate: parts.extensions.get::<ClientCertificate>().map(|certificate| certificate.0.to_string()),
     }
 }
 

@@ -19,6 +19,7 @@ mod command;
 mod condition;
 mod configurations;
 mod connection;
+mod demand;
 mod dice;
 mod door;
 mod endpoint;
@@ -28,6 +29,7 @@ mod fleet;
 mod hang;
 mod journal;
 mod json;
+mod kubeconfig;
 mod list;
 mod listener;
 mod log_line;
@@ -63,6 +65,7 @@ pub use change::{
 pub use circumstances::Circumstances;
 pub use command::{Arguments, CommandError};
 pub use condition::{Condition, ListEntry, Round};
+pub use demand::{Caller, Credentials, Demand};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
 pub use fields::{
     FailurePolicy, Fields, MatchCondition, MatchPolicy, Operation, Operator, ReinvocationPolicy, Requirement,

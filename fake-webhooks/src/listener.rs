@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
+use rustls::pki_types::CertificateDer;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Connection;
 use crate::connection::Http;
+use crate::endpoint::ClientCertificate;
 use crate::metrics::Metrics;
 use crate::slots::{Activity, Slots};
 use crate::tls::Tls;
@@ -188,9 +190,14 @@ impl Server {
                 return;
             }
         };
-        match stream.get_ref().1.alpn_protocol() {
-            Some(b"h2") => self.http.clone().http2(stream, activity).await,
-            Some(_) | None => self.http.clone().http1(stream, activity).await,
+        let session = stream.get_ref().1;
+        let mut http = self.http.clone();
+        if let Some(certificate) = session.peer_certificates().and_then(|chain| chain.first()) {
+            http.router = http.router.layer(Extension(ClientCertificate(common_name(certificate))));
+        }
+        match session.alpn_protocol() {
+            Some(b"h2") => http.http2(stream, activity).await,
+            Some(_) | None => http.http1(stream, activity).await,
         }
     }
 
@@ -201,6 +208,13 @@ impl Server {
             () = self.http.stop.cancelled() => Ok(0),
         }
     }
+}
+
+/// Empty if the certificate says none.
+fn common_name(certificate: &CertificateDer<'_>) -> Arc<str> {
+    let parsed = x509_parser::parse_x509_certificate(certificate).ok().map(|(_, parsed)| parsed);
+    let name = parsed.as_ref().and_then(|parsed| parsed.subject().iter_common_name().next());
+    name.and_then(|name| name.as_str().ok()).unwrap_or_default().into()
 }
 
 async fn accept_one(listener: &TcpListener) -> io::Result<TcpStream> {

@@ -1,5 +1,7 @@
 //! One call in one line, for people.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use output::OneLine;
 
 use crate::journal::Subject;
@@ -19,7 +21,24 @@ pub(crate) fn log_line(entry: &Entry) -> String {
         Answered::Sent { summary, .. } => summary,
     };
     // A caller chooses these texts: they must not be able to write lines of their own or to steer a terminal.
-    OneLine(format!("{:.3} {} {what}: {answer}", entry.time, entry.fake)).to_string()
+    OneLine(format!("{:.3} {} {what}{}: {answer}", entry.time, entry.fake, caller(entry))).to_string()
+}
+
+/// Who called, without what is secret.
+fn caller(entry: &Entry) -> String {
+    let header = entry.headers.iter().find(|(name, _)| name == "authorization");
+    let shown = header.and_then(|(_, value)| value.split_once(' ')).map(|(scheme, secret)| match scheme {
+        "Basic" => {
+            let decoded = STANDARD.decode(secret).unwrap_or_default();
+            let decoded = String::from_utf8_lossy(&decoded).into_owned();
+            format!("the user {}", decoded.split(':').next().unwrap_or_default())
+        }
+        "Bearer" => "a token".to_owned(),
+        _ => "other credentials".to_owned(),
+    });
+    let certificate = entry.certificate.as_ref().map(|name| format!("the certificate {name}"));
+    let all: Vec<String> = certificate.into_iter().chain(shown).collect();
+    if all.is_empty() { String::new() } else { format!(" by {}", all.join(" and ")) }
 }
 
 fn reviewed(subject: &Subject) -> String {
@@ -52,6 +71,7 @@ mod tests {
             query: String::new(),
             version: http::Version::HTTP_11,
             headers: Vec::new(),
+            certificate: None,
             body: Bytes::from(body.to_string()),
             subject: Subject::of(body),
             answered,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{Circumstances, Effect, write};
+use crate::{Caller, Circumstances, Effect, write};
 
 /// How many objects are remembered; the oldest are forgotten first.
 const MOST_OBJECTS: usize = 10_000;
@@ -42,7 +42,12 @@ pub(crate) struct UnderWay<'a> {
 
 impl Memory {
     /// Takes note of a call, and says what the circumstances are.
-    pub(crate) fn begin(&self, time: jiff::Timestamp, review: &Value) -> (Circumstances, UnderWay<'_>) {
+    pub(crate) fn begin(
+        &self,
+        time: jiff::Timestamp,
+        caller: Caller,
+        review: &Value,
+    ) -> (Circumstances, UnderWay<'_>) {
         let mut remembered = self.lock();
         let nth = remembered.calls;
         remembered.calls += 1;
@@ -53,7 +58,7 @@ impl Memory {
             remembered.under_way.push((nth, uid.to_owned()));
             seen = remembered.see(identity(request));
         }
-        (Circumstances { nth, seen, time, other_uid }, UnderWay { memory: self, nth })
+        (Circumstances { nth, seen, time, other_uid, caller }, UnderWay { memory: self, nth })
     }
 
     /// Does what a call leaves behind, and says so in a few words for people.
@@ -181,7 +186,7 @@ mod tests {
     fn calls_and_objects_are_counted_apart() {
         let memory = Memory::default();
         let begin = |name: &str| {
-            let (at, _) = memory.begin(jiff::Timestamp::UNIX_EPOCH, &review("u", name));
+            let (at, _) = memory.begin(jiff::Timestamp::UNIX_EPOCH, Caller::default(), &review("u", name));
             (at.nth, at.seen)
         };
         assert_eq!([begin("a"), begin("a"), begin("b"), begin("a")], [(0, 0), (1, 1), (2, 0), (3, 2)]);
@@ -191,11 +196,11 @@ mod tests {
     fn another_review_is_known_while_it_waits() {
         let memory = Memory::default();
         let time = jiff::Timestamp::UNIX_EPOCH;
-        let (first, waits) = memory.begin(time, &review("one", "a"));
-        let (second, _) = memory.begin(time, &review("two", "b"));
+        let (first, waits) = memory.begin(time, Caller::default(), &review("one", "a"));
+        let (second, _) = memory.begin(time, Caller::default(), &review("two", "b"));
         assert_eq!((first.other_uid, second.other_uid), (None, Some("one".to_owned())));
         drop(waits);
-        assert_eq!(memory.begin(time, &review("three", "c")).0.other_uid, None);
+        assert_eq!(memory.begin(time, Caller::default(), &review("three", "c")).0.other_uid, None);
     }
 
     #[test]

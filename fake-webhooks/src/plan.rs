@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::configurations::configurations;
 use crate::fakes_file::{FakeEntry, FakesFile};
-use crate::{RemoteAccess, Transport};
+use crate::{Credentials, RemoteAccess, Transport};
 
 /// Where the fakes of some files are served: what a fleet starts, and what the manifests of a cluster say about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +29,8 @@ pub struct PlannedListener {
     pub host: Name,
     /// What is decided before a request is read.
     pub transport: Transport,
+    /// What its callers have to show: a kubeconfig has one user for a host and port.
+    pub credentials: Option<Credentials>,
 }
 
 /// One fake with its place.
@@ -71,7 +73,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Places everything in `files`. The fakes of a file with an equal [`Transport`] share a port; the first
+    /// Places everything in `files`. The fakes of a file with an equal [`Transport`] and equal credentials share a port; the first
     /// listener of an address has the port that was asked for, each further one the port after it.
     ///
     /// # Errors
@@ -99,7 +101,9 @@ impl Plan {
         let mut fakes = Vec::new();
         for entry in &file.webhooks {
             let mut own = self.listeners.iter().enumerate().skip(first);
-            let shared = own.find(|(_, it)| it.transport == entry.transport);
+            let credentials = entry.behaviour.demanded();
+            let shared =
+                own.find(|(_, it)| it.transport == entry.transport && it.credentials.as_ref() == credentials);
             let (listener, listen) = if let Some((listener, planned)) = shared {
                 (listener, planned.listen)
             } else {
@@ -109,6 +113,7 @@ impl Plan {
                     remote_access: file.remote_access,
                     host: host.clone(),
                     transport: entry.transport,
+                    credentials: credentials.cloned(),
                 });
                 (self.listeners.len() - 1, listen)
             };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Behaviour, Certificate};
+use crate::{Behaviour, Certificate, Credentials};
 
 /// What is decided before a request is read. Fakes for which it is equal share a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
@@ -42,7 +42,8 @@ pub enum Connection {
     /// `tls-1.1`: the TLS handshake ends as with a server that knows no version above 1.1.
     #[serde(rename = "tls-1.1")]
     Tls11,
-    /// `client-certificate`: a certificate of the caller is demanded, which kube-apiserver has none of for webhooks.
+    /// `client-certificate`: a certificate of the caller is demanded, signed by the authority of the fakes. kube-apiserver
+    /// has none for webhooks unless its admission configuration names one.
     ClientCertificate,
 }
 
@@ -60,12 +61,19 @@ pub enum HttpVersions {
 }
 
 impl Transport {
-    /// With a version of HTTP that leaves room for what `behaviour` does.
+    /// With a version of HTTP that leaves room for what `behaviour` does, and with client certificates if it demands one.
     pub(crate) fn for_behaviour(self, behaviour: &Behaviour) -> Self {
-        match self.http {
-            HttpVersions::Both if behaviour.writes_bytes() => Self { http: HttpVersions::Http1, ..self },
-            HttpVersions::Both | HttpVersions::Http1 | HttpVersions::Http2 => self,
-        }
+        let http = match self.http {
+            HttpVersions::Both if behaviour.writes_bytes() => HttpVersions::Http1,
+            http @ (HttpVersions::Both | HttpVersions::Http1 | HttpVersions::Http2) => http,
+        };
+        let demands_certificate = matches!(behaviour.demanded(), Some(Credentials::Certificate(_)));
+        let connection = if demands_certificate && self.connection == Connection::Accepted {
+            Connection::ClientCertificate
+        } else {
+            self.connection
+        };
+        Self { connection, http, ..self }
     }
 }
 

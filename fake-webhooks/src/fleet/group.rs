@@ -13,7 +13,7 @@ use crate::door::Door;
 use crate::endpoint::{Endpoint, Shared};
 use crate::plan::PlannedListener;
 use crate::server::Socket;
-use crate::{Certificate, Limits, StartError, TlsError, Transport};
+use crate::{Certificate, Credentials, FakeEntry, Limits, StartError, TlsError};
 
 /// Fakes that share a port, by path.
 #[derive(Debug)]
@@ -52,17 +52,27 @@ impl Group {
         self.door.address()
     }
 
-    /// Whether a fake that needs this transport belongs here.
-    pub(super) fn fits(&self, transport: Transport) -> bool {
-        self.planned.transport == transport
+    /// Whether a fake with this transport and these credentials belongs here.
+    pub(super) fn fits(&self, entry: &FakeEntry) -> bool {
+        self.planned.transport == entry.transport
+            && self.planned.credentials.as_ref() == entry.behaviour.demanded()
     }
 
     pub(super) fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.host_and_port())
+    }
+
+    fn host_and_port(&self) -> String {
         let port = self.address().port();
         match &self.planned.host {
-            Name::Ip(ip) => format!("https://{}{path}", SocketAddr::new(*ip, port)),
-            Name::Dns(host) => format!("https://{}:{port}{path}", host.as_str()),
+            Name::Ip(ip) => SocketAddr::new(*ip, port).to_string(),
+            Name::Dns(host) => format!("{}:{port}", host.as_str()),
         }
+    }
+
+    /// What callers have to show, and the host and port that they call.
+    pub(super) fn credentials(&self) -> Option<(String, Credentials)> {
+        self.planned.credentials.clone().map(|credentials| (self.host_and_port(), credentials))
     }
 
     /// What goes into the caBundle of those who call; none where nobody can.

@@ -13,6 +13,7 @@ use serde_json::Value;
 pub(crate) use self::running::{Missing, PutError, Running};
 use crate::admin::{Admin, AdminOptions};
 use crate::fakes_file::FakesFile;
+use crate::kubeconfig::kubeconfig;
 use crate::plan::{Plan, PlanError};
 use crate::tls::TlsError;
 use crate::{Authority, Certificate, Limits, StartError};
@@ -96,6 +97,18 @@ impl Fleet {
     /// The configurations to apply, so that an API server calls the fakes of the files.
     pub fn configurations(&self) -> &[Value] {
         &self.configurations
+    }
+
+    /// A kubeconfig with the credentials that the fakes of the files demand; none if they demand none.
+    ///
+    /// # Errors
+    /// A client certificate cannot be made.
+    pub async fn kubeconfig(&self) -> Result<Option<Value>, TlsError> {
+        let users = self.running.credentials().await;
+        if users.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(kubeconfig(&users, self.running.authority())?))
     }
 
     /// Where the admin endpoint listens; none if nobody asked for it.

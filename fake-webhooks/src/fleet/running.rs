@@ -16,7 +16,7 @@ use crate::fakes_file::{FakeEntry, FakesFile};
 use crate::json::set;
 use crate::log_line::log_line;
 use crate::plan::{self, Plan, PlanError, PlannedListener};
-use crate::{Behaviour, Certificate, Limits, Observer, StartError, TlsError, Transport};
+use crate::{Behaviour, Certificate, Credentials, Limits, Observer, StartError, TlsError, Transport};
 
 /// The fakes of a fleet.
 pub(crate) struct Running {
@@ -73,6 +73,7 @@ impl Running {
             remote_access: home.remote_access,
             host: plan::host(home)?,
             transport: Transport::default(),
+            credentials: None,
         };
         let tell = Arc::clone(&log);
         let shared = Shared::new(&limits, move |text| tell(text));
@@ -120,12 +121,17 @@ impl Running {
     /// Adds a fake, or puts it in the place of the one with its name. Says what it is like and whether it is new.
     pub(crate) async fn put(&self, entry: FakeEntry) -> Result<(Value, bool), PutError> {
         let mut state = self.state.lock().await;
-        let group = state.groups.iter().find(|group| group.fits(entry.transport)).map(Group::address);
+        let group = state.groups.iter().find(|group| group.fits(&entry)).map(Group::address);
         let address = if let Some(address) = group {
             address
         } else {
             let listen = self.free(&state)?;
-            let planned = PlannedListener { listen, transport: entry.transport, ..self.home.clone() };
+            let planned = PlannedListener {
+                listen,
+                transport: entry.transport,
+                credentials: entry.behaviour.demanded().cloned(),
+                ..self.home.clone()
+            };
             let group = self.listen(planned).await?;
             let address = group.address();
             state.groups.push(group);
@@ -199,6 +205,12 @@ impl Running {
         }
         (self.log)(&format!("new handshakes show the certificate `{certificate}`"));
         Ok(())
+    }
+
+    /// The credentials that callers have to show, by the host and port that they call.
+    pub(super) async fn credentials(&self) -> BTreeMap<String, Credentials> {
+        let state = self.state.lock().await;
+        state.groups.iter().filter_map(Group::credentials).collect()
     }
 
     /// What each fake is like, by name.

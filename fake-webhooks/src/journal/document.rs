@@ -60,6 +60,10 @@ impl Entry {
             query: text("query")?.to_owned(),
             version: version(text("httpVersion")?).ok_or(UnreadableEntry("httpVersion"))?,
             headers: headers(&call["headers"]).ok_or(UnreadableEntry("headers"))?,
+            certificate: call
+                .get("clientCertificate")
+                .map(|_| text("clientCertificate").map(str::to_owned))
+                .transpose()?,
             subject: call.get("review").and_then(Subject::of),
             body: Bytes::from(body),
             answered: outcome(answered).ok_or(UnreadableEntry("answered"))?,
@@ -119,6 +123,9 @@ fn call(entry: &Entry, credentials: Credentials) -> Value {
         "headers": entry.headers.iter().map(header).collect::<Vec<_>>(),
         "answered": answered(entry),
     });
+    if let Some(name) = &entry.certificate {
+        set(&mut call, &["clientCertificate"], json!(name));
+    }
     match entry.review() {
         Some(review) => set(&mut call, &["review"], review),
         // Base64 would hide what is most often a text.

@@ -25,6 +25,8 @@ pub struct Entry {
     pub version: http::Version,
     /// The headers with their names in lower case, in the order of arrival.
     pub headers: Vec<(String, String)>,
+    /// The common name of the caller's certificate; none without one.
+    pub certificate: Option<String>,
     /// The body.
     pub body: Bytes,
     /// What the review is about; none if the body is no review.
@@ -84,7 +86,14 @@ impl Entry {
         let one = size_of::<(String, String)>();
         let headers: usize = self.headers.iter().map(|(name, value)| one + name.len() + value.len()).sum();
         let subject = self.subject.as_ref().map_or(0, Subject::size);
-        size_of::<Self>() + headers + self.path.len() + self.query.len() + self.body.len() + subject
+        let certificate = self.certificate.as_ref().map_or(0, String::len);
+        size_of::<Self>()
+            + headers
+            + certificate
+            + self.path.len()
+            + self.query.len()
+            + self.body.len()
+            + subject
     }
 }
 

@@ -185,6 +185,7 @@ mod tests {
             query: String::new(),
             version: http::Version::HTTP_11,
             headers: Vec::new(),
+            certificate: None,
             body: Bytes::from(vec![b'x'; size]),
             subject: None,
             answered: Answered::Pending,

@@ -1,0 +1,151 @@
+//! Credentials that a fake demands of its callers.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use http::header::{HeaderValue, WWW_AUTHENTICATE};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+
+use crate::{Behaviour, Reply};
+
+/// Parameters of `demand`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Demand {
+    /// What a caller has to show. Without it the answer is 401, and 403 to the certificate of somebody else.
+    pub credentials: Credentials,
+    /// What is answered to a caller who shows it.
+    #[serde(default)]
+    pub then: Box<Behaviour>,
+}
+
+/// Credentials of a caller: what a user of a kubeconfig may have.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
+#[expect(clippy::exhaustive_enums, reason = "a kubeconfig has no other kinds")]
+pub enum Credentials {
+    /// `token`: a bearer token.
+    Token(String),
+    /// `basic`: a user with a password.
+    Basic {
+        /// The user.
+        username: String,
+        /// The password.
+        password: String,
+    },
+    /// `certificate`: a client certificate of the authority that signs those of the fakes, with this common name.
+    Certificate(String),
+}
+
+/// Shows no secrets.
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(_) => f.debug_tuple("Token").finish_non_exhaustive(),
+            Self::Basic { username, .. } => {
+                f.debug_struct("Basic").field("username", username).finish_non_exhaustive()
+            }
+            Self::Certificate(name) => f.debug_tuple("Certificate").field(name).finish(),
+        }
+    }
+}
+
+/// What a caller shows of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "there are two places for credentials")]
+pub struct Caller {
+    /// The value of the header `Authorization`.
+    pub authorization: Option<String>,
+    /// The common name of the client certificate.
+    pub certificate: Option<String>,
+}
+
+impl Demand {
+    /// The answer to a caller who does not show what is demanded.
+    pub(crate) fn refusal(&self, caller: &Caller) -> Option<Reply> {
+        let (scheme, expected) = match &self.credentials {
+            Credentials::Token(token) => ("Bearer", format!("Bearer {token}")),
+            Credentials::Basic { username, password } => {
+                ("Basic", format!("Basic {}", STANDARD.encode(format!("{username}:{password}"))))
+            }
+            Credentials::Certificate(name) => {
+                return refused_certificate(name, caller.certificate.as_deref());
+            }
+        };
+        let shown = caller.authorization.as_deref();
+        if shown.is_some_and(|shown| shown.as_bytes().ct_eq(expected.as_bytes()).into()) {
+            return None;
+        }
+        let what = if shown.is_some() { "other credentials" } else { "no credentials" };
+        let mut reply = refusal(StatusCode::UNAUTHORIZED, format!("{what}: expected {scheme}"));
+        reply.headers.push((WWW_AUTHENTICATE, HeaderValue::from_static(scheme)));
+        Some(reply)
+    }
+}
+
+fn refused_certificate(expected: &str, shown: Option<&str>) -> Option<Reply> {
+    match shown {
+        None => Some(refusal(StatusCode::UNAUTHORIZED, "no client certificate".to_owned())),
+        Some(shown) if shown == expected => None,
+        Some(shown) => {
+            let text = format!("the client certificate is of {shown:?}: expected {expected:?}");
+            Some(refusal(StatusCode::FORBIDDEN, text))
+        }
+    }
+}
+
+fn refusal(status: StatusCode, text: String) -> Reply {
+    let summary = format!("{}: {text}", status.as_u16());
+    Reply::text(status, text, summary)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(credentials: &Value, caller: &Caller, expected: Option<(u16, &str)>) {
+        let demand: Demand = serde_json::from_value(json!({"credentials": credentials})).unwrap();
+        let refusal = demand.refusal(caller);
+        let found = refusal.as_ref().map(|reply| (reply.status.as_u16(), reply.summary.as_str()));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn only_who_shows_what_is_demanded_is_answered() {
+        let header = |value: &str| Caller { authorization: Some(value.to_owned()), certificate: None };
+        let nobody = Caller::default();
+        let token = json!({"token": "t"});
+        check(&token, &header("Bearer t"), None);
+        check(&token, &header("Bearer tt"), Some((401, "401: other credentials: expected Bearer")));
+        check(&token, &nobody, Some((401, "401: no credentials: expected Bearer")));
+        let basic = json!({"basic": {"username": "jane", "password": "doe"}});
+        check(&basic, &header("Basic amFuZTpkb2U="), None);
+        check(&basic, &header("Bearer t"), Some((401, "401: other credentials: expected Basic")));
+        let certificate = json!({"certificate": "jane"});
+        let of = |name: &str| Caller { authorization: None, certificate: Some(name.to_owned()) };
+        check(&certificate, &of("jane"), None);
+        check(
+            &certificate,
+            &of("joe"),
+            Some((403, "403: the client certificate is of \"joe\": expected \"jane\"")),
+        );
+        check(&certificate, &nobody, Some((401, "401: no client certificate")));
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let shown = |credentials: Value| {
+            let behaviour: Behaviour =
+                serde_json::from_value(json!({"demand": {"credentials": credentials}})).unwrap();
+            format!("{behaviour:?}")
+        };
+        assert!(!shown(json!({"token": "secret"})).contains("secret"));
+        assert!(!shown(json!({"basic": {"username": "jane", "password": "secret"}})).contains("secret"));
+    }
+}

@@ -1,0 +1,59 @@
+//! What an API server needs to call fakes that demand credentials: an admission configuration and a kubeconfig.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use serde_json::{Value, json};
+
+use crate::Credentials;
+
+/// The plugins of an API server that call webhooks.
+const PLUGINS: [&str; 2] = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
+
+/// An `AdmissionConfiguration` whose plugins use the kubeconfig in `file`, an absolute path.
+///
+/// Source: <https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#authenticate-apiservers>
+pub(crate) fn admission_configuration(file: &Path) -> Value {
+    let plugin = |name: &str| {
+        let configuration = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "WebhookAdmissionConfiguration",
+            "kubeConfigFile": file,
+        });
+        json!({"name": name, "configuration": configuration})
+    };
+    json!({
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": PLUGINS.map(plugin),
+    })
+}
+
+/// A kubeconfig with a user for each host and port, such as `127.0.0.1:8443`. Client certificates are made by `authority`.
+///
+/// # Errors
+/// A certificate cannot be made.
+pub(crate) fn kubeconfig(
+    users: &BTreeMap<String, Credentials>,
+    authority: &CertificateAuthority,
+) -> Result<Value, certs::Error> {
+    let user = |(name, credentials): (&String, &Credentials)| {
+        let user = match credentials {
+            Credentials::Token(token) => json!({"token": token}),
+            Credentials::Basic { username, password } => json!({"username": username, "password": password}),
+            Credentials::Certificate(name) => {
+                let leaf = authority.issue_for_client(name)?;
+                json!({
+                    "client-certificate-data": STANDARD.encode(&leaf.certificate_pem),
+                    "client-key-data": STANDARD.encode(&leaf.key_pem),
+                })
+            }
+        };
+        Ok(json!({"name": name, "user": user}))
+    };
+    let users = users.iter().map(user).collect::<Result<Vec<_>, certs::Error>>()?;
+    Ok(json!({"apiVersion": "v1", "kind": "Config", "users": users}))
+}
