@@ -98,8 +98,12 @@ impl Run {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
         self.target.check()?;
-        let selection =
-            Selection { tags: self.tags.clone(), name: self.name.clone(), target: self.target.target };
+        let selection = Selection {
+            tags: self.tags.clone(),
+            name: self.name.clone(),
+            target: self.target.target,
+            is_configured: self.target.admission_control.file.is_some(),
+        };
         let plan = Plan::new(features::read(&self.paths)?, &selection);
         let mut display = Display::new(if self.quiet { Detail::Failures } else { Detail::Everything });
         if self.list && !plan.scenarios.is_empty() {
@@ -250,7 +254,8 @@ fn tag_expression(text: &str) -> Result<TagOperation, String> {
 /// As of a run, before anything runs.
 pub(crate) fn selected(file: &Path, tags: Option<&str>, steps: &Collection<World>) -> Result<usize, Failure> {
     let tags = tags.map(tag_expression).transpose().map_err(Failure::usage)?;
-    let selection = Selection { tags, name: None, target: TargetKind::InProcess };
+    let target = TargetKind::InProcess;
+    let selection = Selection { tags, name: None, target, is_configured: false };
     let plan = Plan::new(features::read(&[file.to_owned()])?, &selection);
     sentences::check(&plan.features, steps)?;
     Ok(plan.scenarios.len())

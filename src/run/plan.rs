@@ -8,6 +8,9 @@ use regex::Regex;
 use super::record::ScenarioKey;
 use crate::target::TargetKind;
 
+/// The tag of scenarios about an API server that was started with a file of this option.
+const NEEDS_FILE: &str = "admission-control-config-file";
+
 /// Which scenarios are asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Selection {
@@ -17,6 +20,8 @@ pub(crate) struct Selection {
     pub(crate) name: Option<Regex>,
     /// Target tags of a scenario must allow this one.
     pub(crate) target: TargetKind,
+    /// Whether the API server has the file of `--admission-control-config-file`.
+    pub(crate) is_configured: bool,
 }
 
 /// The scenarios that were asked for.
@@ -118,14 +123,16 @@ impl Selection {
             && self.name.as_ref().is_none_or(|name| name.is_match(&scenario.name))
     }
 
-    /// A scenario with target tags runs on those targets only.
+    /// A scenario with target tags runs on those targets only, and one that needs a configuration file only with it.
     fn reason_to_skip(&self, scenario: &PlannedScenario) -> Option<String> {
         let allowed: Vec<_> = TargetKind::ALL
             .into_iter()
             .filter(|kind| scenario.tags.iter().any(|tag| tag == kind.name()))
             .collect();
         if allowed.is_empty() || allowed.contains(&self.target) {
-            return None;
+            let needs_file = scenario.tags.iter().any(|tag| tag == NEEDS_FILE);
+            let reason = || format!("tagged @{NEEDS_FILE}, and --{NEEDS_FILE} is not given");
+            return (needs_file && !self.is_configured).then(reason);
         }
         let tags: Vec<_> = allowed.iter().map(|kind| format!("@{kind}")).collect();
         Some(format!("tagged {}, and this target is {}", tags.join(" "), self.target))

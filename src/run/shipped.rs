@@ -2,6 +2,7 @@
 
 /// Path and text of every file in `features/`.
 pub(crate) const FEATURES: &[(&str, &str)] = &[
+    ("features/authentication.feature", include_str!("../../features/authentication.feature")),
     ("features/authorization.feature", include_str!("../../features/authorization.feature")),
     ("features/failure-policy.feature", include_str!("../../features/failure-policy.feature")),
     ("features/faults.feature", include_str!("../../features/faults.feature")),

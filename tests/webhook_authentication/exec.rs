@@ -2,14 +2,17 @@
 
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use fake_webhooks::FakeWebhook;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Connection, Fake, FakeWebhook};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{admission, calls, configuration, entry, machine, run, webhook};
+use crate::{admission, calls, configuration, entry, machine, run};
 
 /// Prints what its arguments say, and counts how often it runs.
 const PLUGIN: &str = include_str!("plugin.sh");
@@ -34,6 +37,8 @@ enum Expect {
     Unauthorized(&'static [&'static str]),
     /// The token is `KUBERNETES_EXEC_INFO` as Base64, which has this `spec`.
     Info(&'static str, fn(&FakeWebhook) -> Value),
+    /// The webhook demands a certificate of `jane`, which the plugin prints.
+    Certificate,
     /// Nothing is sent: part of the message.
     Refused(String),
 }
@@ -100,6 +105,13 @@ fn situations() -> Vec<Situation> {
             expect: Expect::Unauthorized(&["Bearer run-1", "Bearer run-2"]),
         },
         Situation {
+            name: "client-certificate".to_owned(),
+            calls: 2,
+            user: plugin("file, certificate.json"),
+            runs: 1,
+            expect: Expect::Certificate,
+        },
+        Situation {
             name: "info".to_owned(),
             calls: 1,
             user: plugin("info"),
@@ -125,6 +137,11 @@ fn situations() -> Vec<Situation> {
     ];
     situations.extend(refusals());
     situations
+}
+
+/// The names of all situations.
+pub(crate) fn names() -> impl Iterator<Item = String> {
+    situations().into_iter().map(|situation| situation.name)
 }
 
 /// One of `refused.yaml`.
@@ -160,15 +177,34 @@ struct Stage {
 
 impl Stage {
     async fn new() -> Self {
+        let authority = Arc::new(CertificateAuthority::new("authority").expect("an authority"));
+        let certificate = authority.issue_for_client("jane").expect("a certificate");
         let mut situations = Vec::new();
         for situation in self::situations() {
             let behaviour = match situation.expect {
                 Expect::Unauthorized(_) => json!({"raw": {"status": 401}}),
+                Expect::Certificate => json!({"demand": {"credentials": {"certificate": "jane"}}}),
                 Expect::Sent(_) | Expect::Info(..) | Expect::Refused(_) => json!("allow"),
             };
-            situations.push((situation, webhook(behaviour).await));
+            let behaviour = serde_json::from_value(behaviour).expect("a behaviour");
+            let connection = match situation.expect {
+                Expect::Certificate => Connection::ClientCertificate,
+                Expect::Sent(_) | Expect::Unauthorized(_) | Expect::Info(..) | Expect::Refused(_) => {
+                    Connection::Accepted
+                }
+            };
+            let authority = Authority::Shared(Arc::clone(&authority));
+            let fake = Fake { behaviour, connection, authority, ..Fake::default() };
+            let webhook = FakeWebhook::start(fake).await.expect("the webhook starts");
+            situations.push((situation, webhook));
         }
         let stage = Self { folder: tempfile::tempdir().expect("a folder"), situations };
+        let printed = json!({
+            "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+            "status": {"clientCertificateData": certificate.certificate_pem, "clientKeyData": certificate.key_pem},
+        });
+        let file = stage.folder.path().join("certificate.json");
+        std::fs::write(file, printed.to_string()).expect("it is written");
         stage.write();
         stage
     }
@@ -206,7 +242,7 @@ impl Stage {
             let entries: Vec<Value> = entries.collect();
             write(&format!("{name}.json"), &configuration("MutatingWebhookConfiguration", name, &entries));
             let outcome = match expect {
-                Expect::Sent(_) | Expect::Info(..) | Expect::Unauthorized(_) => {
+                Expect::Sent(_) | Expect::Info(..) | Expect::Unauthorized(_) | Expect::Certificate => {
                     "Then the request is admitted".to_owned()
                 }
                 Expect::Refused(text) => {
@@ -233,7 +269,7 @@ impl Stage {
 
     /// Runs the feature, and looks at what the webhooks were sent, and how often the program ran.
     async fn check(&self, target: &str) {
-        run(self.folder.path(), target).await;
+        run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in &self.situations {
             let name = &situation.name;
             let found = calls(webhook, "/");
@@ -243,6 +279,12 @@ impl Stage {
             match &situation.expect {
                 Expect::Sent(expect) | Expect::Unauthorized(expect) => {
                     assert_eq!(found, headers(expect), "{name}");
+                }
+                Expect::Certificate => {
+                    let journal = webhook.journal();
+                    let shown: Vec<_> = journal.iter().map(|call| call.certificate.as_deref()).collect();
+                    assert_eq!(shown, [Some("jane"); 2], "{name}");
+                    assert_eq!(found, [[""; 0]; 2], "{name}");
                 }
                 Expect::Refused(_) => assert!(found.is_empty(), "{name}: {found:?}"),
                 Expect::Info(version, spec) => {

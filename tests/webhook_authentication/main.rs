@@ -6,7 +6,11 @@
 #[path = "../borrowed/machine.rs"]
 mod machine;
 
+mod configurations;
 mod exec;
+mod fakes;
+mod proves;
+mod shipped;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -142,29 +146,34 @@ fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> String {
     .to_string()
 }
 
-/// A configuration file for the plugins of both kinds of webhooks.
+/// A configuration file for the plugins of both kinds of webhooks: one configuration is in it, the other in a file of its own
+/// beside it. What follows is not read: further entries of a plugin, and those of plugins that are not enabled.
 fn admission(folder: &Path, mutating: &str, validating: &str) -> String {
-    let plugin = |name: &str, kubeconfig: &str| {
-        json!({"name": name, "configuration": {
+    let configuration = |kubeconfig: &str| {
+        json!({
             "apiVersion": "apiserver.config.k8s.io/v1", "kind": "WebhookAdmissionConfiguration",
             "kubeConfigFile": folder.join(kubeconfig),
-        }})
+        })
     };
+    let beside = configuration(validating).to_string();
+    std::fs::write(folder.join("webhook-admission.json"), beside).expect("it is written");
     let configuration = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AdmissionConfiguration",
         "plugins": [
-            plugin("MutatingAdmissionWebhook", mutating),
-            plugin("ValidatingAdmissionWebhook", validating),
+            {"name": "MutatingAdmissionWebhook", "configuration": configuration(mutating)},
+            {"name": "ValidatingAdmissionWebhook", "path": "webhook-admission.json"},
+            {"name": "MutatingAdmissionWebhook", "path": "nowhere"},
+            {"name": "ImagePolicyWebhook", "path": "nowhere"},
         ],
     });
     configuration.to_string()
 }
 
-/// Runs `authentication.feature` in `folder` with `admission.json`.
-async fn run(folder: &Path, target: &str) {
+/// Runs `authentication.feature` in `folder` with a configuration file.
+async fn run(folder: &Path, target: &str, configuration: &Path) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
     command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
-    command.args(["--admission-control-config-file", "admission.json"]);
+    command.arg("--admission-control-config-file").arg(configuration);
     command.current_dir(folder).env("NO_COLOR", "1");
     let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
     let output = output.await.expect("it ends");
@@ -263,7 +272,7 @@ impl Stage {
 
     /// Runs the feature, and looks at what the webhooks were sent.
     async fn check(&self, target: &str) {
-        run(self.folder.path(), target).await;
+        run(self.folder.path(), target, Path::new("admission.json")).await;
         for (situation, webhook) in SITUATIONS.iter().zip(&self.webhooks) {
             let direct = calls(webhook, "/");
             let expect = situation.expect.map_or(Vec::new(), |headers| vec![headers.to_vec()]);

@@ -20,6 +20,7 @@ case $2 in
   late) sleep 2; answer $v1 "\"token\":\"run-$runs\"" ;;
   exit) answer $v1 '"token":"t"'; exit 7 ;;
   killed) kill -9 $$ ;;
+  file) cat "$folder/$3" ;;
   print) printf '%s' "$3" ;;
   status) answer $v1 "$3" ;;
 esac
