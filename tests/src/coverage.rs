@@ -1,4 +1,4 @@
-//! Which statements of `tests/behaviours.md` the cases prove.
+//! Which statements of `tests/behaviours.md` the cases and the tests about webhook authentication prove.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,16 +31,16 @@ pub struct Section {
 /// What is known of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// No case names it.
+    /// Nothing names it.
     Unproved,
     /// Only cases name it in which admit is known to differ.
     NotImitated,
-    /// A case proves it: a real server does so, and so does admit.
+    /// A case, or a situation of a test, proves it: a real server does so, and so does admit.
     Proved,
 }
 
 impl Coverage {
-    /// Counts what the cases below `folder` prove.
+    /// Counts what the cases below `folder` prove, and `webhook_authentication/proves.yaml` beside `statements`.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -58,6 +58,10 @@ impl Coverage {
                 *entry = (*entry).max(gained);
                 named.push((statement, file.name.clone()));
             }
+        }
+        for (statement, situations) in beside(statements)? {
+            standing.insert(statement.clone(), Standing::Proved);
+            named.push((statement, situations.join(", ")));
         }
         let sections = sections(&fs::read_to_string(statements)?, &standing);
         let every: BTreeSet<&str> =
@@ -106,6 +110,16 @@ impl Section {
     fn total(&self, standing: Standing) -> usize {
         self.statements.iter().filter(|it| it.1 == standing).count()
     }
+}
+
+/// What tests of the command prove, whose situations run on admit and on kube-apiserver: statements, and situations.
+///
+/// # Errors
+/// The file cannot be read.
+fn beside(statements: &Path) -> io::Result<BTreeMap<String, Vec<String>>> {
+    let file = statements.with_file_name("webhook_authentication/proves.yaml");
+    serde_saphyr::from_str(&fs::read_to_string(&file)?)
+        .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))
 }
 
 /// Headings are `## 5. Title`, statements `- **SEL-05** …`.
