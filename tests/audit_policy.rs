@@ -5,6 +5,7 @@
 #[path = "borrowed/machine.rs"]
 mod machine;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -52,6 +53,11 @@ rules:
 - level: None
 "#;
 
+const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+/// How many requests make those before the others.
+const CONFIGURATIONS: usize = 2;
+
 /// Method, path, user or none, body.
 type Request = (&'static str, &'static str, Option<&'static str>, Value);
 
@@ -94,36 +100,43 @@ fn requests() -> Vec<Request> {
     ]
 }
 
-/// A webhook that takes longer than half a second, and patches what is created.
-async fn webhook() -> FakeWebhook {
-    let patch = json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]);
-    let behaviour = json!({"delay": {"for": {"fixed": "600ms"}, "then": {"patch": {"operations": patch}}}});
+/// A webhook that takes longer than half a second.
+async fn slow(then: Value) -> FakeWebhook {
+    let behaviour = json!({"delay": {"for": {"fixed": "600ms"}, "then": then}});
     let behaviour = serde_json::from_value(behaviour).unwrap();
     FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap()
 }
 
-fn configuration(webhook: &FakeWebhook) -> Value {
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": "slow"},
-        "webhooks": [{
-            "name": "slow.example.com",
+/// Calls the webhook twice for each ConfigMap that is created.
+fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
+    let entry = |name: &str| {
+        json!({
+            "name": name,
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
             "clientConfig": {
                 "url": format!("https://127.0.0.1:{}/", webhook.address().port()),
                 "caBundle": STANDARD.encode(webhook.ca_bundle()),
             },
             "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
+        })
+    };
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "slow"},
+        "webhooks": [entry("slow.example.com"), entry("slow-too.example.com")],
     })
 }
 
 /// Makes the requests one after another, each with its number as Audit-ID, and reads the events of each.
 async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
-    let webhook = webhook().await;
-    let mut requests = requests();
-    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-    requests.insert(0, ("POST", path, None, configuration(&webhook)));
+    let patch = json!([{"op": "add", "path": "/data", "value": {"a": "b"}}]);
+    let webhooks = [slow(json!({"patch": {"operations": patch}})).await, slow(json!("allow")).await];
+    let [mutating, validating] = &webhooks;
+    let mut all: Vec<Request> = vec![
+        ("POST", MUTATING, None, configuration("MutatingWebhookConfiguration", mutating)),
+        ("POST", VALIDATING, None, configuration("ValidatingWebhookConfiguration", validating)),
+    ];
+    all.extend(requests());
+    let requests = all;
     for (number, (method, path, user, body)) in requests.iter().enumerate() {
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let mut request =
@@ -136,8 +149,8 @@ async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
         // A watch ends by itself.
         let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap();
         drop(body);
-        if number == 0 {
-            is_used(client, &webhook).await;
+        if number + 1 == CONFIGURATIONS {
+            are_used(client, &webhooks).await;
         }
     }
     // The last event of a watch comes after its response.
@@ -157,21 +170,21 @@ async fn events(client: &kube::Client, log: &Path) -> Vec<(usize, Vec<Value>)> {
     (0..requests.len()).map(|number| (number, of(number))).collect()
 }
 
-/// Waits until the server calls the webhook: nothing else tells that it knows the configuration.
-async fn is_used(client: &kube::Client, webhook: &FakeWebhook) {
+/// Waits until the server calls the webhooks: nothing else tells that it knows the configurations.
+async fn are_used(client: &kube::Client, webhooks: &[FakeWebhook]) {
     let body = json!({"metadata": {"name": "probe"}}).to_string();
-    for _ in 0..200 {
+    for _ in 0..100 {
         let request = http::Request::post("/api/v1/namespaces/kube-public/configmaps?dryRun=All");
         let request =
             request.header("Content-Type", "application/json").body(Body::from(body.clone().into_bytes()));
         let response = client.send(request.unwrap()).await.unwrap();
         assert!(response.status().is_success());
-        if !webhook.journal().is_empty() {
+        if webhooks.iter().all(|webhook| !webhook.journal().is_empty()) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    panic!("the webhook is not called");
+    panic!("the webhooks are not called");
 }
 
 /// An event without what differs from run to run, and from server to server.
@@ -190,15 +203,24 @@ fn comparable(event: &Value) -> Value {
         // kube-apiserver tells of more that takes time, and of other plugins.
         annotations.retain(|key, _| {
             !key.starts_with("apiserver.latency.k8s.io/")
-                || ["mutating-webhook", "total"].iter().any(|what| key.ends_with(what))
+                || ["mutating-webhook", "validating-webhook", "total"].iter().any(|what| key.ends_with(what))
         });
-        for (key, value) in annotations {
-            if key.starts_with("apiserver.latency.k8s.io/") {
-                let seconds: f64 = duration(value.as_str().unwrap());
-                assert!((0.6..30.0).contains(&seconds), "{key}: {value}");
-                *value = json!("<duration>");
-            }
+        let seconds: BTreeMap<String, f64> = annotations
+            .iter()
+            .filter_map(|(key, value)| {
+                let what = key.strip_prefix("apiserver.latency.k8s.io/")?;
+                Some((what.to_owned(), duration(value.as_str()?)))
+            })
+            .collect();
+        if let (Some(mutating), Some(validating), Some(total)) =
+            (seconds.get("mutating-webhook"), seconds.get("validating-webhook"), seconds.get("total"))
+        {
+            // Two calls one after another, and two at a time.
+            assert!(*mutating >= 1.2 && *validating >= 0.6, "{seconds:?}");
+            assert!(mutating + validating <= *total, "{seconds:?}");
         }
+        annotations.retain(|key, _| !key.starts_with("apiserver.latency.k8s.io/"));
+        annotations.insert("latencies of".to_owned(), json!(seconds.into_keys().collect::<Vec<_>>()));
     }
     mask(&mut event);
     event
@@ -301,7 +323,7 @@ async fn compared(policy: &str) -> Option<Vec<(usize, Vec<Value>)>> {
     let found = of_admit(folder.path()).await;
     let requests = requests();
     for ((number, expected), (_, found)) in expected.iter().zip(&found) {
-        let request = number.checked_sub(1).and_then(|number| requests.get(number));
+        let request = number.checked_sub(CONFIGURATIONS).and_then(|number| requests.get(number));
         let pretty = |events: &[Value]| serde_json::to_string_pretty(events).unwrap();
         let (expected, found) = (pretty(expected), pretty(found));
         assert!(expected == found, "{request:?}\nkube-apiserver: {expected}\nadmit: {found}");

@@ -1,9 +1,11 @@
-//! Which statements of `tests/behaviours.md` the cases and the tests about webhook authentication prove.
+//! Which statements of `tests/behaviours.md` the cases prove, and the tests of the command that run on both servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
+
+use serde::de::DeserializeOwned;
 
 use crate::case::Case;
 use crate::cases;
@@ -40,7 +42,8 @@ pub enum Standing {
 }
 
 impl Coverage {
-    /// Counts what the cases below `folder` prove, and `webhook_authentication/proves.yaml` beside `statements`.
+    /// Counts what the cases below `folder` prove, and what stands in `proves.yaml` and in
+    /// `webhook_authentication/proves.yaml` beside `statements`.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -112,13 +115,24 @@ impl Section {
     }
 }
 
-/// What tests of the command prove, whose situations run on admit and on kube-apiserver: statements, and situations.
+/// What tests of the command prove, whose situations run on admit and on kube-apiserver: statements, and situations or the
+/// functions that play them.
 ///
 /// # Errors
-/// The file cannot be read.
+/// A file cannot be read.
 fn beside(statements: &Path) -> io::Result<BTreeMap<String, Vec<String>>> {
-    let file = statements.with_file_name("webhook_authentication/proves.yaml");
-    serde_saphyr::from_str(&fs::read_to_string(&file)?)
+    let mut all: BTreeMap<String, Vec<String>> =
+        read(&statements.with_file_name("webhook_authentication/proves.yaml"))?;
+    let of_tests: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        read(&statements.with_file_name("proves.yaml"))?;
+    for (statement, functions) in of_tests.into_values().flatten() {
+        all.entry(statement).or_default().extend(functions);
+    }
+    Ok(all)
+}
+
+fn read<T: DeserializeOwned>(file: &Path) -> io::Result<T> {
+    serde_saphyr::from_str(&fs::read_to_string(file)?)
         .map_err(|error| io::Error::other(format!("{}: {error}", file.display())))
 }
 
@@ -145,6 +159,27 @@ fn sections(text: &str, standing: &BTreeMap<String, Standing>) -> Vec<Section> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tests_of_the_command_that_prove_a_statement_are_there() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let statements = fs::read_to_string(folder.join("behaviours.md")).unwrap();
+        let tests: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+            read(&folder.join("proves.yaml")).unwrap();
+        for (test, proved) in tests {
+            let sources = match fs::read_dir(folder.join(&test)) {
+                Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+                Err(_) => vec![folder.join(format!("{test}.rs"))],
+            };
+            let source: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+            for (statement, functions) in proved {
+                assert!(statements.contains(&format!("- **{statement}** ")), "{statement} is no statement");
+                for function in functions {
+                    assert!(source.contains(&format!("fn {function}(")), "{test} has no {function}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn statements_stand_under_their_headings() {
