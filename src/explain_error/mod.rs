@@ -14,7 +14,7 @@ use crate::{ExitCode, Failure, documents};
 /// Explains an error of kube-apiserver about a webhook.
 ///
 /// Takes the message as kubectl or a log shows it, and prints which webhook failed and why, what most often causes it,
-/// commands that show more, and the faults of `admit fakes` by which you can have the same error here. Nothing is sent
+/// commands that show more, and the faults of `admit fakes` that reproduce it. Nothing is sent
 /// anywhere.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -110,11 +110,11 @@ fn text(explanation: &Explanation) -> String {
             let _ = writeln!(text, "  - {line}");
         }
     };
-    list("What usually leads to it", &mut explanation.usually.iter().cloned());
-    list("How to look", &mut explanation.look.iter().map(|line| output::one_line(line).to_string()));
+    list("Common causes", &mut explanation.usually.iter().cloned());
+    list("How to investigate", &mut explanation.look.iter().map(|line| output::one_line(line).to_string()));
     let faults = explanation.faults.iter();
     list(
-        "How to have it from `admit fakes`",
+        "Reproduce it with `admit fakes`",
         &mut faults.map(|fault| format!("fault: {:<18} {}", fault.id, fault.help)),
     );
     text

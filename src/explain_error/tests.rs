@@ -147,6 +147,20 @@ fn a_status_and_a_broken_line_are_read() {
 }
 
 #[test]
+fn failing_to_authenticate_is_explained() {
+    for (problem, cause) in [
+        ("the server has asked for the client to provide credentials", "credentials-demanded"),
+        (
+            r#"Post "https://a.b.svc:443/?timeout=10s": getting credentials: exec: executable p failed with exit code 1"#,
+            "no-credentials",
+        ),
+    ] {
+        let message = format!(r#"failed calling webhook "a.example.com": failed to call webhook: {problem}"#);
+        assert_eq!(explain(&message).first().map(|it| it.cause), Some(cause), "{message}");
+    }
+}
+
+#[test]
 fn what_is_not_about_a_webhook_is_not_explained() {
     for message in [
         "",

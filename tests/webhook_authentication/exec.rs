@@ -72,7 +72,7 @@ fn situations() -> Vec<Situation> {
         sent("v1beta1", format!("exec: {{{beta}, args: [NAME, beta]}}"), &["Bearer beta"]),
         sent(
             "found-in-path",
-            "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: sh, args: [FOLDER/plugin.sh, NAME, beta]}"
+            "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: plugin.sh, args: [NAME, beta]}"
                 .to_owned(),
             &["Bearer beta"],
         ),

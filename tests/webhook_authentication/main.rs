@@ -175,6 +175,10 @@ async fn run(folder: &Path, target: &str, configuration: &Path) {
     command.args(["run", "authentication.feature", "--concurrency", "1", "--target", target]);
     command.arg("--admission-control-config-file").arg(configuration);
     command.current_dir(folder).env("NO_COLOR", "1");
+    // Credential plugins are looked for there.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(folders).expect("folders of PATH"));
     let output = tokio::task::spawn_blocking(move || command.output().expect("the command runs"));
     let output = output.await.expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout);

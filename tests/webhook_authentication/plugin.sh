@@ -1,5 +1,7 @@
 #!/bin/sh
 # A credential plugin: counts how often it ran, and prints what its first argument names.
+# Whoever runs the tests may have little on PATH.
+PATH=$PATH:/usr/bin:/bin
 folder=$(dirname "$0")
 name=$1
 printf 'x' >> "$folder/runs-$name"

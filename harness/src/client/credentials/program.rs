@@ -133,8 +133,9 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Program {
-        let args = vec!["-c".to_owned(), script.to_owned()];
-        Program { command: "sh".to_owned(), args, env: Vec::new() }
+        // Whoever runs the tests may have little on PATH.
+        let script = format!("PATH=$PATH:/usr/bin:/bin; {script}");
+        Program { command: "/bin/sh".to_owned(), args: vec!["-c".to_owned(), script], env: Vec::new() }
     }
 
     #[tokio::test]
