@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use harness::config::Phase;
 use harness::manifests::{self, ManifestError, ManifestFile, Manifests, StaticManifests};
-use harness::quoting::quote;
+use harness::quoting::{quote, system_error};
 
 pub(crate) use self::watch::Watch;
 use crate::Failure;
@@ -79,7 +79,7 @@ pub(crate) fn check(path: &str) -> Result<(), String> {
         return wrong("must be an absolute file path".to_owned());
     }
     match fs::metadata(path) {
-        Err(error) => wrong(format!("unable to read: stat {path}: {}", reason(&error))),
+        Err(error) => wrong(format!("unable to read: stat {path}: {}", system_error(&error))),
         Ok(metadata) if !metadata.is_dir() => wrong("must be a directory".to_owned()),
         Ok(_) => Ok(()),
     }
@@ -102,7 +102,7 @@ impl Folder {
         let folder = Path::new(&self.path);
         let unreadable = |error: &io::Error| {
             let path = &self.path;
-            format!("failed to read manifest directory {}: open {path}: {}", quote(path), reason(error))
+            format!("failed to read manifest directory {}: open {path}: {}", quote(path), system_error(error))
         };
         let entries = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
         let mut entries = entries.map_err(|error| unreadable(&error))?;
@@ -118,7 +118,7 @@ impl Folder {
             let path = path.display().to_string();
             let bytes = output::read(&entry.path()).map_err(|error| {
                 let did = if error.kind() == io::ErrorKind::IsADirectory { "read" } else { "open" };
-                format!("failed to read file {}: {did} {path}: {}", quote(&path), reason(&error))
+                format!("failed to read file {}: {did} {path}: {}", quote(&path), system_error(&error))
             })?;
             files.push(ManifestFile { path, bytes });
         }
@@ -143,9 +143,4 @@ impl From<(String, ManifestError)> for Failure {
             ManifestError::Invalid(_) => Self::usage(message),
         }
     }
-}
-
-/// Go's words for an error of the system: `no such file or directory`.
-fn reason(error: &io::Error) -> String {
-    error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase()
 }

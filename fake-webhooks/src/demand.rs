@@ -15,7 +15,7 @@ use crate::{Behaviour, Reply};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demand {
-    /// What a caller has to show. Without it the answer is 401, and 403 to the certificate of somebody else.
+    /// The credentials that a caller must present: 401 without them, 403 for another client certificate.
     pub credentials: Credentials,
     /// What is answered to a caller who shows it.
     #[serde(default)]

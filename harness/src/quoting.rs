@@ -1,8 +1,14 @@
-//! How Go writes a text between quotes: kube-apiserver's messages are full of them.
+//! How Go writes a text between quotes, and errors of the system: kube-apiserver's messages are full of them.
 
 use std::fmt::Write as _;
+use std::io;
 
 use serde_json::Value;
+
+/// What went wrong, as Go says it: `no such file or directory`.
+pub fn system_error(error: &io::Error) -> String {
+    error.to_string().split(" (os error").next().unwrap_or_default().to_lowercase()
+}
 
 /// `text` as Go's `%q` prints it.
 ///

@@ -156,11 +156,6 @@ impl Selector {
         })
     }
 
-    /// Whether it has no requirement and picks everything.
-    pub fn is_everything(&self) -> bool {
-        self.requirements.is_empty()
-    }
-
     /// Whether every requirement holds for `labels`.
     ///
     /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.

@@ -124,7 +124,7 @@ pub(crate) fn text(bytes: Vec<u8>, shown: impl fmt::Display) -> Result<String, F
 }
 
 /// How messages call a file: standard input as kubectl does.
-fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() }
 }
 

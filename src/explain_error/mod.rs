@@ -72,7 +72,7 @@ impl ExplainError {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let shown = if path.as_os_str() == "-" { "STDIN".to_owned() } else { path.display().to_string() };
+    let shown = documents::name(path);
     let bytes = output::read(path).map_err(|error| Failure::usage(format!("{shown}: {error}")))?;
     documents::text(bytes, shown)
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use harness::verify::{Audience, Check, Severity};
+use harness::verify::{Check, Severity};
 use serde::Serialize;
 
 use super::output::{self, Format};
 use super::page;
 use crate::Failure;
-use crate::verify::output::word;
+use crate::verify::output::{audience as webhooks, word};
 
 /// What `-o json` prints.
 #[derive(Debug, Serialize)]
@@ -67,11 +67,7 @@ the same ids there. The severity is that of most findings of a check; some are l
     .to_owned();
     for check in checks {
         let Check { id, title, severity, why, source, audience, .. } = check;
-        let audience = match audience {
-            Audience::All => "all webhooks",
-            Audience::Mutating => "mutating webhooks",
-            Audience::Validating => "validating webhooks",
-        };
+        let audience = webhooks(*audience);
         let (anchor, severity, url) = (id.to_lowercase(), word(*severity), super::page(check));
         let _ = write!(
             page,

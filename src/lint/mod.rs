@@ -5,7 +5,6 @@ mod list;
 mod output;
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use harness::verify::checks;
@@ -15,6 +14,7 @@ use serde_json::Value;
 
 use self::lines::Outline;
 use self::output::{Finding, Format, NotChecked, Report, Skipped};
+use crate::verify::chosen::{self, Skip};
 use crate::verify::output::FailOn;
 use crate::{ExitCode, Failure, documents};
 
@@ -47,7 +47,7 @@ pub(crate) struct Lint {
     check: Vec<&'static Check>,
 
     /// Skip a check, and say why: the report has the reason
-    #[arg(long, value_name = "ID=REASON")]
+    #[arg(long, value_name = "ID=REASON", value_parser = skip)]
     skip: Vec<Skip>,
 
     /// How many days a certificate must still be valid [default: 30, or a third of its whole time if that is less]
@@ -76,31 +76,12 @@ Exit status:
     2  the command line or a file cannot be understood
     4  there is no webhook configuration in the files, or all checks are skipped";
 
-/// One `--skip`.
-#[derive(Clone, Debug)]
-struct Skip {
-    check: &'static Check,
-    reason: String,
-}
-
-impl FromStr for Skip {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (id, reason) = text.split_once('=').unwrap_or((text, ""));
-        if reason.trim().is_empty() {
-            return Err("expected ID=REASON: whoever reads the report wants to know why".to_owned());
-        }
-        Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
-    }
-}
-
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    let mut all = checks::STATIC.iter().map(|(check, _)| *check);
-    all.find(|check| check.id.eq_ignore_ascii_case(id.trim())).ok_or_else(|| {
-        let ids: Vec<&str> = checks::STATIC.iter().map(|(check, _)| check.id).collect();
-        format!("there is no static check `{id}`; there are {}", ids.join(", "))
-    })
+    chosen::find(id, "static check", checks::STATIC.iter().map(|(check, _)| *check))
+}
+
+fn skip(text: &str) -> Result<Skip, String> {
+    Skip::parse(text, known_check)
 }
 
 /// An object, and where it stands.

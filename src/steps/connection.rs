@@ -30,7 +30,7 @@ async fn connects(
     name: String,
 ) -> Outcome {
     let options = world.yaml(step)?;
-    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
+    let path = world.path_of_subresource(&resource, &name, &subresource).await?;
     let method = if subresource == "proxy" { Method::GET } else { Method::POST };
     world.request(step, method, &with_options(path, &options)?, None).await
 }

@@ -68,6 +68,16 @@ impl World {
         Ok(self.resource_called(word).await?.object(&namespace, name))
     }
 
+    /// The path of a subresource of it.
+    pub(super) async fn path_of_subresource(
+        &mut self,
+        word: &str,
+        name: &str,
+        subresource: &str,
+    ) -> Outcome<String> {
+        Ok(format!("{}/{subresource}", self.path_of(word, name).await?))
+    }
+
     /// The YAML in the doc string, with the scenario's own groups.
     pub(super) fn yaml(&self, step: &Step) -> Outcome<Value> {
         document::parse(&self.names.expand(&document::text(step)?))
@@ -183,7 +193,7 @@ async fn subresource_is_patched(
     resource: String,
     name: String,
 ) -> Outcome {
-    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
+    let path = world.path_of_subresource(&resource, &name, &subresource).await?;
     let change = world.yaml(step)?;
     world.request(step, Method::PATCH, &path, Some(change)).await
 }
@@ -196,7 +206,7 @@ async fn subresource_is_created(
     resource: String,
     name: String,
 ) -> Outcome {
-    let path = format!("{}/{subresource}", world.path_of(&resource, &name).await?);
+    let path = world.path_of_subresource(&resource, &name, &subresource).await?;
     let object = world.yaml(step)?;
     world.request(step, Method::POST, &path, Some(object)).await
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use harness::verify::{Audience, Check, Probe, Severity};
+use harness::verify::{Check, Probe, Severity};
 use serde::Serialize;
 
 use super::output::{self, Format};
@@ -47,11 +47,7 @@ pub(super) fn list(checks: &[&'static Check], format: Format) -> Result<String, 
 
 impl Listed {
     fn of(check: &'static Check) -> Self {
-        let audience = match check.audience {
-            Audience::All => "all webhooks",
-            Audience::Mutating => "mutating webhooks",
-            Audience::Validating => "validating webhooks",
-        };
+        let audience = output::audience(check.audience);
         let looks_at = match check.probe {
             Probe::Configuration(_) => "the configuration, without a call",
             Probe::ConfigurationAndObject(..) => {

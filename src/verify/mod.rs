@@ -2,6 +2,7 @@
 
 mod api_server;
 mod baseline;
+pub(crate) mod chosen;
 mod cluster;
 mod control;
 mod interventions;
@@ -14,12 +15,12 @@ mod progress;
 mod proof;
 mod readiness;
 mod shard;
+
 mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
+use self::chosen::Skip;
 use self::control::Control;
 use self::interventions::Interventions;
 use self::merge::Merge;
@@ -76,7 +78,7 @@ pub(crate) struct Verify {
     check: Vec<&'static Check>,
 
     /// Leave a check out, and say why: the reason stands in the report
-    #[arg(long, value_name = "ID=REASON", help_heading = "Selection")]
+    #[arg(long, value_name = "ID=REASON", value_parser = skip, help_heading = "Selection")]
     skip: Vec<Skip>,
 
     /// Reach a service that a clientConfig names at this address; may be given several times
@@ -187,30 +189,12 @@ Exit status:
 const MATTER_TO_MATCHING: [&str; 6] =
     ["Namespace", "CustomResourceDefinition", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"];
 
-/// One `--skip`.
-#[derive(Clone, Debug)]
-struct Skip {
-    check: &'static Check,
-    reason: String,
-}
-
-impl FromStr for Skip {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (id, reason) = text.split_once('=').unwrap_or((text, ""));
-        if reason.trim().is_empty() {
-            return Err("expected ID=REASON: whoever reads the report wants to know why".to_owned());
-        }
-        Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
-    }
-}
-
 fn known_check(id: &str) -> Result<&'static Check, String> {
-    checks::find(id.trim()).ok_or_else(|| {
-        let ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).collect();
-        format!("there is no check `{id}`; there are {}", ids.join(", "))
-    })
+    chosen::find(id, "check", checks::ALL.iter().copied())
+}
+
+fn skip(text: &str) -> Result<Skip, String> {
+    Skip::parse(text, known_check)
 }
 
 /// What the files of `-c` say.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # A credential plugin: counts how often it ran, and prints what its first argument names.
-# Whoever runs the tests may have little on PATH.
+# The PATH of the tests may lack the commands below.
 PATH=$PATH:/usr/bin:/bin
 folder=$(dirname "$0")
 name=$1

@@ -7,7 +7,6 @@ mod user;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -152,12 +151,6 @@ fn host_and_port(target: &WebhookTarget) -> String {
         }
         WebhookTarget::Url(_) | WebhookTarget::Service(_) => authority,
     }
-}
-
-/// What went wrong, as Go says it: `no such file or directory`.
-fn go_reason(error: &io::Error) -> String {
-    let reason = error.to_string();
-    reason.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub struct AuditPolicy {
     omit_managed_fields: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Rule {
     #[serde(default, deserialize_with = "null_is_default")]
@@ -115,17 +115,7 @@ const STAGES: [&str; 4] = ["RequestReceived", "ResponseStarted", "ResponseComple
 /// One event a request, at the level Request.
 impl Default for AuditPolicy {
     fn default() -> Self {
-        let everything = Rule {
-            level: Level::Request.as_str().to_owned(),
-            users: Vec::new(),
-            user_groups: Vec::new(),
-            verbs: Vec::new(),
-            resources: Vec::new(),
-            namespaces: Vec::new(),
-            non_resource_urls: Vec::new(),
-            omit_stages: Vec::new(),
-            omit_managed_fields: None,
-        };
+        let everything = Rule { level: Level::Request.as_str().to_owned(), ..Rule::default() };
         Self {
             rules: vec![everything],
             omit_stages: vec![Stage::RequestReceived.as_str().to_owned()],
@@ -175,7 +165,7 @@ impl AuditPolicy {
         Ok(policy)
     }
 
-    /// What is told of a request; none if nothing is. The first rule that matches counts.
+    /// What is logged of a request; none if nothing is. The first rule that matches applies.
     pub(super) fn of_request(&self, user: Option<&UserInfo>, info: &RequestInfo) -> Option<Audited<'_>> {
         let rule = self.rules.iter().find(|rule| rule.matches(user, info))?;
         Some(Audited {

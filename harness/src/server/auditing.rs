@@ -1,4 +1,4 @@
-//! What is told of one request, from when it comes to its end.
+//! The audit events of one request.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -56,7 +56,7 @@ pub(super) struct Ended<'a> {
 }
 
 impl<'a> Auditing<'a> {
-    /// None if the server's policy says that nothing is told of the request.
+    /// None if the server's policy logs nothing about the request.
     pub(super) fn new(
         server: &'a Server,
         parts: &'a Parts,
@@ -74,7 +74,7 @@ impl<'a> Auditing<'a> {
         Some(Self { sink, audited, tells_of_losses, parts, info, audit_id, source_ips, received, started })
     }
 
-    /// The request has come, and whoever drops what this returns has not answered it.
+    /// The request was received. If the returned guard is dropped, it was not answered.
     pub(super) fn begin(&self) -> Unanswered<'_> {
         if self.audited.tells_of(Stage::RequestReceived) {
             self.tell_that_it_came();

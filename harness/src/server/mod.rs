@@ -76,6 +76,7 @@ use self::limits::UnderWay;
 pub(crate) use self::plugins::{
     DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition,
 };
+pub(crate) use self::route::is_connection;
 use self::service_allocation::ServiceAllocator;
 use self::state::{Services, State};
 use self::storage::{Key, ObjectReader as _, Storage};

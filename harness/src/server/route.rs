@@ -176,7 +176,9 @@ pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>
 }
 
 /// Whether a subresource opens a connection rather than reading or writing an object.
-fn is_connection(subresource: &str) -> bool {
+///
+/// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`: those that implement `rest.Connecter`.
+pub(crate) fn is_connection(subresource: &str) -> bool {
     matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
 }
 

@@ -10,8 +10,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use harness::verify::Severity;
 use harness::verify::report::{Finding, Report, StaleEntry, Tally};
+use harness::verify::{Audience, Severity};
 use output::Readers;
 
 use self::markdown::differences;
@@ -261,6 +261,15 @@ pub(crate) fn word(severity: Severity) -> &'static str {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "note",
+    }
+}
+
+/// Which webhooks a check is for, in words.
+pub(crate) fn audience(audience: Audience) -> &'static str {
+    match audience {
+        Audience::All => "all webhooks",
+        Audience::Mutating => "mutating webhooks",
+        Audience::Validating => "validating webhooks",
     }
 }
 

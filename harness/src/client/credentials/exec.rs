@@ -124,7 +124,7 @@ fn clean(path: &str) -> String {
     }
 }
 
-/// What a plugin is told of the server, which is the webhook.
+/// The information about the server, here the webhook, that a plugin gets.
 ///
 /// Source: client-go pkg/apis/clientauthentication/v1/types.go, `Cluster`; rest/exec.go, `ConfigToExecCluster`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]

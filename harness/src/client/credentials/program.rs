@@ -12,6 +12,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use super::UserError;
+use crate::quoting::system_error;
 use crate::status::Unsupported;
 
 /// How long a plugin may run. client-go has no bound.
@@ -124,7 +125,7 @@ fn not_started(file: &Path, error: &io::Error) -> UserError {
         let what = "credential plugins with a NUL byte in command, args or env".to_owned();
         return UserError::Unsupported(Unsupported { what });
     }
-    let reason = super::go_reason(error);
+    let reason = system_error(error);
     UserError::Request(format!("exec: fork/exec {}: {reason}", file.display()))
 }
 
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     fn shell(script: &str) -> Program {
-        // Whoever runs the tests may have little on PATH.
+        // The PATH of the tests may lack the commands that the script needs.
         let script = format!("PATH=$PATH:/usr/bin:/bin; {script}");
         Program { command: "/bin/sh".to_owned(), args: vec!["-c".to_owned(), script], env: Vec::new() }
     }

@@ -17,6 +17,7 @@ use super::exec::{ExecConfig, FromPlugin, Plugins, WrittenExec};
 use crate::client::tls;
 use crate::config::ClientConfig;
 use crate::go_base64;
+use crate::quoting::system_error;
 use crate::status::Unsupported;
 
 /// How long the content of a token file is used: a minute, less the ten seconds that it must still be good for.
@@ -252,7 +253,7 @@ fn read(file: &Path) -> Result<Vec<u8>, UserError> {
             let what = format!("a file of the kubeconfig that is {error} ({})", file.display());
             UserError::Unsupported(Unsupported { what })
         } else {
-            UserError::Client(format!("open {}: {}", file.display(), super::go_reason(&error)))
+            UserError::Client(format!("open {}: {}", file.display(), system_error(&error)))
         }
     })
 }

@@ -89,7 +89,7 @@ fn reads_objects(condition: &Condition) -> bool {
 pub(super) fn certainty(webhook: &Webhook) -> (Severity, &'static str) {
     if webhook.match_conditions.iter().any(reads_objects) {
         (Severity::Warning, ", unless what is in them keeps them out by its matchConditions")
-    } else if webhook.object_selector.is_everything() {
+    } else if webhook.object_selector.is_empty() {
         (Severity::Error, "")
     } else {
         (Severity::Warning, ", unless their labels keep them out of the objectSelector")

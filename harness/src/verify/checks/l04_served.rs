@@ -7,7 +7,7 @@ use crate::attributes::GroupVersionResource;
 use crate::cluster_state::ClusterState as _;
 use crate::config::{MatchPolicy, Rule, Webhook};
 use crate::matching::exact_or_star;
-use crate::server::{ServedResource, Surroundings};
+use crate::server::{ServedResource, Surroundings, is_connection};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::subject::Subject;
 
@@ -24,11 +24,6 @@ pub(super) const CHECK: Check = Check {
     audience: Audience::All,
     probe: Probe::Configuration(run),
 };
-
-/// Subresources to which there are connections only.
-///
-/// Source: kubernetes pkg/registry/core/{pod,service,node}/rest: those that implement `rest.Connecter`.
-const CONNECTIONS: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 
 fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let webhook = &subject.webhook;
@@ -168,7 +163,7 @@ fn operations(rule: &Rule, entry: &str) -> Option<String> {
              services/proxy"
         ));
     }
-    if !has_connect && CONNECTIONS.contains(&subresource) {
+    if !has_connect && is_connection(subresource) {
         return Some(format!(
             "the only operation of {entry} is CONNECT, which the rule does not have: it has {}",
             rule.operations.join(", ")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::config::{FailurePolicy, MatchPolicy, Rule, Scope, Webhook};
 use crate::selector::Labels;
-use crate::server::{ServedResource, Surroundings};
+use crate::server::{ServedResource, Surroundings, is_connection};
 use crate::verify::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
 use crate::verify::subject::Subject;
 
@@ -27,8 +27,6 @@ const FOREIGN_BODIES: [(&str, &str); 3] =
     [("scale", "autoscaling"), ("eviction", "policy"), ("token", "authentication.k8s.io")];
 /// Subresources whose body is an object without the labels of the one that it belongs to.
 const OTHER_LABELS: [&str; 4] = ["scale", "eviction", "binding", "token"];
-/// Subresources whose body has no metadata at all: no objectSelector picks it, not even one for what has no label.
-const CONNECTIONS: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
 fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
     let webhook = &subject.webhook;
@@ -135,14 +133,15 @@ fn exact(webhook: &Webhook) -> Option<Violation> {
 
 fn labels(webhook: &Webhook) -> Option<Violation> {
     let selector = &webhook.object_selector;
-    if selector.is_everything() {
+    if selector.is_empty() {
         return None;
     }
     let is_picked_anyway = selector.matches(Labels::default());
+    // The body of a connection has no metadata at all: not even a selector for what has no label picks it.
     let never: BTreeSet<&str> = resources(webhook)
         .filter(|entry| {
             let subresource = entry.split_once('/').map_or("", |(_, name)| name);
-            CONNECTIONS.contains(&subresource) || (!is_picked_anyway && OTHER_LABELS.contains(&subresource))
+            is_connection(subresource) || (!is_picked_anyway && OTHER_LABELS.contains(&subresource))
         })
         .collect();
     if never.is_empty() {

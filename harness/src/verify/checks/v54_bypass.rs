@@ -27,7 +27,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         return Err(Obstacle::not_applicable("failurePolicy is Ignore: it may be missed anyway"));
     }
     let selector = &webhook.object_selector;
-    if selector.is_everything() {
+    if selector.is_empty() {
         return Ok(Vec::new());
     }
     let (kind, way, others) = if selector.matches(Labels::default()) {
