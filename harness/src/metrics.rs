@@ -1,15 +1,14 @@
 //! The admission metrics of a server: [`Record`]s, counted.
 
 mod reloads;
-
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+mod summary;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
+use tokio::time::Instant;
 
 pub(crate) use self::reloads::Reload;
 use self::reloads::Reloads;
+use self::summary::Summary;
 use crate::attributes::Operation;
 use crate::conditions::Outcome;
 use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Pass, Phase, Record};
@@ -18,7 +17,6 @@ use crate::event::{CallResult, Called, Conditions, Event, Mismatch, Part, Pass, 
 const STEP_BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
 const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
 const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
-const SUMMARY: &str = "apiserver_admission_step_admission_duration_seconds_summary";
 
 /// The admission metrics of one server, with kube-apiserver's names and labels.
 ///
@@ -36,8 +34,8 @@ pub struct Metrics {
     condition_exclusions: IntCounterVec,
     condition_seconds: HistogramVec,
     reloads: Reloads,
-    /// Sum and count by type, operation and rejected: the library has no summaries.
-    summary: Mutex<BTreeMap<[&'static str; 3], (f64, u64)>>,
+    /// The library has no summaries.
+    summary: Summary,
 }
 
 impl Default for Metrics {
@@ -98,7 +96,7 @@ impl Default for Metrics {
                 &["name", "kind", "type", "operation"],
             ),
             reloads: Reloads::new(&registry),
-            summary: Mutex::default(),
+            summary: Summary::default(),
             registry,
         };
         let collectors: [Box<dyn prometheus::core::Collector>; 9] = [
@@ -153,18 +151,7 @@ impl Metrics {
     /// The metrics in Prometheus' text format.
     pub fn render(&self) -> String {
         let mut text = TextEncoder::new().encode_to_string(&self.registry.gather()).unwrap_or_default();
-        let summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
-        if !summary.is_empty() {
-            let _ = writeln!(
-                text,
-                "# HELP {SUMMARY} [ALPHA] Admission sub-step latency summary in seconds, broken out for each operation \
-                 and API resource and step type (validate or admit).\n# TYPE {SUMMARY} summary"
-            );
-        }
-        for ([kind, operation, rejected], (sum, count)) in summary.iter() {
-            let labels = format!("operation=\"{operation}\",rejected=\"{rejected}\",type=\"{kind}\"");
-            let _ = writeln!(text, "{SUMMARY}_sum{{{labels}}} {sum}\n{SUMMARY}_count{{{labels}}} {count}");
-        }
+        self.summary.render(&mut text, Instant::now());
         text
     }
 
@@ -231,10 +218,7 @@ impl Metrics {
             }
             Part::Phase => {
                 self.step.with_label_values(&labels).observe(seconds);
-                let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
-                let (sum, count) = summary.entry(labels).or_default();
-                *sum += seconds;
-                *count += 1;
+                self.summary.observe(labels, seconds, Instant::now());
             }
         }
     }

@@ -1,0 +1,236 @@
+//! `/metrics`: after the same requests admit and kube-apiserver expose the same families of admission, with the same words,
+//! types, labels, buckets and counts.
+
+#![expect(clippy::expect_used, reason = "what is not there fails the test")]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use admit::target::{Launched, TargetArguments, TargetKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Fake, FakeWebhook};
+use http::Request;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1";
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// What a webhook does, its phase, and what stands in its configuration beside the usual.
+const WEBHOOKS: [(&str, &str, &str, &str); 14] = [
+    ("allows", "mutating", r#""allow""#, "{}"),
+    (
+        "patches",
+        "mutating",
+        r#"{"patch": {"operations": [{"op": "add", "path": "/data", "value": {"a": "b"}}]}}"#,
+        "{}",
+    ),
+    (
+        "is-asked-again",
+        "mutating",
+        r#""allow""#,
+        r#"{"reinvocationPolicy": "IfNeeded", "objectSelector": {"matchLabels": {"all": "yes"}}}"#,
+    ),
+    ("denies-mutating", "mutating", r#"{"deny": {"message": "no"}}"#, "{}"),
+    ("fails-open", "mutating", r#"{"fault": "E07-wrong"}"#, r#"{"failurePolicy": "Ignore"}"#),
+    ("fails-closed", "mutating", r#"{"fault": "E07-wrong"}"#, "{}"),
+    ("is-no-patch", "mutating", r#"{"patch": {"operations": [{"op": "remove", "path": "/none"}]}}"#, "{}"),
+    ("is-late", "mutating", r#"{"fault": "H01"}"#, r#"{"timeoutSeconds": 1, "failurePolicy": "Ignore"}"#),
+    ("agrees", "validating", r#""allow""#, "{}"),
+    ("denies", "validating", r#"{"deny": {"message": "no"}}"#, "{}"),
+    ("opens", "validating", r#"{"fault": "E07-wrong"}"#, r#"{"failurePolicy": "Ignore"}"#),
+    ("closes", "validating", r#"{"fault": "E07-wrong"}"#, "{}"),
+    (
+        "is-left-out",
+        "validating",
+        r#""allow""#,
+        r#"{"matchConditions": [{"name": "no", "expression": "request.operation == 'DELETE'"}]}"#,
+    ),
+    (
+        "cannot-tell",
+        "validating",
+        r#""allow""#,
+        r#"{"matchConditions": [{"name": "what", "expression": "object.none == 'a'"}], "failurePolicy": "Ignore"}"#,
+    ),
+];
+
+/// An entry of a configuration for `ConfigMaps` with the label of its name.
+fn entry(name: &str, fake: &FakeWebhook, more: &str) -> Value {
+    let mut entry = json!({
+        "name": format!("{name}.example.com"),
+        "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        "clientConfig": {
+            "url": format!("https://127.0.0.1:{}/", fake.address().port()),
+            "caBundle": STANDARD.encode(fake.ca_bundle()),
+        },
+        "objectSelector": {"matchLabels": {name: "yes"}},
+        "sideEffects": "None", "admissionReviewVersions": ["v1"],
+    });
+    let more: Value = serde_json::from_str(more).expect("JSON");
+    for (field, value) in more.as_object().expect("an object") {
+        entry.as_object_mut().expect("an object").insert(field.clone(), value.clone());
+    }
+    entry
+}
+
+async fn send(client: &kube::Client, method: &str, path: &str, body: &Value) -> u16 {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("Content-Type", "application/json")
+        .body(Body::from(body.to_string().into_bytes()))
+        .expect("a request");
+    client.send(request).await.expect("an answer").status().as_u16()
+}
+
+async fn scrape(client: &kube::Client) -> Exposition {
+    let request = Request::get("/metrics").body(Vec::new()).expect("a request");
+    Exposition::of(&client.request_text(request).await.expect("the metrics"))
+}
+
+/// A sample: its name, and its labels in order.
+type Series = (String, Vec<String>);
+
+/// The families of admission.
+struct Exposition {
+    /// The lines `# HELP` and `# TYPE`.
+    heads: BTreeSet<String>,
+    samples: BTreeMap<Series, f64>,
+}
+
+impl Exposition {
+    fn of(text: &str) -> Self {
+        let is_ours = |line: &&str| {
+            let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
+            name.starts_with("apiserver_admission_")
+        };
+        let mut exposition = Self { heads: BTreeSet::new(), samples: BTreeMap::new() };
+        for line in text.lines().filter(is_ours) {
+            if line.starts_with('#') {
+                exposition.heads.insert(line.to_owned());
+                continue;
+            }
+            let (series, value) = line.rsplit_once(' ').expect("a sample and its value");
+            let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+            let labels = labels.trim_end_matches('}').split("\",");
+            let mut labels: Vec<String> =
+                labels.map(|label| label.trim_end_matches('"').to_owned()).collect();
+            labels.sort();
+            exposition.samples.insert((name.to_owned(), labels), value.parse().expect("a number"));
+        }
+        exposition
+    }
+
+    /// The families that are about admission by policies, which admit does not imitate.
+    fn is_of_policies(line: &str) -> bool {
+        ["validating_admission_policy", "mutating_admission_policy"].iter().any(|name| line.contains(name))
+    }
+
+    /// What was counted since then, without times: of a histogram its buckets' bounds and its count.
+    fn since(&self, before: &Self) -> BTreeMap<Series, Option<f64>> {
+        let mut counted = BTreeMap::new();
+        for (series, value) in &self.samples {
+            let (name, labels) = series;
+            let more = value - before.samples.get(series).unwrap_or(&0.0);
+            let is_quantile = labels.iter().any(|label| label.starts_with("quantile="));
+            let is_time = is_quantile || name.ends_with("_sum") || name.ends_with("_bucket");
+            let is_of_a_webhook = labels.iter().any(|label| label.ends_with(".example.com"));
+            // The server itself makes requests, too, which no webhook sees and nothing refuses.
+            let is_refused = labels.iter().any(|label| label == "rejected=\"true")
+                && labels
+                    .iter()
+                    .all(|label| !label.starts_with("name=") || label.ends_with("AdmissionWebhook"));
+            if is_of_a_webhook || is_refused {
+                counted.insert(series.clone(), (!is_time).then_some(more));
+            }
+        }
+        counted
+    }
+}
+
+/// Plays the load, and says what was counted, with the heads of the families.
+async fn play(client: &kube::Client) -> (Vec<u16>, BTreeSet<String>, BTreeMap<Series, Option<f64>>) {
+    let mut fakes = Vec::new();
+    let mut entries: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    for (name, phase, behaviour, more) in WEBHOOKS {
+        let behaviour = serde_json::from_str(behaviour).expect("a behaviour");
+        let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("it starts");
+        entries.entry(phase).or_default().push(entry(name, &fake, more));
+        fakes.push(fake);
+    }
+    for (phase, kind) in
+        [("mutating", "MutatingWebhookConfiguration"), ("validating", "ValidatingWebhookConfiguration")]
+    {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "counted"},
+            "webhooks": entries.get(phase),
+        });
+        let path = format!("{REGISTRATION}/{phase}webhookconfigurations");
+        assert_eq!(send(client, "POST", &path, &configuration).await, 201, "the {phase} webhooks");
+    }
+    let map = |name: &str, labels: &[&str]| {
+        let labels: BTreeMap<&str, &str> = labels.iter().map(|label| (*label, "yes")).collect();
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
+    };
+    // A configuration takes effect a moment after it is created.
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
+    for label in ["denies-mutating", "denies"] {
+        let probe = map("probe", &[label]);
+        while send(client, "POST", &format!("{CONFIG_MAPS}?dryRun=All"), &probe).await == 201 {
+            assert!(tokio::time::Instant::now() < deadline, "{label} is called");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    let before = scrape(client).await;
+    let mut codes = Vec::new();
+    for (name, ..) in WEBHOOKS {
+        for path in [CONFIG_MAPS.to_owned(), format!("{CONFIG_MAPS}?dryRun=All")] {
+            codes.push(send(client, "POST", &path, &map(name, &[name])).await);
+        }
+        let path = format!("{CONFIG_MAPS}/{name}");
+        codes.push(send(client, "PUT", &path, &map(name, &[name])).await);
+        codes.push(send(client, "DELETE", &path, &Value::Null).await);
+    }
+    let several =
+        map("several", &["patches", "all", "is-asked-again", "fails-open", "agrees", "denies", "opens"]);
+    codes.push(send(client, "POST", CONFIG_MAPS, &several).await);
+    let after = scrape(client).await;
+    (codes, after.heads.clone(), after.since(&before))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_servers_count_the_same() {
+    if !machine::has_kube_apiserver() {
+        return;
+    }
+    let mut played = Vec::new();
+    for kind in [TargetKind::InProcess, TargetKind::Envtest] {
+        let launched = Launched::start(&TargetArguments::of(kind), |_| ()).await.expect("the server starts");
+        played.push(play(&launched.target.client).await);
+    }
+    let [(codes, heads, counted), (their_codes, their_heads, their_counted)] =
+        <[_; 2]>::try_from(played).expect("two");
+    assert_eq!(codes, their_codes);
+    let theirs: BTreeSet<_> =
+        their_heads.into_iter().filter(|head| !Exposition::is_of_policies(head)).collect();
+    assert_eq!(heads, theirs);
+    let differing: Vec<_> = counted
+        .iter()
+        .filter(|(series, count)| their_counted.get(*series) != Some(count))
+        .map(|series| format!("admit: {series:?}"))
+        .chain(
+            their_counted
+                .iter()
+                .filter(|(series, count)| counted.get(*series) != Some(count))
+                .map(|series| format!("kube-apiserver: {series:?}")),
+        )
+        .collect();
+    assert!(differing.is_empty(), "{differing:#?}");
+    let named =
+        counted.keys().filter(|(_, labels)| labels.iter().any(|label| label.ends_with(".example.com")));
+    assert!(named.count() > 100, "the webhooks were counted");
+}
