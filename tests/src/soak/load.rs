@@ -275,7 +275,10 @@ impl Load {
 
 async fn config(kubeconfig: &PathBuf) -> Result<Config, SoakError> {
     let options = KubeConfigOptions::default();
-    Ok(Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?)
+    let mut config = Config::from_custom_kubeconfig(Kubeconfig::read_from(kubeconfig)?, &options).await?;
+    // Who attacks does not wait longer each time when told that there are too many requests.
+    config.default_retry = false;
+    Ok(config)
 }
 
 async fn client(kubeconfig: &PathBuf) -> Result<Client, SoakError> {
@@ -362,7 +365,7 @@ async fn lists(config: Config) {
     }
 }
 
-/// Many small objects: a hundred times their bytes in memory, and two thirds of what all requests have.
+/// Many small objects: a hundred times their bytes in memory, and nearly all that all requests may have.
 fn tangled() -> Vec<u8> {
     let items = vec![r#"{"a":0}"#; 30_000].join(",");
     format!(r#"{{"metadata":{{"name":"tangled"}},"data":{{}},"tangle":[{items}]}}"#).into_bytes()

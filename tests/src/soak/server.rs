@@ -11,7 +11,7 @@ use super::SoakError;
 
 /// What the README says for a container of 512 MiB.
 const FITTING: [&str; 3] =
-    ["--max-inflight-bytes=64Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
+    ["--max-inflight-bytes=48Mi", "--quota-backend-bytes=96Mi", "--watch-cache-bytes=16Mi"];
 
 /// `admit serve`, confined to so much memory where there are control groups; it ends when this is dropped.
 pub(super) struct Attacked {
