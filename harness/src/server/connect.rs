@@ -1,22 +1,22 @@
-//! Subresources that are admitted and then do something that has no object: connections, evictions, tokens.
+//! Subresources that are admitted and then do something that has no object: connections, bindings, tokens.
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::deletion::{self, Marked};
 use super::request::ObjectRequest;
-use super::storage::ObjectReader as _;
-use super::{body, create, delete, metadata, options};
+use super::{binding, body, create, eviction, metadata, options};
 use crate::attributes::Operation;
 use crate::json::set;
 use crate::ownership::Times;
-use crate::selector::{Labels, Selector};
 use crate::status::{Status, Unsupported};
 
-fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
+/// The object that a request for one of its subresources is about.
+///
+/// # Errors
+/// 404 if there is none.
+pub(super) fn existing(request: &ObjectRequest<'_>) -> Result<Arc<Value>, Box<Status>> {
     let target = &request.target;
     let gvr = &target.resource.gvr;
     let stored = request.server.state.storage.at(&create::key(request, &target.name));
@@ -67,41 +67,6 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
         return Ok(());
     }
     Err(Box::new(Status::bad_request(format!("name in URL does not match name in {kind} object"))))
-}
-
-/// The deletion is a dry run if the eviction is.
-///
-/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `propagateDryRun`.
-fn propagate_dry_run(eviction: &mut Value, dry_run: bool) {
-    let options = eviction.get_mut("deleteOptions").and_then(Value::as_object_mut);
-    if let Some(options) = options.filter(|options| dry_run && is_wet(options.get("dryRun"))) {
-        options.insert("dryRun".to_owned(), json!(["All"]));
-    }
-}
-
-/// Whether `dryRun` of some options leaves the request a real one.
-fn is_wet(dry_run: Option<&Value>) -> bool {
-    dry_run.and_then(Value::as_array).is_none_or(Vec::is_empty)
-}
-
-/// A Pod that runs and has a budget may be evicted only if the budget allows it, which a controller says.
-///
-/// Source: kubernetes pkg/registry/core/pod/storage/eviction.go, `canIgnorePDB` and `getPodDisruptionBudgets`.
-fn check_budgets(request: &ObjectRequest<'_>, pod: &Value) -> Result<(), Box<Status>> {
-    let phase = pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
-    if ["Succeeded", "Failed", "Pending"].contains(&phase) || metadata::is_deleting(pod) {
-        return Ok(());
-    }
-    let namespace = &request.target.namespace;
-    let budgets = request.server.state.storage.list("policy", "poddisruptionbudgets", namespace);
-    let selects = |budget: &&Arc<Value>| {
-        let selector = budget.pointer("/spec/selector").and_then(|selector| Selector::parse(selector).ok());
-        selector.is_some_and(|selector| selector.matches(Labels::of(pod).unwrap_or_default()))
-    };
-    let Some(budget) = budgets.iter().find(selects) else { return Ok(()) };
-    let what =
-        format!("the eviction of a pod with a PodDisruptionBudget ({})", metadata::text(budget, "name"));
-    Err(Box::new(Status::unsupported(&Unsupported { what })))
 }
 
 /// CONNECT: admission sees the options from the query; the connection itself is not imitated.
@@ -162,7 +127,7 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     create::fill_in_namespace(&mut object, request)?;
     let mut attributes = request.attributes(Operation::Create, &kind);
     attributes.object = Some(object);
-    attributes.options = Some(options.document);
+    attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
     let times = Times::of(&attributes, true);
     let mut run = request.admitting.begin(attributes, times);
@@ -172,57 +137,18 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
             "binding" => check_name(object, &request.target.name, "Binding")?,
             "eviction" => {
                 check_name(object, &request.target.name, "Eviction")?;
-                propagate_dry_run(object, options.dry_run);
+                eviction::prepare(object, &options)?;
             }
             _ => {}
         }
     }
     request.admitting.validate(&mut run).await?;
-    let object = run.attributes().object.as_ref();
-    let stored = existing(request)?;
-    let key = create::key(request, &request.target.name);
-    let storage = &request.server.state.storage;
-    let success = || {
-        let status =
-            json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
-        Ok(Answer::Object(StatusCode::CREATED, Arc::new(status)))
-    };
-    let conflict = || {
-        let why =
-            "the object has been modified; please apply your changes to the latest version and try again";
-        Box::new(Status::conflict(&resource.gvr.group, &resource.gvr.resource, &key.name, why))
-    };
+    let object = run.take_object().unwrap_or_default();
     match request.target.subresource.as_str() {
-        "binding" if options.dry_run => success(),
-        // The deletion that an eviction causes is not admitted again.
-        "eviction" => {
-            let wanted = object.and_then(|eviction| eviction.get("deleteOptions"));
-            let wanted = wanted.cloned().unwrap_or_else(|| json!({}));
-            check_budgets(request, &stored)?;
-            if options.dry_run || !is_wet(wanted.get("dryRun")) {
-                return success();
-            }
-            if let Marked::Changed { object, gone } = deletion::mark(&stored, &wanted, "pods") {
-                delete::remove(request, &key, &stored, object, gone)?.ok_or_else(conflict)?;
-            }
-            success()
-        }
-        "binding" => {
-            let node = object.and_then(|binding| binding.pointer("/target/name")).cloned();
-            let taken = stored.pointer("/spec/nodeName").and_then(Value::as_str).unwrap_or_default();
-            if !taken.is_empty() {
-                let name = &key.name;
-                let why = format!("pod {name} is already assigned to node \"{taken}\"");
-                return Err(Box::new(Status::conflict("", "pods/binding", name, &why)));
-            }
-            let mut bound = (*stored).clone();
-            if let (Some(spec), Some(node)) = (bound.get_mut("spec").and_then(Value::as_object_mut), node) {
-                spec.insert("nodeName".to_owned(), node);
-            }
-            storage.replace(&key, Some(&stored), bound, storage.owners(&key)).ok().ok_or_else(conflict)?;
-            success()
-        }
+        "eviction" => Box::pin(eviction::evict(request, &object, options.dry_run)).await,
+        "binding" => binding::bind(request, &object, options.dry_run),
         other => {
+            existing(request)?;
             let what = format!("creating {}/{other}", resource.gvr.resource);
             Err(Box::new(Status::unsupported(&Unsupported { what })))
         }

@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::authorization::{access_review, escalation};
 use super::request::ObjectRequest;
 use super::storage::Key;
-use super::{body, connect, custom_resources, metadata, options, strategy};
+use super::{binding, body, connect, custom_resources, metadata, options, strategy};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
 use crate::cluster_state::{ClusterState as _, ConversionError};
@@ -117,7 +117,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
 }
 
-/// What is created to be answered and not to be stored: access reviews, and the user.
+/// What is created to be answered and not to be stored: access reviews, the user, and bindings.
 ///
 /// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
 async fn answer_review<'a>(
@@ -133,6 +133,9 @@ async fn answer_review<'a>(
     run.attributes_mut().object = Some(review);
     request.admitting.validate(&mut run).await?;
     let review = run.take_object().unwrap_or_default();
+    if resource == "bindings" {
+        return binding::bind(request, &review, run.attributes().dry_run);
+    }
     let answer = if is_of_access {
         access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
     } else if resource == "selfsubjectreviews" {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, List};
 use super::deletion::{self, Marked};
+use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::request::ObjectRequest;
 use super::storage::Key;
@@ -41,6 +42,15 @@ const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
     "volumeattributesclasses.storage.k8s.io",
 ];
 
+/// Who is asked before an object goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked<'a> {
+    /// Admission, about the object of this name; empty for one of a collection.
+    Admission(&'a str),
+    /// Nobody: what causes the deletion has been admitted.
+    Nobody,
+}
+
 /// What became of a deleted object.
 pub(super) enum Deleted {
     /// It is gone.
@@ -57,7 +67,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
-    let deleted = delete_one(request, &name, &options, &name).await?;
+    let deleted = delete_one(request, &name, &options, Asked::Admission(&name)).await?;
     let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
         Deleted::Waits(object) => Ok(Answer::ok(object)),
@@ -85,7 +95,7 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
     let (selected, _) = read::selected(request)?;
     for object in &selected {
         let name = metadata::text(object, "name").to_owned();
-        match delete_one(request, &name, &options, "").await {
+        match delete_one(request, &name, &options, Asked::Admission("")).await {
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
             Ok(_) => {}
@@ -131,11 +141,11 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
 /// the time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
-async fn delete_one(
+pub(super) async fn delete_one(
     request: &mut ObjectRequest<'_>,
     name: &str,
     options: &RequestOptions,
-    admitted_name: &str,
+    asked: Asked<'_>,
 ) -> Result<Deleted, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
@@ -162,12 +172,14 @@ async fn delete_one(
         // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
         let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
         at_once = gone && resource.gvr.group_resource() != "pods";
-        let in_two_steps = gone && !at_once && !options.dry_run && !metadata::is_deleting(&stored);
-        let outcome =
-            attempt(request, &stored, marked, gone && !in_two_steps, options, admitted_name, &key).await;
+        // A Pod is marked first, unless it has no time left.
+        let is_marked =
+            stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0);
+        let in_two_steps = gone && !at_once && !options.dry_run && !is_marked;
+        let outcome = attempt(request, &stored, marked, gone && !in_two_steps, options, asked, &key).await;
         match outcome {
             Ok(Some(_)) if in_two_steps => {
-                return remove_marked(request, &stored, options, admitted_name, &key).await;
+                return remove_marked(request, &stored, options, asked, &key).await;
             }
             Ok(Some(deleted)) => return Ok(deleted),
             Ok(None) => {}
@@ -185,11 +197,11 @@ async fn attempt(
     marked: Value,
     gone: bool,
     options: &RequestOptions,
-    admitted_name: &str,
+    asked: Asked<'_>,
     key: &Key,
 ) -> Result<Option<Deleted>, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
-    admit(request, stored, &marked, options, admitted_name).await?;
+    admit(request, stored, &marked, options, asked).await?;
     if options.dry_run {
         let shown = Arc::new(marked);
         let shown =
@@ -205,8 +217,9 @@ async fn admit(
     stored: &Arc<Value>,
     marked: &Value,
     options: &RequestOptions,
-    admitted_name: &str,
+    asked: Asked<'_>,
 ) -> Result<(), Box<Status>> {
+    let Asked::Admission(admitted_name) = asked else { return Ok(()) };
     let resource = Arc::clone(&request.target.resource);
     let old = request.server.state.in_version_of(stored, &resource).map_err(create::conversion_failed)?;
     let mut attributes = request.attributes(Operation::Delete, &resource.kind);
@@ -229,7 +242,7 @@ async fn remove_marked(
     request: &mut ObjectRequest<'_>,
     before: &Arc<Value>,
     options: &RequestOptions,
-    admitted_name: &str,
+    asked: Asked<'_>,
     key: &Key,
 ) -> Result<Deleted, Box<Status>> {
     let storage = Arc::clone(&request.server.state.storage);
@@ -239,7 +252,7 @@ async fn remove_marked(
     if let Some(wanted) = preconditions.document.pointer_mut("/preconditions/resourceVersion") {
         // The cached Pod does not meet it any more, and nobody is asked about it.
         *wanted = metadata::text(&marked, "resourceVersion").into();
-    } else if let Err(status) = admit(request, before, &marked, options, admitted_name).await
+    } else if let Err(status) = admit(request, before, &marked, options, asked).await
         && request.admitting.is_out_of_time()
     {
         return Err(status);
@@ -249,8 +262,7 @@ async fn remove_marked(
         let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
         marked = stored;
         check_preconditions_again(&marked, &preconditions, request, key)?;
-        if let Some(deleted) =
-            attempt(request, &marked, (*marked).clone(), true, options, admitted_name, key).await?
+        if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, options, asked, key).await?
         {
             return Ok(deleted);
         }
@@ -295,7 +307,7 @@ pub(super) fn remove(
 }
 
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
-fn check_preconditions(
+pub(super) fn check_preconditions(
     stored: &Value,
     options: &Value,
     group: &str,
@@ -319,22 +331,41 @@ fn check_preconditions(
 }
 
 /// Another write was faster, and the preconditions have to hold for what it left.
-///
-/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
 fn check_preconditions_again(
     stored: &Value,
     options: &RequestOptions,
     request: &ObjectRequest<'_>,
     key: &Key,
 ) -> Result<(), Box<Status>> {
-    let resource = &request.target.resource;
-    for (field, shown, found) in [
-        ("uid", "UID", metadata::text(stored, "uid")),
-        ("resourceVersion", "ResourceVersion", metadata::text(stored, "resourceVersion")),
+    let wanted =
+        |field: &str| options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+    check_versions(
+        stored,
+        wanted("uid"),
+        wanted("resourceVersion"),
+        options.dry_run,
+        &request.target.resource,
+        key,
+    )
+}
+
+/// Whether an object is the one that a client means by a `uid` and a `resourceVersion`.
+///
+/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
+pub(super) fn check_versions(
+    stored: &Value,
+    uid: Option<&str>,
+    resource_version: Option<&str>,
+    dry_run: bool,
+    resource: &Resource,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    for (wanted, shown, found) in [
+        (uid, "UID", metadata::text(stored, "uid")),
+        (resource_version, "ResourceVersion", metadata::text(stored, "resourceVersion")),
     ] {
-        let wanted = options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
         if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-            let why = wrong_precondition(resource, key, options.dry_run, shown, wanted, found);
+            let why = wrong_precondition(resource, key, dry_run, shown, wanted, found);
             let gvr = &resource.gvr;
             return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why)));
         }

@@ -11,6 +11,7 @@ mod audit_policy;
 mod auditing;
 mod authentication;
 mod authorization;
+mod binding;
 mod body;
 mod connect;
 mod conversion;
@@ -22,6 +23,7 @@ mod delete;
 mod deletion;
 mod discovery;
 mod events;
+mod eviction;
 mod history;
 mod in_process;
 mod incoming;
@@ -43,6 +45,7 @@ mod route;
 mod scale;
 mod service_allocation;
 mod state;
+mod status_conditions;
 mod storage;
 mod strategy;
 mod surroundings;
@@ -157,6 +160,8 @@ struct Server {
     under_way: UnderWay,
     events: Arc<Events>,
     watches: Budget,
+    /// The `uid` of the user as whom the server makes requests of its own.
+    own_uid: String,
 }
 
 impl ApiServer {
@@ -203,6 +208,7 @@ impl ApiServer {
             under_way,
             events,
             watches,
+            own_uid: uuid::Uuid::new_v4().to_string(),
         };
         let server = Self { server: Arc::new(server) };
         server.observe_manifests();

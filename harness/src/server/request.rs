@@ -44,7 +44,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// A request for a [`Target`].
 #[derive(Debug)]
 pub(super) struct ObjectRequest<'a> {
-    pub(super) server: &'a Server,
+    pub(super) server: &'a Arc<Server>,
     pub(super) target: Target,
     pub(super) query: Query,
     pub(super) headers: HeaderMap,

@@ -1,0 +1,48 @@
+//! `status.conditions` of objects whose status the server itself writes.
+
+use serde_json::{Map, Value, json};
+
+use super::metadata;
+
+/// The conditions of an object.
+pub(super) fn all(object: &Value) -> impl Iterator<Item = &Value> {
+    object.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Whether it is the condition of this type.
+pub(super) fn is(condition: &Value, name: &str) -> bool {
+    condition.get("type").and_then(Value::as_str) == Some(name)
+}
+
+/// The status of an object, to be changed; none if the object or its status is no JSON object.
+pub(super) fn status_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.as_object_mut()?.entry("status").or_insert_with(|| json!({})).as_object_mut()
+}
+
+/// Sets a condition, a JSON object with `type` and `status`, in the place of the one of its type. Its `lastTransitionTime`
+/// is now, or the earlier one's if that has the same `status`.
+///
+/// Source: kubernetes pkg/api/pod/util.go, `UpdatePodCondition`; apimachinery pkg/api/meta/conditions.go,
+/// `SetStatusCondition`.
+pub(super) fn set(object: &mut Value, mut condition: Value) {
+    let Some(conditions) = status_mut(object)
+        .and_then(|status| status.entry("conditions").or_insert_with(|| json!([])).as_array_mut())
+    else {
+        return;
+    };
+    let name = condition.get("type").and_then(Value::as_str).unwrap_or_default();
+    let found = conditions.iter_mut().find(|found| is(found, name));
+    let since = match &found {
+        Some(found) if found.get("status") == condition.get("status") => {
+            found.get("lastTransitionTime").cloned()
+        }
+        Some(_) | None => None,
+    };
+    if let Some(members) = condition.as_object_mut() {
+        members.insert("lastTransitionTime".to_owned(), since.unwrap_or_else(|| metadata::now().into()));
+    }
+    match found {
+        Some(found) => *found = condition,
+        None => conditions.push(condition),
+    }
+}
