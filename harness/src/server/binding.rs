@@ -9,7 +9,36 @@ use super::request::ObjectRequest;
 use super::storage::Key;
 use super::{create, metadata, status_conditions};
 use crate::attributes::GroupVersionResource;
-use crate::status::Status;
+use crate::names;
+use crate::status::{FieldError, Status, aggregate};
+
+/// Whether a binding names a node.
+///
+/// # Errors
+/// 500, as upstream has it, with what is wrong.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodBinding`.
+pub(super) fn check(binding: &Value) -> Result<(), Box<Status>> {
+    let text = |field: &str| {
+        binding.get("target").and_then(|target| target.get(field)).and_then(Value::as_str).unwrap_or_default()
+    };
+    let (kind, name) = (text("kind"), text("name"));
+    let is_node = ["", "Node"].contains(&kind);
+    let mut errors = Vec::new();
+    if !is_node {
+        errors.push(FieldError::not_supported("target.kind", Value::from(kind), "\"Node\", \"<empty>\""));
+    }
+    if name.is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    } else if is_node {
+        let wrong = names::dns1123_subdomain(name);
+        errors.extend(wrong.iter().map(|why| FieldError::invalid("target.name", Value::from(name), why)));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Box::new(Status::failure(500, "", aggregate(errors.iter().map(ToString::to_string)))))
+}
 
 /// Carries out a binding that admission has let through.
 ///

@@ -134,7 +134,10 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     request.admitting.mutate(&mut run).await?;
     if let Some(object) = &mut run.attributes_mut().object {
         match request.target.subresource.as_str() {
-            "binding" => check_name(object, &request.target.name, "Binding")?,
+            "binding" => {
+                check_name(object, &request.target.name, "Binding")?;
+                binding::check(object)?;
+            }
             "eviction" => {
                 check_name(object, &request.target.name, "Eviction")?;
                 eviction::prepare(object, &options)?;

@@ -129,6 +129,8 @@ async fn answer_review<'a>(
     let is_of_access = run.attributes().resource.group == "authorization.k8s.io";
     if is_of_access {
         access_review::check(&resource, &review)?;
+    } else if resource == "bindings" {
+        binding::check(&review)?;
     }
     run.attributes_mut().object = Some(review);
     request.admitting.validate(&mut run).await?;
