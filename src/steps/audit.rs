@@ -4,12 +4,22 @@ use std::collections::BTreeMap;
 
 use cucumber::then;
 use gherkin::Step;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
 use super::parameter::Ordinal;
 use super::world::World;
+use super::{StepHelp, document, outcome, then as step};
+
+pub(super) const PATCH: StepHelp = step(
+    "the audit log has the patch of {string} in the {ordinal} round:",
+    "The annotation of the call has these JSON Patch operations; the audit level is Request or higher",
+    r#"Then the audit log has the patch of "labels" in the first round:
+  """yaml
+  - {op: add, path: /metadata/labels, value: {team: blue}}
+  """"#,
+);
 
 /// The annotations of the last request's audit event.
 enum Audit {
@@ -58,12 +68,17 @@ impl World {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, mutationAnnotationValue
 fn mutated(annotations: &BTreeMap<String, String>, short: &str, round: Ordinal) -> Option<bool> {
-    let prefix = format!("mutation.webhook.admission.k8s.io/round_{}_index_", round.0 - 1);
+    of_call(annotations, "mutation", short, round)?.get("mutated")?.as_bool()
+}
+
+/// The annotation `KIND.webhook.admission.k8s.io/round_N_index_M` of a webhook, with a JSON object as its value.
+fn of_call(annotations: &BTreeMap<String, String>, kind: &str, short: &str, round: Ordinal) -> Option<Value> {
+    let prefix = format!("{kind}.webhook.admission.k8s.io/round_{}_index_", round.0 - 1);
     let name = Names::webhook(short);
     let of_round = annotations.iter().filter(|(key, _)| key.starts_with(&prefix));
     let values = of_round.filter_map(|(_, value)| serde_json::from_str::<Value>(value).ok());
     let mut own = values.filter(|value| value.get("webhook").and_then(Value::as_str) == Some(&name));
-    own.next_back()?.get("mutated")?.as_bool()
+    own.next_back()
 }
 
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, the failed-open annotations
@@ -92,6 +107,15 @@ async fn did_not_change(world: &mut World, step: &Step, short: String, round: Or
 async fn was_not_called(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
     let expected = format!("\"{short}\" not to have been called in the {round} round");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round).is_none()).await
+}
+
+#[then(expr = "the audit log has the patch of {string} in the {ordinal} round:")]
+async fn has_patch(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    let operations = document::parse(&world.names.expand(&document::text(step)?))?;
+    let Audit::Seen(annotations) = world.audit(step).await? else { return Ok(()) };
+    let found = of_call(&annotations, "patch", &short, round).unwrap_or_default();
+    let expected = json!({"patchType": "JSONPatch", "patch": operations});
+    outcome::contains(&format!("the patch of \"{short}\" in the audit log"), &expected, &found)
 }
 
 #[then(expr = "the audit log says that {string} failed open")]
@@ -142,6 +166,18 @@ mod tests {
         assert_eq!(mutated(&annotations(), "a", Ordinal(1)), Some(true));
         assert_eq!(mutated(&annotations(), "a", Ordinal(2)), Some(false));
         assert_eq!(mutated(&annotations(), "b", Ordinal(1)), None);
+    }
+
+    #[test]
+    fn a_patch_is_found_by_its_round_and_webhook() {
+        let key = "patch.webhook.admission.k8s.io/round_1_index_3".to_owned();
+        let value =
+            r#"{"configuration":"c","webhook":"a.admit.example.com","patch":[],"patchType":"JSONPatch"}"#;
+        let annotations = BTreeMap::from([(key, value.to_owned())]);
+        let found = of_call(&annotations, "patch", "a", Ordinal(2)).unwrap();
+        assert_eq!(found.pointer("/patch"), Some(&json!([])));
+        assert_eq!(of_call(&annotations, "patch", "a", Ordinal(1)), None);
+        assert_eq!(of_call(&annotations, "patch", "b", Ordinal(2)), None);
     }
 
     #[test]

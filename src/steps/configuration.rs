@@ -112,8 +112,12 @@ impl World {
         if self.installation.marker.is_none() {
             let message = Some("the configuration is in use".to_owned());
             let behaviour = Behaviour::Deny(Deny { message, ..Deny::default() });
-            let wanted =
-                Wanted { admission: Admission::Validating, transport: Transport::default(), behaviour };
+            let wanted = Wanted {
+                admission: Admission::Validating,
+                transport: Transport::default(),
+                behaviour,
+                names: Vec::new(),
+            };
             let marker = Running::start(&target, &self.names.fake("marker"), &wanted).await?;
             self.installation.marker = Some(marker);
         }
@@ -121,7 +125,7 @@ impl World {
             let wanted = webhook.wanted()?;
             match &mut webhook.running {
                 // What a connection meets is decided before anybody listens.
-                Some((running, told)) if told.transport == wanted.transport => {
+                Some((running, told)) if told.transport == wanted.transport && told.names == wanted.names => {
                     if *told != wanted {
                         running.change(&wanted).await?;
                         *told = wanted;
@@ -168,7 +172,7 @@ impl World {
             .map(|webhook| {
                 let mut entry = webhook.entry.clone();
                 if let Some((running, _)) = &webhook.running {
-                    let mut client_config = running.client_config();
+                    let mut client_config = webhook.address(running);
                     json_patch::merge(&mut client_config, &Value::Object(webhook.client_config.clone()));
                     merge(&mut entry, &json!({ "clientConfig": client_config }));
                 }

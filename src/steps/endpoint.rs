@@ -22,6 +22,8 @@ pub(crate) struct Wanted {
     pub(crate) transport: Transport,
     /// What it does.
     pub(crate) behaviour: Behaviour,
+    /// Names in its certificate beside that of its host; a fake in the cluster has those of its Service.
+    pub(crate) names: Vec<String>,
 }
 
 /// A webhook that the server can call.
@@ -51,12 +53,13 @@ impl Running {
     }
 
     async fn start_here(host: &str, listen: IpAddr, wanted: Wanted) -> Outcome<Self> {
-        let (remote_access, names) = if listen.is_loopback() {
+        let (remote_access, mut names) = if listen.is_loopback() {
             (RemoteAccess::Refused, Vec::new())
         } else {
             (RemoteAccess::Allowed, vec![host.to_owned()])
         };
-        let Wanted { transport, behaviour, admission: _ } = wanted;
+        let Wanted { transport, behaviour, names: services, admission: _ } = wanted;
+        names.extend(services);
         let fake = Fake {
             behaviour,
             certificate: transport.certificate,

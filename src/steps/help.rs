@@ -1,6 +1,6 @@
 //! What `admit steps` tells of every step.
 
-use super::{StepHelp, connection, given, namespaces, then, when};
+use super::{StepHelp, audit, connection, given, metrics, namespaces, request, service, then, when};
 
 /// Every step, in the order in which a scenario needs them.
 pub(crate) const STEPS: &[StepHelp] = &[
@@ -172,6 +172,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "A fault of the catalogue by its id or name, of whatever kind: `admit fakes list` and docs/faults.md tell them all",
         r#"Given "policy" has the fault "E07-missing""#,
     ),
+    service::HELP,
     given(
         "this object exists:",
         "Creates an object before any webhook is called",
@@ -308,6 +309,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"When the configmap "settings" loses the label "team""#,
     ),
     when("the {word} {string} is deleted", "DELETE", r#"When the configmap "settings" is deleted"#),
+    request::DELETED_WITH,
     when("all {word} are deleted", "DELETE of all of the namespace's", "When all configmaps are deleted"),
     when(
         "the {word} of the {word} {string} is patched:",
@@ -453,6 +455,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "There is no annotation of such a call of a mutating webhook",
         r#"Then the audit log says that "sidecar" was not called in the second round"#,
     ),
+    audit::PATCH,
     then(
         "the audit log says that {string} failed open",
         "There is an annotation that it failed open",
@@ -473,6 +476,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "What the webhook itself had written into the audit log",
         r#"Then the audit annotation "rule" of "policy" is "weekdays""#,
     ),
+    metrics::COUNTS,
     then(
         "{string} is idempotent for every {word} in the corpus",
         "Check V01, asked by admit's own dispatcher on every target, for the built-in objects of a kind",

@@ -67,9 +67,11 @@ impl Names {
         expanded
     }
 
-    /// The text as the feature would have written it.
+    /// The text as the feature would have written it; the namespace keeps its name, also in that of a service.
     pub(crate) fn shorten(&self, text: &str) -> String {
-        text.replace(&format!("{}.", self.id), "")
+        let (id, namespace) = (format!("{}.", self.id), self.namespace());
+        let parts: Vec<String> = text.split(&namespace).map(|part| part.replace(&id, "")).collect();
+        parts.join(&namespace)
     }
 }
 
@@ -84,6 +86,14 @@ mod tests {
         let expanded = names.expand("apiVersion: shop.example.com/v1");
         assert_eq!(expanded, format!("apiVersion: {}.shop.example.com/v1", names.id()));
         assert_eq!(names.shorten(&expanded), "apiVersion: shop.example.com/v1");
+    }
+
+    #[test]
+    fn a_service_keeps_its_namespace() {
+        let mut names = Names::random();
+        names.claim_group("shop.example.com");
+        let text = format!("policy.{}.svc of {}.shop.example.com", names.namespace(), names.id());
+        assert_eq!(names.shorten(&text), format!("policy.{}.svc of shop.example.com", names.namespace()));
     }
 
     #[test]

@@ -8,8 +8,18 @@ use serde_json::{Value, json};
 use super::api::{self, Effect, PatchFormat};
 use super::document;
 use super::failure::{Outcome, StepFailure};
-use super::webhook::label_parts;
+use super::webhook::{label_parts, merge};
 use super::world::World;
+use super::{StepHelp, when as step};
+
+pub(super) const DELETED_WITH: StepHelp = step(
+    "the {word} {string} is deleted with:",
+    "DELETE with these DeleteOptions",
+    r#"When the configmap "settings" is deleted with:
+  """yaml
+  {propagationPolicy: Orphan}
+  """"#,
+);
 
 impl World {
     /// Sends the request of a When, keeps its answer, and tells what happened.
@@ -22,6 +32,7 @@ impl World {
     ) -> Outcome {
         self.install().await?;
         self.look_at_calls().await?;
+        let before = self.metrics().await?;
         let format = (method == Method::PATCH).then(|| format_of(body.as_ref()));
         let manner = self.manner.clone();
         let sent = api::send_as(self.client()?, &manner, method, path, body.as_ref(), format);
@@ -29,6 +40,7 @@ impl World {
         self.look_at_own_calls(&answer)?;
         self.last = Some(answer);
         self.look_at_calls().await?;
+        self.counted = self.metrics().await?.since(before);
         self.tell_what_happened(step);
         Ok(())
     }
@@ -176,6 +188,13 @@ async fn loses_label(world: &mut World, step: &Step, resource: String, name: Str
 async fn is_deleted(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
     let path = world.path_of(&resource, &name).await?;
     world.request(step, Method::DELETE, &path, None).await
+}
+
+#[when(expr = "the {word} {string} is deleted with:")]
+async fn is_deleted_with(world: &mut World, step: &Step, resource: String, name: String) -> Outcome {
+    let (path, mut options) = (world.path_of(&resource, &name).await?, world.yaml(step)?);
+    merge(&mut options, &json!({"apiVersion": "v1", "kind": "DeleteOptions"}));
+    world.request(step, Method::DELETE, &path, Some(options)).await
 }
 
 #[when(expr = "all {word} are deleted")]

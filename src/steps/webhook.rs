@@ -15,6 +15,7 @@ use super::endpoint::{Running, Wanted};
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
 use super::parameter::{Admission, Operations, Ordinal};
+use super::service::Service;
 use super::world::World;
 
 /// A webhook of the scenario.
@@ -28,6 +29,8 @@ pub(crate) struct Webhook {
     pub(super) entry: Value,
     /// What its `clientConfig` says instead of, or beside, where the fake is: a JSON merge patch.
     pub(super) client_config: Map<String, Value>,
+    /// The Service that leads to it; without one it is called where it runs.
+    pub(super) service: Option<Service>,
     /// What a connection to it meets.
     pub(super) transport: Transport,
     on_call: BTreeMap<usize, Behaviour>,
@@ -50,6 +53,7 @@ impl Webhook {
             admission,
             entry,
             client_config: Map::new(),
+            service: None,
             transport: Transport::default(),
             on_call: BTreeMap::new(),
             otherwise: Behaviour::default(),
@@ -62,7 +66,8 @@ impl Webhook {
     /// What its fake is to be like.
     pub(super) fn wanted(&self) -> Outcome<Wanted> {
         let (admission, transport) = (self.admission, self.transport);
-        Ok(Wanted { admission, transport, behaviour: self.behaviour()? })
+        let names = self.service.iter().map(Service::host).collect();
+        Ok(Wanted { admission, transport, behaviour: self.behaviour()?, names })
     }
 
     /// What it does, call by call.
@@ -263,8 +268,20 @@ fn has_the_match_condition(world: &mut World, step: &Step, short: String, name: 
 
 #[given(expr = "{string} is configured with:")]
 fn is_configured_with(world: &mut World, step: &Step, short: String) -> Outcome {
-    let fields = document::parse(&world.names.expand(&document::text(step)?))?;
-    merge(&mut world.change(&short)?.entry, &fields);
+    let mut fields = document::parse(&world.names.expand(&document::text(step)?))?;
+    let webhook = world.change(&short)?;
+    if let Some(Value::Object(mut client_config)) =
+        fields.as_object_mut().and_then(|it| it.remove("clientConfig"))
+    {
+        // Of `url` and `service` one takes the other's place.
+        for (given, other) in [("service", "url"), ("url", "service")] {
+            if client_config.contains_key(given) && !client_config.contains_key(other) {
+                client_config.insert(other.to_owned(), Value::Null);
+            }
+        }
+        webhook.client_config.extend(client_config);
+    }
+    merge(&mut webhook.entry, &fields);
     Ok(())
 }
 

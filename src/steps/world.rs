@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::api::{self, Answer, Manner};
 use super::configuration::{self, Installation};
 use super::failure::{Outcome, StepFailure};
+use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
 use super::resource::{self, Resource};
 use super::webhook::Webhook;
@@ -38,6 +39,10 @@ pub(crate) struct World {
     pub(super) last: Option<Answer>,
     /// The calls of the author's own webhooks for that request; none if the server does not show them.
     pub(super) own_calls: Option<Vec<RecordedCall>>,
+    /// Whether a step of the scenario is about metrics; they are read only then.
+    pub(super) asks_for_metrics: bool,
+    /// What the server's counters grew by during the last request.
+    pub(super) counted: Metrics,
     namespaces: Vec<String>,
     resources: Vec<Resource>,
     /// Its definitions of custom resources.
@@ -59,6 +64,8 @@ impl World {
             manner: Manner::default(),
             last: None,
             own_calls: None,
+            asks_for_metrics: false,
+            counted: Metrics::default(),
             namespaces: Vec::new(),
             resources: Vec::new(),
             definitions: Vec::new(),

@@ -1,0 +1,100 @@
+Feature: Timeouts
+  Whoever writes waits for webhooks. The timeout of a webhook says for how long: after it the call has failed, and the
+  failure policy decides.
+
+  Source: Dynamic admission control, "Timeouts"; KEP-492, "timeout configuration"; apiserver
+  pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
+
+  Rule: A webhook that answers in time is heard
+    Source: Dynamic admission control, "Timeouts", "Availability"
+
+    Scenario: A slow answer is an answer
+      Given a validating webhook "slow" for configmaps
+      And "slow" has a timeout of 5 seconds
+      And "slow" behaves like this:
+        """yaml
+        timeout: {hang: 200ms, then: {deny: {message: not today}}}
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 400
+      And the message contains "not today"
+
+  Rule: After the timeout the failure policy decides
+    Source: Dynamic admission control, "Timeouts", "Availability", "Failure policy"; KEP-492, "timeout configuration"
+
+    Scenario Outline: With the policy <policy> the request is <decided>
+      Given a validating webhook "slow" for configmaps
+      And "slow" has a timeout of 1 second
+      And "slow" has the failure policy <policy>
+      And "slow" never answers
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is <decided>
+      And "slow" is called once
+
+      Examples:
+        | policy | decided                        |
+        | Fail   | refused with 500 InternalError |
+        | Ignore | admitted                       |
+
+    Scenario: Each webhook has a timeout of its own
+      Given a mutating webhook "slow" for configmaps
+      And "slow" has a timeout of 1 second
+      And "slow" has the failure policy Ignore
+      And "slow" never answers
+      And a mutating webhook "labels" for configmaps
+      And "labels" adds the label "team=blue"
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And the object has the label "team=blue"
+
+  Rule: The timeout is between 1 and 30 seconds, and 10 if nothing is said
+    Source: Dynamic admission control, "Timeouts"; KEP-492, "timeout configuration", "Validations"
+
+    Scenario: The webhook is told how long it has
+      Given a validating webhook "broken" for configmaps
+      And "broken" refuses connections
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 500 InternalError
+      And the message contains "?timeout=10s"
+
+    Scenario Outline: <seconds> seconds are <decided>
+      When this object is created:
+        """yaml
+        apiVersion: admissionregistration.k8s.io/v1
+        kind: ValidatingWebhookConfiguration
+        metadata: {name: timeout.admit.example.com}
+        webhooks:
+        - name: policy.admit.example.com
+          clientConfig: {url: "https://127.0.0.1:9443/"}
+          rules: []
+          sideEffects: None
+          admissionReviewVersions: [v1]
+          timeoutSeconds: <seconds>
+        """
+      Then the request is refused with 422 Invalid
+      And the message contains "the timeout value must be between 1 and 30 seconds"
+
+      Examples:
+        | seconds | decided  |
+        | 0       | too few  |
+        | 31      | too many |
