@@ -47,6 +47,10 @@ doc:
 record GLOB="*":
     cargo run --quiet -p tests -- record '{{GLOB}}'
 
+# Writes docs/coverage.md: which scenarios show which section of the documents about admission webhooks.
+sections:
+    cargo run --quiet -p tests -- sections > docs/coverage.md
+
 # Which statements of tests/behaviours.md the cases prove.
 coverage:
     cargo run --quiet -p tests -- coverage

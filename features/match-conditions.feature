@@ -2,7 +2,7 @@ Feature: Match conditions
   A webhook's rules and selectors say for which resources and labels it is called. A match condition is a CEL expression
   about the request itself: the webhook is called only if each of its conditions is true.
 
-  Source: KEP-3716; Dynamic admission control, "Matching requests: matchConditions"; apiserver
+  Source: KEP-3716, "API"; Dynamic admission control, "Matching requests: matchConditions"; apiserver
   pkg/admission/plugin/webhook/matchconditions/matcher.go
 
   Rule: A webhook is called only if every condition is true
@@ -165,8 +165,37 @@ Feature: Match conditions
         | seen     | request.dryRun  | is called once |
         | left out | !request.dryRun | is not called  |
 
+  Rule: A webhook is asked only about what concerns it
+    Source: KEP-3716, "Scope an NFS access management webhook to Pods mounting NFS volumes"
+
+    Scenario Outline: A webhook for pods with NFS volumes is <called> for a pod with a volume of type <type>
+      Given a validating webhook "nfs access" for pods
+      And "nfs access" has the match condition "nfs-volume-present":
+        """cel
+        has(object.spec.volumes) && object.spec.volumes.exists(volume, has(volume.nfs))
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: web}
+        spec:
+          containers: [{name: web, image: example.com/web:1}]
+          volumes: [{name: data, <type>: <volume>}]
+        """
+      Then the request is admitted
+      And "nfs access" <is called>
+
+      Examples:
+        | called     | type     | volume                               | is called      |
+        | called     | nfs      | {server: nfs.example.com, path: /data} | is called once |
+        | not called | emptyDir | {}                                   | is not called  |
+
   Rule: Requests that the cluster depends on are left out by conditions
     The rules are for objects in namespaces: no namespace selector would keep the others of the cluster out.
+
+    Source: KEP-3716, "Exclude resources from a wildcard rule", "Exempt system users from security policy"; Dynamic admission
+    control, "Matching requests: matchConditions"
 
     Scenario: The leases by which nodes say that they are alive
       Given a validating webhook "everything" for *
@@ -234,6 +263,8 @@ Feature: Match conditions
         | jane                                       | developers                         | not  | is called once |
 
   Rule: The authorizer says what the client may do
+    Source: KEP-3716, "Exempt system users from security policy"
+
 
     Scenario Outline: A client who may break the glass is not judged, <another> is
       Given the user "jane" may create configmaps
@@ -276,6 +307,8 @@ Feature: Match conditions
       And "policy" is called once
 
   Rule: A condition that fails is decided by the failure policy
+    Source: KEP-3716, "API"; Dynamic admission control, "Matching requests: matchConditions", "Failure policy"
+
 
     Scenario: With the policy Fail the request is refused, without a call
       Given a validating webhook "policy" for configmaps
@@ -332,6 +365,8 @@ Feature: Match conditions
       And "policy" is not called
 
   Rule: Evaluation has a budget
+    Source: KEP-3716, "Performance"
+
 
     Scenario: An expression that costs too much fails
       Given a validating webhook "policy" for configmaps

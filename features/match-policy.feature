@@ -53,6 +53,9 @@ Feature: Match policy
       And "strict" is not called
 
   Rule: With the policy Equivalent it is called for every version, and gets the object in one that it named
+    Source: Dynamic admission control, "Matching requests: matchPolicy", "Intercepting all versions of an object"; KEP-492,
+    "Convert to webhook-requested version"
+
     The review says in kind and resource what was sent to the webhook, and in requestKind and requestResource what the
     client asked for. It is the policy of a webhook that does not say which.
 

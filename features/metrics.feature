@@ -33,6 +33,45 @@ Feature: Metrics
         | validating | refuses connections                                           | failed      | 500  | validating | calling_webhook_error    | 503          |
         | mutating   | gives the bad response "patch-that-does-not-apply"            | patch       | 500  | admit      | apiserver_internal_error | 0            |
 
+  Rule: What match conditions leave out is counted, and what they cannot say
+    Source: KEP-3716, "Monitoring Requirements"
+
+    Scenario: A request that a condition leaves out
+      Given a validating webhook "excluded.metrics.example.com" for configmaps
+      And "excluded.metrics.example.com" has the match condition "never":
+        """cel
+        false
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is admitted
+      And the metric apiserver_admission_match_condition_exclusions_total of "excluded.metrics.example.com" counts the request with:
+        """yaml
+        {kind: webhook, type: validate, operation: CREATE}
+        """
+
+    Scenario: A condition that fails
+      Given a validating webhook "unclear.metrics.example.com" for configmaps
+      And "unclear.metrics.example.com" has the match condition "stage":
+        """cel
+        object.data.stage == 'production'
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: ConfigMap
+        metadata: {name: settings}
+        """
+      Then the request is refused with 403
+      And the metric apiserver_admission_match_condition_evaluation_errors_total of "unclear.metrics.example.com" counts the request with:
+        """yaml
+        {kind: webhook, type: validating, operation: CREATE}
+        """
+
   Rule: A webhook that failed open is counted
     Scenario: A request that went by a webhook without an answer
       Given a validating webhook "open.metrics.example.com" for configmaps

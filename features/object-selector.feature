@@ -2,7 +2,7 @@ Feature: Object selector
   A webhook can ask to be called only for objects with certain labels. Whoever writes an object chooses its labels, so
   that this is a convenience for willing users and no protection against others.
 
-  Source: Dynamic admission control, "Matching requests: objectSelector"; apiserver
+  Source: Dynamic admission control, "Matching requests: objectSelector"; KEP-492, "Object selector"; apiserver
   pkg/admission/plugin/webhook/predicates/object/matcher.go
 
   Background:

@@ -2,8 +2,8 @@ Feature: Reinvocation
   Mutating admission goes through its plugins and webhooks one after another. What a later one changes, an earlier one
   has not seen. A second round gives it the chance to look again.
 
-  Source: KEP-492, "Mutating Plugin ordering"; apiserver pkg/admission/reinvocation.go and
-  pkg/admission/plugin/webhook/mutating
+  Source: Dynamic admission control, "Reinvocation policy"; KEP-492, "Mutating Plugin ordering"; apiserver
+  pkg/admission/reinvocation.go and pkg/admission/plugin/webhook/mutating
 
   Background:
     Given a limit range that gives containers the default cpu limit "500m"

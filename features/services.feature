@@ -5,7 +5,7 @@ Feature: Services and URLs
   Source: Dynamic admission control, "Contacting the webhook"; apiserver pkg/util/webhook/client.go
 
   Rule: A webhook behind a Service is called by the name of the Service
-    Source: Dynamic admission control, "Service reference"; KEP-492, "Port configuration"
+    Source: Dynamic admission control, "Contacting the webhook", "Service reference"; KEP-492, "Port configuration"
 
     Scenario: The certificate has the name of the Service
       Given a validating webhook "policy" for configmaps
@@ -109,7 +109,7 @@ Feature: Services and URLs
         | a path without a slash     | path: review | clientConfig.service.path: Invalid value                         |
 
   Rule: A URL is https, and nothing but host, port and path
-    Source: Dynamic admission control, "URL"
+    Source: Dynamic admission control, "Contacting the webhook", "URL"
 
     Scenario Outline: A URL with <what> is refused
       When this object is created:

@@ -8,6 +8,8 @@ Feature: Verifying webhooks
   Source: Kubernetes documentation, Admission Webhook Good Practices; KEP-492
 
   Rule: A mutating webhook leaves alone what it has done already
+    Source: Dynamic admission control, "Idempotence"; KEP-492, "Mutating Plugin ordering"
+
     Scenario: A label that is set once more is the same label
       Given a mutating webhook "labels" for pods
       And "labels" adds the label "team=blue"

@@ -23,6 +23,7 @@ pub mod record;
 pub mod recording;
 pub mod replay;
 pub mod run;
+pub mod sections;
 pub mod server;
 pub mod soak;
 pub mod transport;

@@ -13,6 +13,7 @@ use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::probes;
 use tests::record::record;
+use tests::sections;
 use tests::server::Server;
 use tests::soak;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,6 +41,8 @@ enum Tool {
     Soak(Soak),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
     Coverage,
+    /// Print docs/coverage.md: which scenarios show which section of the documents about admission webhooks
+    Sections,
 }
 
 #[derive(Debug, clap::Args)]
@@ -151,6 +154,7 @@ async fn main() -> ExitCode {
             Tool::Probes(arguments) => probed(&arguments).await,
             Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
+            Tool::Sections => sections(),
         }
     };
     // What a tool started ends with it, also when it is told to end.
@@ -199,6 +203,13 @@ fn coverage() -> Result<ExitCode, Box<dyn std::error::Error>> {
         anstream::eprintln!("{case} proves {statement}, which is no statement");
     }
     Ok(if coverage.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn sections() -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let list = cases::folder().with_file_name("sections.yaml");
+    let features = cases::folder().join("../../features");
+    anstream::print!("{}", sections::page(&sections::read(&list, &features)?));
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Error>> {
