@@ -86,6 +86,13 @@ pub fn denial_code(status: &Status) -> i32 {
     status.code.max(400)
 }
 
+/// A dry run, and the webhook does not say whether it has side effects.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, `Webhook SideEffects is nil`.
+pub fn no_side_effects() -> CallFailure {
+    CallFailure { reason: "Webhook SideEffects is nil".to_owned(), code: 400 }
+}
+
 /// 400: a dry run, and the webhook has side effects. The failure policy is of no matter.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `NewDryRunUnsupportedErr`.

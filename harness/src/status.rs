@@ -207,6 +207,16 @@ impl Status {
         Self::failure(409, "AlreadyExists", message).about(group, resource, name)
     }
 
+    /// 409: the name that the server made of a `generateName` is taken. Source: `NewGenerateNameConflict`.
+    pub fn generate_name_conflict(group: &str, resource: &str, name: &str) -> Self {
+        let mut status = Self::already_exists(group, resource, name);
+        status.message += ", the server was not able to generate a unique name for the object";
+        if let Some(details) = &mut status.details {
+            details.retry_after_seconds = 1;
+        }
+        status
+    }
+
     /// 409: somebody else was faster. Source: `NewConflict`.
     pub fn conflict(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let message =

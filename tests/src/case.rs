@@ -31,8 +31,12 @@ pub struct Case {
     pub webhooks: Vec<Webhook>,
     /// The configurations, as `configuration` of their webhooks names them, that stand in the server's storage as a server
     /// before it may have left them: they are neither validated nor admitted.
+    /// A field that is null is not there.
     #[serde(default)]
     pub stored: Vec<String>,
+    /// The version of `admissionregistration.k8s.io` in which they stand there.
+    #[serde(default = "v1")]
+    pub stored_version: String,
     /// What is asked, one after another.
     pub requests: Vec<Spanned<Request>>,
 }
@@ -71,7 +75,7 @@ pub struct Webhook {
     #[serde(default = "root")]
     pub path: String,
     /// What it asks of the server before it answers: the first of these before its first answer, and so on; null where
-    /// it asks for nothing.
+    /// it asks for nothing. The name `<name of the review>` is that of the object that it is asked about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<Option<Request>>,
     /// Whether it is called for the namespaces of the case only.
@@ -259,6 +263,10 @@ fn only_configuration() -> String {
 
 fn root() -> String {
     "/".to_owned()
+}
+
+fn v1() -> String {
+    "v1".to_owned()
 }
 
 fn config_maps() -> String {

@@ -35,6 +35,8 @@ pub struct Section {
 pub enum Standing {
     /// Nothing names it.
     Unproved,
+    /// `unproved.yaml` says why nothing can prove it.
+    Unprovable,
     /// Only cases name it in which admit is known to differ.
     NotImitated,
     /// A case, or a situation of a test, proves it: a real server does so, and so does admit.
@@ -42,8 +44,8 @@ pub enum Standing {
 }
 
 impl Coverage {
-    /// Counts what the cases below `folder` prove, and what stands in `proves.yaml` and in
-    /// `webhook_authentication/proves.yaml` beside `statements`.
+    /// Counts what the cases below `folder` prove, and what stands in `proves.yaml`, in `webhook_authentication/proves.yaml`
+    /// and in `unproved.yaml` beside `statements`.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -60,6 +62,13 @@ impl Coverage {
                 let entry = standing.entry(statement.clone()).or_insert(Standing::Unproved);
                 *entry = (*entry).max(gained);
                 named.push((statement, file.name.clone()));
+            }
+        }
+        let reasons: BTreeMap<String, String> = read(&statements.with_file_name("unproved.yaml"))?;
+        for statement in reasons.into_keys() {
+            named.push((statement.clone(), "unproved.yaml".to_owned()));
+            if standing.insert(statement.clone(), Standing::Unprovable).is_some() {
+                return Err(io::Error::other(format!("unproved.yaml: a case proves {statement}")));
             }
         }
         for (statement, situations) in beside(statements)? {
@@ -81,17 +90,24 @@ impl Coverage {
 
     /// The table for people, and under it what is unproved.
     pub fn table(&self) -> String {
-        let mut lines =
-            vec![format!("{:58} {:>6} {:>8} {:>12}", "section", "proved", "unproved", "not imitated")];
-        let row = |title: &str, counts: [usize; 3]| {
-            format!("{title:58} {:>6} {:>8} {:>12}", counts[0], counts[1], counts[2])
+        let mut lines = vec![format!(
+            "{:58} {:>6} {:>8} {:>12} {:>10}",
+            "section", "proved", "unproved", "not imitated", "unprovable"
+        )];
+        let row = |title: &str, counts: [usize; 4]| {
+            format!("{title:58} {:>6} {:>8} {:>12} {:>10}", counts[0], counts[1], counts[2], counts[3])
         };
-        let order = [Standing::Proved, Standing::Unproved, Standing::NotImitated];
+        let order = [Standing::Proved, Standing::Unproved, Standing::NotImitated, Standing::Unprovable];
         for section in &self.sections {
             lines.push(row(&section.title, order.map(|standing| section.total(standing))));
         }
         lines.push(row("total", order.map(|standing| self.total(standing))));
-        for (what, standing) in [("unproved", Standing::Unproved), ("not imitated", Standing::NotImitated)] {
+        let apart = [
+            ("unproved", Standing::Unproved),
+            ("not imitated", Standing::NotImitated),
+            ("unprovable, for reasons in tests/unproved.yaml", Standing::Unprovable),
+        ];
+        for (what, standing) in apart {
             let of = |section: &Section| -> Vec<String> {
                 let these = section.statements.iter().filter(|it| it.1 == standing);
                 these.map(|(id, _)| id.clone()).collect()

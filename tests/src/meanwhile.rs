@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::Router;
 use axum::extract::{Path, State};
 use axum::routing::post;
+use axum::{Json, Router};
 use fake_webhooks::{Behaviour, SideEffect, Target, Write};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -26,6 +26,9 @@ pub(crate) struct Meanwhile {
     requests: Arc<Requests>,
     serving: JoinHandle<()>,
 }
+
+/// The name of a request that stands for that of the object in the review.
+const NAME_OF_THE_CALL: &str = "<name of the review>";
 
 struct Requests {
     client: kube::Client,
@@ -73,7 +76,7 @@ impl Meanwhile {
             url,
             token: String::new(),
             ca_bundle: String::new(),
-            body: Value::Null,
+            body: json!({"name": "{name}"}),
             after: std::time::Duration::ZERO.into(),
         };
         Ok(Behaviour::SideEffect(SideEffect { write: Some(write), then: Box::new(then.clone()) }))
@@ -92,13 +95,17 @@ impl Drop for Meanwhile {
 }
 
 /// Sends the next request of the webhook that knocks, and lets it wait for the answer.
-async fn knock(State(requests): State<Arc<Requests>>, Path(webhook): Path<String>) {
+async fn knock(State(requests): State<Arc<Requests>>, Path(webhook): Path<String>, Json(call): Json<Value>) {
     let next = {
         let mut pending = requests.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.get_mut(&webhook).and_then(Vec::pop).flatten()
     };
     let Some(request) = next else { return };
-    let answer = match send(&requests.client, objects::message(&request, &requests.names)).await {
+    let mut sent = request.clone();
+    if sent.name == NAME_OF_THE_CALL {
+        call["name"].as_str().unwrap_or_default().clone_into(&mut sent.name);
+    }
+    let answer = match send(&requests.client, objects::message(&sent, &requests.names)).await {
         Ok(answer) => answer.recorded(),
         Err(error) => json!(error.to_string()),
     };

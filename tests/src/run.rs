@@ -206,11 +206,18 @@ async fn configure(
     webhooks: &Webhooks,
     made: &mut Vec<String>,
 ) -> Result<(), ServerError> {
-    for (kind, object) in webhooks.configurations(names) {
+    for (kind, mut object) in webhooks.configurations(names) {
         let collection = configurations(kind);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         made.push(format!("{collection}/{name}"));
         if case.stored.iter().any(|short| names.configuration(short) == name) {
+            object["apiVersion"] = json!(format!("admissionregistration.k8s.io/{}", case.stored_version));
+            for entry in object["webhooks"].as_array_mut().into_iter().flatten() {
+                entry
+                    .as_object_mut()
+                    .into_iter()
+                    .for_each(|fields| fields.retain(|_, value| !value.is_null()));
+            }
             server.store(kind, object).await?;
         } else {
             server.make(&collection, object).await?;

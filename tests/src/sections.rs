@@ -15,7 +15,8 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    document: String,
+    #[serde(rename = "document")]
+    name: String,
     address: String,
     sections: Vec<Section>,
 }
@@ -71,7 +72,7 @@ fn collect(documents: &mut [Document], file: &str, feature: &Feature) -> Vec<Str
     });
     for (rule, above, scenario) in own.chain(of_rules) {
         for (document, title) in source(scenario.description.as_deref()).unwrap_or(above) {
-            let Some(known) = documents.iter_mut().find(|it| it.document == document) else { continue };
+            let Some(known) = documents.iter_mut().find(|it| it.name == document) else { continue };
             match known.sections.iter_mut().find(|section| section.title == title) {
                 Some(section) => section.is_shown_by(file, rule.as_ref(), &scenario.name),
                 None => problems.push(format!(
@@ -85,7 +86,7 @@ fn collect(documents: &mut [Document], file: &str, feature: &Feature) -> Vec<Str
 }
 
 fn contradictions(documents: &[Document]) -> Vec<String> {
-    let sections = documents.iter().flat_map(|it| it.sections.iter().map(|section| (&it.document, section)));
+    let sections = documents.iter().flat_map(|it| it.sections.iter().map(|section| (&it.name, section)));
     let problem = |(document, section): (&String, &Section)| {
         let what = match (section.shown.is_empty(), &section.without) {
             (true, None) => "no scenario names it in its Source, and no reason says why",
@@ -138,7 +139,7 @@ page is made with `cargo run -p tests -- sections`; a test compares it.
     for document in documents {
         let (shown, without): (Vec<_>, Vec<_>) =
             document.sections.iter().partition(|section| section.without.is_none());
-        let _ = writeln!(page, "\n## {}\n\n<{}>", document.document, document.address);
+        let _ = writeln!(page, "\n## {}\n\n<{}>", document.name, document.address);
         for section in shown {
             let _ = writeln!(page, "\n### {}\n", escaped(&section.title));
             for place in &section.shown {

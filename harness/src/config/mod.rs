@@ -144,7 +144,7 @@ pub enum MatchPolicy {
 
 /// What a call does beside answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the API has these four")]
+#[expect(clippy::exhaustive_enums, reason = "the API has these four, or none")]
 pub enum SideEffects {
     /// Nothing.
     None,
@@ -154,6 +154,8 @@ pub enum SideEffects {
     Some,
     /// Nobody knows; never called on a dry run. Only in configurations older than v1.
     Unknown,
+    /// The configuration does not say; a call on a dry run fails. Only in a storage that was written by hand.
+    Unset,
 }
 
 impl SideEffects {

@@ -160,9 +160,13 @@ fn webhook(
         Origin::Author | Origin::Manifest => &SIDE_EFFECTS[..2],
         Origin::Storage => &SIDE_EFFECTS[..],
     };
-    let side_effects = side_effects
-        .word(supported)?
-        .ok_or_else(|| side_effects.wrong("is required: None or NoneOnDryRun"))?;
+    let side_effects = match (side_effects.word(supported)?, origin) {
+        (Some(side_effects), _) => side_effects,
+        (None, Origin::Storage) => SideEffects::Unset,
+        (None, Origin::Author | Origin::Manifest) => {
+            return Err(side_effects.wrong("is required: None or NoneOnDryRun"));
+        }
+    };
     let rules = field.child("rules").items()?.into_iter().map(rule).collect::<Result<_, _>>()?;
     let versions = field.child("admissionReviewVersions").some_items()?;
     Ok(Webhook {

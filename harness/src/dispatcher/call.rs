@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{Chain, Dispatcher, Place, Refusal};
 use crate::admission_run::AdmissionRun;
 use crate::caller::{Call, CallError, Caller};
-use crate::config::Webhook;
+use crate::config::{SideEffects, Webhook};
 use crate::event::{CallFailure, CallResult, Called};
 use crate::failure;
 use crate::matching::Invocation;
@@ -107,7 +107,9 @@ impl<C: Caller> Dispatcher<C> {
         };
         let mut answered = Answered { called, allowed: None, refusal: None };
         let called = &mut answered.called;
-        if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
+        if run.attributes().dry_run && webhook.side_effects == SideEffects::Unset {
+            called.result = failure::result(webhook.failure_policy, failure::no_side_effects());
+        } else if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
             let status = failure::dry_run_unsupported(&webhook.id.name);
             called.result = CallResult::ServerError { status, patch: None };
         } else {

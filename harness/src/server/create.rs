@@ -164,7 +164,13 @@ fn store(
     let resource = &request.target.resource;
     let state = &request.server.state;
     let key = key(request, name);
-    let taken = || Box::new(Status::already_exists(&resource.gvr.group, &resource.gvr.resource, name));
+    // Also where the client gave a name beside its generateName.
+    // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
+    let taken = match metadata::text(&object, "generateName") {
+        "" => Status::already_exists,
+        _ => Status::generate_name_conflict,
+    };
+    let taken = || Box::new(taken(&resource.gvr.group, &resource.gvr.resource, name));
     if let Some(other) = state.storage.at(&key) {
         let mut status = taken();
         // Source: apiserver pkg/registry/generic/registry/store.go, `create`.

@@ -17,8 +17,8 @@ use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::cluster_state::ClusterState as _;
 use crate::event::Record;
 use crate::ownership::Owners;
-use crate::schema;
 use crate::status::Status;
+use crate::{config, schema};
 
 /// What happened to a request, beside its answer.
 #[derive(Clone, Debug, Default)]
@@ -105,12 +105,12 @@ impl ApiServer {
     }
 
     /// Puts an object there as [`Self::put`], but as it may stand in the storage of a server that was upgraded: it is not
-    /// validated as a new one would be.
+    /// validated as a new one would be, and a webhook configuration may be of v1beta1.
     ///
     /// # Errors
     /// The Status of an object that the server cannot read; 404 for a kind that it does not serve.
     pub fn put_stored(&self, object: Value) -> Result<Arc<Value>, Box<Status>> {
-        self.server.put(object, Validation::Skipped)
+        self.server.put(config::upgraded(&object).unwrap_or(object), Validation::Skipped)
     }
 
     /// Takes an object away, without admission and without regard to its finalizers; whether there was one.
