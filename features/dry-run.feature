@@ -88,6 +88,9 @@ Feature: Dry runs and side effects
       And the configmap "settings" does not exist
 
   Rule: A configuration must say that there are none, at least on dry runs
+    Only a server of years ago took Some and Unknown. Where such a configuration is still stored, dry runs that its webhooks
+    match are refused, whatever the failure policy says.
+
     Source: Dynamic admission control, "Side effects"; KEP-492, "Goals"
 
     Scenario Outline: A configuration <that says> is refused

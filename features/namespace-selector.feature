@@ -100,20 +100,20 @@ Feature: Namespace selector
   Rule: A namespace is judged by its own labels
     @serial
     Scenario Outline: A change of a namespace is <seen> if it has the label <label>
-      Given the webhooks are called for the namespace "admit-selected", too
+      Given the webhooks are called for the namespace "<namespace>", too
       And a validating webhook "policy" for namespaces
       And "policy" is configured with:
         """yaml
         namespaceSelector: {matchLabels: {team: blue}}
         """
-      When the namespace "admit-selected" gets the label "<label>"
+      When the namespace "<namespace>" gets the label "<label>"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | seen     | label      | is called      |
-        | seen     | team=blue  | is called once |
-        | not seen | team=green | is not called  |
+        | seen     | label      | namespace   | is called      |
+        | seen     | team=blue  | admit-blue  | is called once |
+        | not seen | team=green | admit-green | is not called  |
 
   Rule: What is in no namespace is not judged by any
     @serial

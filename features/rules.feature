@@ -234,20 +234,20 @@ Feature: Rules
 
     @serial
     Scenario Outline: A namespace is an object of the cluster: the scope <scope> <sees> it
-      Given the webhooks are called for the namespace "admit-scope", too
+      Given the webhooks are called for the namespace "<namespace>", too
       And a validating webhook "policy" for namespaces
       And "policy" is configured with:
         """yaml
         rules: [{operations: [UPDATE], apiGroups: [""], apiVersions: [v1], resources: [namespaces], scope: <scope>}]
         """
-      When the namespace "admit-scope" gets the label "team=blue"
+      When the namespace "<namespace>" gets the label "team=blue"
       Then the request is admitted
       And "policy" <is called>
 
       Examples:
-        | scope      | sees         | is called      |
-        | Cluster    | sees         | is called once |
-        | Namespaced | does not see | is not called  |
+        | scope      | sees         | namespace        | is called      |
+        | Cluster    | sees         | admit-cluster    | is called once |
+        | Namespaced | does not see | admit-namespaced | is not called  |
 
   Rule: Rules that contradict themselves are refused
     Source: Dynamic admission control, "Matching requests: rules"; KEP-492, "Validations"

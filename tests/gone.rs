@@ -1,0 +1,207 @@
+//! A client that goes away while a webhook is called: neither server counts that as a webhook that failed.
+//!
+//! Needs KUBEBUILDER_ASSETS for what kube-apiserver does; without it that half is skipped and says so.
+
+#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
+
+#[path = "borrowed/machine.rs"]
+mod machine;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use admit::target::{Launched, TargetArguments, TargetKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Answered, Fake, FakeWebhook};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+const API: &str = "/apis/admissionregistration.k8s.io/v1";
+/// No dry runs: by those it is seen whether the configurations are used.
+const POLICY: &str = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n";
+/// What a webhook that failed leaves.
+const FAILURES: [&str; 2] =
+    ["apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"];
+/// What every call leaves.
+const REQUESTS: &str = "apiserver_admission_webhook_request_total";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `admit serve`; dropped means killed.
+struct Serve(Child);
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is left of a request whose client has gone.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    /// The keys of its audit annotations that say that a webhook failed open.
+    failed_open: Vec<String>,
+    /// The samples of [`FAILURES`] about the webhook.
+    failures: Vec<String>,
+    /// The samples of [`REQUESTS`] about the webhook with another code than 200.
+    calls: Vec<String>,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_goes_away_is_no_failure_of_the_webhook() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("policy.yaml"), POLICY).unwrap();
+    // admit stops where its client goes, and does not count the call: the README says so among its limits.
+    assert_eq!(of_admit(folder.path()).await, expected([&[], &[]]), "admit");
+    if !machine::has_kube_apiserver() {
+        return;
+    }
+    let log = folder.path().join("real.log");
+    let arguments =
+        TargetArguments::of(TargetKind::Envtest).with_audit(folder.path().join("policy.yaml"), log.clone());
+    let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
+    let found = left(&launched.target.client, &log, "ResponseComplete").await;
+    let counted = |policy: &str, rejected: bool| {
+        format!(
+            "{REQUESTS}{{code=\"503\",name=\"{policy}.gone.example.com\",operation=\"CREATE\",rejected=\"{rejected}\",type=\"admit\"}} 1"
+        )
+    };
+    let expected = expected([&[counted("fail", true)], &[counted("ignore", false)]]);
+    assert_eq!(found, expected, "kube-apiserver");
+}
+
+/// Of the policies Fail and Ignore: no failure, and these calls that did not succeed.
+fn expected([fail, ignore]: [&[String]; 2]) -> BTreeMap<&'static str, Left> {
+    let left =
+        |calls: &[String]| Left { failed_open: Vec::new(), failures: Vec::new(), calls: calls.to_vec() };
+    BTreeMap::from([("Fail", left(fail)), ("Ignore", left(ignore))])
+}
+
+async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(["serve", "--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"])
+        .args(["--kubeconfig-out", "kubeconfig"])
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let _server = Serve(child);
+    let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    left(&kube::Client::try_from(config).unwrap(), &folder.join("admit.log"), "RequestReceived").await
+}
+
+/// For each failure policy: a client goes away while a webhook with it is called, and what is left of that when the log
+/// tells of the stage `last`.
+async fn left(client: &kube::Client, log: &Path, last: &str) -> BTreeMap<&'static str, Left> {
+    let mut all = BTreeMap::new();
+    for policy in ["Fail", "Ignore"] {
+        let name = format!("{}.gone.example.com", policy.to_lowercase());
+        let webhook = webhook(client, policy, &name).await;
+        let audit_id = format!("gone-{policy}");
+        let request = post("/api/v1/namespaces/default/configmaps", &audit_id, &map(policy));
+        let sending = tokio::spawn({
+            let client = client.clone();
+            async move { drop(client.send(request).await) }
+        });
+        let is_asked = |entry: &fake_webhooks::Entry| {
+            entry.review().is_some_and(|it| it.pointer("/request/dryRun") == Some(&Value::Bool(false)))
+        };
+        until("the webhook is called", async || webhook.journal().iter().any(is_asked)).await;
+        sending.abort();
+        let is_left =
+            |entry: &fake_webhooks::Entry| is_asked(entry) && matches!(entry.answered, Answered::Abandoned);
+        until("the server leaves the webhook", async || webhook.journal().iter().any(is_left)).await;
+        let events = || -> Vec<Value> {
+            let text = fs::read_to_string(log).unwrap();
+            let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            events.filter(|event| event.get("auditID") == Some(&json!(audit_id))).collect()
+        };
+        until("the log tells of the request", async || {
+            events().iter().any(|event| event.get("stage") == Some(&json!(last)))
+        })
+        .await;
+        let metrics = send(client, http::Request::get("/metrics").body(Body::empty()).unwrap()).await;
+        let is_failure = |line: &&str| FAILURES.iter().any(|it| line.starts_with(it)) && line.contains(&name);
+        let is_call = |line: &&str| {
+            line.starts_with(REQUESTS) && line.contains(&name) && !line.contains("code=\"200\"")
+        };
+        let annotations =
+            events().into_iter().filter_map(|event| event.get("annotations")?.as_object().cloned());
+        let keys = annotations.flat_map(|annotations| annotations.into_iter().map(|(key, _)| key));
+        all.insert(
+            policy,
+            Left {
+                failed_open: keys.filter(|key| key.starts_with("failed-open.")).collect(),
+                failures: metrics.lines().filter(is_failure).map(str::to_owned).collect(),
+                calls: metrics.lines().filter(is_call).map(str::to_owned).collect(),
+            },
+        );
+    }
+    all
+}
+
+/// A mutating webhook that never answers what is no dry run, and that the server uses already.
+async fn webhook(client: &kube::Client, policy: &str, name: &str) -> FakeWebhook {
+    let behaviour = json!({"when": {"if": {"dry-run": true}, "then": "allow", "otherwise": {"timeout": {}}}});
+    let behaviour = serde_json::from_value(behaviour).unwrap();
+    let webhook = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.unwrap();
+    let url = format!("https://127.0.0.1:{}/", webhook.address().port());
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},
+        "webhooks": [{
+            "name": name,
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+            "objectSelector": {"matchLabels": {"for": policy}},
+            "clientConfig": {"url": url, "caBundle": STANDARD.encode(webhook.ca_bundle())},
+            "failurePolicy": policy, "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 30,
+        }],
+    });
+    send(client, post(&format!("{API}/mutatingwebhookconfigurations"), "configuration", &configuration))
+        .await;
+    until("the configuration is used", async || {
+        send(client, post("/api/v1/namespaces/default/configmaps?dryRun=All", "probe", &map(policy))).await;
+        !webhook.journal().is_empty()
+    })
+    .await;
+    webhook
+}
+
+fn map(policy: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": policy.to_lowercase(), "labels": {"for": policy}}})
+}
+
+fn post(path: &str, audit_id: &str, body: &Value) -> http::Request<Body> {
+    let request =
+        http::Request::post(path).header("Content-Type", "application/json").header("Audit-ID", audit_id);
+    request.body(Body::from(body.to_string().into_bytes())).unwrap()
+}
+
+/// The body of the answer, which is a success.
+async fn send(client: &kube::Client, request: http::Request<Body>) -> String {
+    let response = client.send(request).await.unwrap();
+    let is_success = response.status().is_success();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&body).into_owned();
+    assert!(is_success, "{text}");
+    text
+}
+
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let started = tokio::time::Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
