@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// The first nine are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 39] = [
+const HARNESS_LAYERS: [&str; 40] = [
     "status",
     "names",
     "json",
@@ -30,6 +30,7 @@ const HARNESS_LAYERS: [&str; 39] = [
     "cluster_state",
     "equality",
     "ownership",
+    "trace_context",
     "caller",
     "event",
     "admission_run",

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::config::{ClientConfig, Phase};
 use crate::status::Unsupported;
+use crate::trace_context::TraceContext;
 
 /// Carries a review to a webhook: the only I/O of the dispatcher.
 pub trait Caller: Send + Sync {
@@ -35,6 +36,8 @@ pub struct Call<'a> {
     /// How long connecting, sending, retrying and reading may take together. Goes out as `?timeout=`, rounded up to
     /// whole seconds.
     pub timeout: Duration,
+    /// The trace to which the call belongs, if the request came with one.
+    pub trace: Option<&'a TraceContext>,
 }
 
 /// What came back, undecoded.

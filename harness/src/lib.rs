@@ -42,6 +42,7 @@ pub mod secrets;
 pub mod selector;
 pub mod server;
 pub mod status;
+pub mod trace_context;
 pub mod verify;
 pub mod warnings;
 

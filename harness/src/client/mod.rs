@@ -164,6 +164,9 @@ impl HttpsCaller {
                     request =
                         request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
                 }
+                if let Some(trace) = call.trace {
+                    request = request.headers(trace.headers().clone());
+                }
                 match &referer {
                     Some(referer) => request.header(header::REFERER, referer),
                     None => request,

@@ -148,6 +148,7 @@ async fn call_for(
         phase: Phase::Mutating,
         body: Bytes::from_static(b"{\"a\":1}\n"),
         timeout,
+        trace: None,
     };
     HttpsCaller::new(Arc::new(At(server.address))).call(call).await.map_err(|error| error.to_string())
 }
@@ -338,6 +339,7 @@ async fn redirects_to_another_origin_are_followed_only_if_all_are() {
             phase: Phase::Mutating,
             body: "{}".into(),
             timeout: Duration::from_secs(10),
+            trace: None,
         };
         let before = elsewhere.requests().len();
         let mut detours = Vec::new();
@@ -446,6 +448,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
             phase,
             body: body.clone(),
             timeout: Duration::from_secs(10),
+            trace: None,
         };
         let reply = caller.call(call(Phase::Mutating)).await.map(|reply| reply.status);
         let of_the_other_plugin = caller.call(call(Phase::Validating)).await.map(|reply| reply.status);
@@ -474,7 +477,9 @@ async fn reviews_and_replies_take_their_bytes_for_as_long_as_they_are_there() {
         let client_config = ClientConfig { target, ca_bundle };
         let caller = HttpsCaller::new(Arc::new(At(server.address))).with_memory(memory.clone());
         let (body, timeout) = (Bytes::from_static(b"{}"), Duration::from_secs(10));
-        caller.call(Call { client_config: &client_config, phase: Phase::Mutating, body, timeout }).await
+        caller
+            .call(Call { client_config: &client_config, phase: Phase::Mutating, body, timeout, trace: None })
+            .await
     };
     let memory = Budget::new(32 << 20);
     let reply = call_with(&memory).await.unwrap();

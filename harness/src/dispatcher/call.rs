@@ -156,7 +156,8 @@ impl<C: Caller> Dispatcher<C> {
             return Err(CallError::Transport("context deadline exceeded".to_owned()).into());
         }
         let (client_config, phase) = (&webhook.client_config, webhook.phase);
-        let call = Call { client_config, phase, body: called.review.clone(), timeout };
+        let trace = chain.trace;
+        let call = Call { client_config, phase, body: called.review.clone(), timeout, trace };
         let reply = called.reply.insert(self.caller.call(call).await?);
         Ok(response::read(reply, version, &called.uid, called.phase)?)
     }

@@ -19,6 +19,7 @@ use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
 use crate::status::{Status, Unsupported};
+use crate::trace_context::TraceContext;
 
 /// Admits requests by calling webhooks with a [`Caller`].
 pub struct Dispatcher<C> {
@@ -39,6 +40,8 @@ pub struct Chain<'a> {
     pub started: Instant,
     /// When the request's own time is up.
     pub deadline: Option<Instant>,
+    /// The trace to which the request belongs, if it came with one.
+    pub trace: Option<&'a TraceContext>,
 }
 
 impl fmt::Debug for Chain<'_> {

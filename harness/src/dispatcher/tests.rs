@@ -148,6 +148,7 @@ impl Run {
             plugins: &plugins,
             started,
             deadline: deadline.map(|deadline| started + deadline),
+            trace: None,
         };
         let times = Times::of(&attributes, true);
         let mut run = AdmissionRun::new(attributes, times, &NoCluster);

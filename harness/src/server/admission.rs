@@ -25,6 +25,7 @@ use crate::metrics::Metrics;
 use crate::ownership::Times;
 use crate::plugin::Plugin;
 use crate::status::Status;
+use crate::trace_context::TraceContext;
 
 pub(super) const GROUP: &str = "admissionregistration.k8s.io";
 pub(super) const MUTATING: &str = "mutatingwebhookconfigurations";
@@ -100,6 +101,7 @@ pub(super) struct Admitting<'a> {
     pub(super) admission: &'a Admission,
     pub(super) started: Instant,
     pub(super) deadline: Instant,
+    pub(super) trace: TraceContext,
     /// What happened in all runs.
     pub(super) record: Record,
 }
@@ -228,7 +230,7 @@ impl<'a> Admitting<'a> {
         Err(time_limit::exceeded())
     }
 
-    fn chain<'c>(&self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>
+    fn chain<'c>(&'c self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>
     where
         Self: 'c,
     {
@@ -238,6 +240,7 @@ impl<'a> Admitting<'a> {
             plugins,
             started: self.started,
             deadline: Some(self.deadline),
+            trace: Some(&self.trace),
         }
     }
 }

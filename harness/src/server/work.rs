@@ -17,6 +17,7 @@ use crate::authorizer::Authorizer;
 use crate::budget::Reservation;
 use crate::event::Record;
 use crate::status::Status;
+use crate::trace_context::TraceContext;
 
 /// A request that is there as a whole, with all that it takes to do it on any thread.
 pub(super) struct Work {
@@ -43,6 +44,7 @@ impl Work {
             admission: &server.admission,
             started: *started,
             deadline: *deadline,
+            trace: TraceContext::of_request(&self.headers),
             record: Record::default(),
         };
         let mut request = ObjectRequest {

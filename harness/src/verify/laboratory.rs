@@ -195,6 +195,7 @@ impl Laboratory {
             plugins: &[],
             started: Instant::now(),
             deadline: None,
+            trace: None,
         };
         let mut run = self.surroundings.run(request.clone());
         let mut done = dispatcher.mutate(&mut run, &chain).await;
@@ -220,7 +221,7 @@ impl Laboratory {
     pub async fn post(&self, webhook: &Webhook, body: Bytes) -> Exchange {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, webhook.phase);
-        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout };
+        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout, trace: None };
         let mut detours = Vec::new();
         let reply = self.exchangery.call(call, &mut detours).await;
         let direct = Some(Direct::review(webhook));
@@ -243,7 +244,7 @@ impl Laboratory {
     ) -> Exchange {
         let started = Instant::now();
         let (client_config, phase) = (&webhook.client_config, webhook.phase);
-        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout };
+        let call = Call { client_config, phase, body: body.clone(), timeout: webhook.timeout, trace: None };
         let mut detours = Vec::new();
         let reply = match connection {
             Connection::Kept => self.exchangery.https().call_noting(call, &mut detours).await,
