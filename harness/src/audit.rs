@@ -87,25 +87,37 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
     annotations
 }
 
-/// What the server says of a certificate that it used to accept in earlier versions.
+/// Why the server refuses a certificate that it took in earlier versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CertificateFlaw {
+    MissingSan,
+    InsecureSha1,
+}
+
+impl CertificateFlaw {
+    /// The flaw that the `reason` of a failed call is about.
+    ///
+    /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
+    pub(crate) fn of(reason: &str) -> Option<Self> {
+        let flaws = [
+            ("x509: certificate relies on legacy Common Name field", Self::MissingSan),
+            ("x509: cannot verify signature: insecure algorithm SHA1", Self::InsecureSha1),
+        ];
+        flaws.into_iter().find_map(|(complaint, flaw)| reason.contains(complaint).then_some(flaw))
+    }
+}
+
+/// What the server says of such a certificate.
 ///
-/// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
+/// Source: as [`CertificateFlaw::of`].
 fn of_certificate(reason: &str) -> Option<(String, String)> {
-    let (what, says) = [
-        (
-            "x509: certificate relies on legacy Common Name field",
-            (
-                "missing-san",
-                "relies on a legacy Common Name field instead of the SAN extension for subject validation",
-            ),
+    let (what, says) = match CertificateFlaw::of(reason)? {
+        CertificateFlaw::MissingSan => (
+            "missing-san",
+            "relies on a legacy Common Name field instead of the SAN extension for subject validation",
         ),
-        (
-            "x509: cannot verify signature: insecure algorithm SHA1",
-            ("insecure-sha1", "uses an insecure SHA-1 signature"),
-        ),
-    ]
-    .into_iter()
-    .find_map(|(complaint, said)| reason.contains(complaint).then_some(said))?;
+        CertificateFlaw::InsecureSha1 => ("insecure-sha1", "uses an insecure SHA-1 signature"),
+    };
     let url = Url::parse(reason.split_once("Post \"")?.1.split_once('"')?.0).ok()?;
     Some((format!("{what}.invalid-cert.kubernetes.io/{}", url.host_str()?), says.to_owned()))
 }

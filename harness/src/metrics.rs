@@ -1,11 +1,13 @@
 //! The admission metrics of a server: [`Record`]s, counted.
 
+mod certificates;
 mod reloads;
 mod summary;
 
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 use tokio::time::Instant;
 
+use self::certificates::Certificates;
 pub(crate) use self::reloads::Reload;
 use self::reloads::Reloads;
 use self::summary::Summary;
@@ -33,6 +35,7 @@ pub struct Metrics {
     condition_errors: IntCounterVec,
     condition_exclusions: IntCounterVec,
     condition_seconds: HistogramVec,
+    certificates: Certificates,
     reloads: Reloads,
     /// The library has no summaries.
     summary: Summary,
@@ -95,6 +98,7 @@ impl Default for Metrics {
                 &CONDITION_BUCKETS,
                 &["name", "kind", "type", "operation"],
             ),
+            certificates: Certificates::new(&registry),
             reloads: Reloads::new(&registry),
             summary: Summary::default(),
             registry,
@@ -156,6 +160,9 @@ impl Metrics {
     }
 
     fn observe_call(&self, operation: Operation, called: &Called) {
+        if let CallResult::Failed { failure, .. } = &called.result {
+            self.certificates.observe(&failure.reason);
+        }
         let name = called.webhook.name.as_str();
         let kind = match called.phase {
             Phase::Mutating => "admit",
@@ -263,6 +270,7 @@ mod tests {
         let text = metrics.render();
         let counts: Vec<&str> = text
             .lines()
+            .filter(|line| !line.ends_with(" 0"))
             .filter(|line| !line.starts_with('#') && !line.contains("_bucket") && !line.contains("_sum"))
             .collect();
         assert_eq!(counts, expect);

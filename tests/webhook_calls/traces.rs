@@ -1,21 +1,11 @@
 //! The trace context of a request: webhooks get the same headers from admit and from kube-apiserver.
 
-#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
-
-#[path = "borrowed/machine.rs"]
-mod machine;
-
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use admit::target::{Launched, TargetArguments, TargetKind};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
-use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use serde_json::{Value, json};
+use serde_json::json;
+
+use super::{configuration, machine, on_admit, on_kube_apiserver, post};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -51,33 +41,6 @@ const SITUATIONS: [Situation; 9] = [
     ),
 ];
 
-fn configuration(kind: &str, webhook: &FakeWebhook) -> Value {
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "traced"},
-        "webhooks": [{
-            "name": "traced.example.com",
-            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
-            "clientConfig": {
-                "url": format!("https://127.0.0.1:{}/", webhook.address().port()),
-                "caBundle": STANDARD.encode(webhook.ca_bundle()),
-            },
-            "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
-    })
-}
-
-async fn post(client: &kube::Client, path: &str, headers: &[(&str, &str)], body: &Value) {
-    let mut request = http::Request::post(path).header("Content-Type", "application/json");
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let response = client.send(request.body(Body::from(body.to_string().into_bytes())).unwrap()).await;
-    let response = response.unwrap();
-    let status = response.status();
-    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
-    assert!(status.is_success(), "{path}: {}", String::from_utf8_lossy(&body));
-}
-
 /// The headers about a trace, of each call, sorted.
 fn traces(webhook: &FakeWebhook) -> Vec<Vec<String>> {
     let of = |headers: &[(String, String)]| {
@@ -99,7 +62,7 @@ async fn check(client: &kube::Client) {
     let kinds = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     for (kind, webhook) in kinds.iter().zip(&webhooks) {
         let path = format!("/apis/admissionregistration.k8s.io/v1/{}s", kind.to_lowercase());
-        post(client, &path, &[], &configuration(kind, webhook)).await;
+        post(client, &path, &[], &configuration(kind, "traced", webhook)).await;
     }
     let role = json!({
         "metadata": {"name": "writers"},
@@ -132,41 +95,14 @@ async fn check(client: &kube::Client) {
     }
 }
 
-/// A running `admit serve`; dropped means killed.
-struct Serve(Child);
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn admit_hands_on_the_trace_context() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args(["serve", "--kubeconfig-out", "kubeconfig"])
-        .current_dir(&folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = child.stdout.take().unwrap();
-    let _server = Serve(child);
-    BufReader::new(output).read_line(&mut String::new()).unwrap();
-    let kubeconfig = Kubeconfig::read_from(folder.path().join("kubeconfig")).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    check(&kube::Client::try_from(config).unwrap()).await;
+    on_admit(async |client| check(&client).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kube_apiserver_hands_on_the_same() {
-    if !machine::has_kube_apiserver() {
-        return;
+    if machine::has_kube_apiserver() {
+        on_kube_apiserver(async |client| check(&client).await).await;
     }
-    let arguments = TargetArguments::of(TargetKind::Envtest);
-    let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
-    check(&launched.target.client).await;
 }

@@ -1,0 +1,84 @@
+//! What calls of webhooks are, beside their reviews: the same on admit and on kube-apiserver.
+
+#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
+
+#[path = "../borrowed/machine.rs"]
+mod machine;
+
+mod certificates;
+mod traces;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use admit::target::{Launched, TargetArguments, TargetKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::FakeWebhook;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+
+/// A running `admit serve`; dropped means killed.
+struct Serve(Child);
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn on_admit(check: impl AsyncFnOnce(kube::Client)) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(["serve", "--kubeconfig-out", "kubeconfig"])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = child.stdout.take().unwrap();
+    let _server = Serve(child);
+    BufReader::new(output).read_line(&mut String::new()).unwrap();
+    let kubeconfig = Kubeconfig::read_from(folder.path().join("kubeconfig")).unwrap();
+    let config =
+        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    check(kube::Client::try_from(config).unwrap()).await;
+}
+
+async fn on_kube_apiserver(check: impl AsyncFnOnce(kube::Client)) {
+    let arguments = TargetArguments::of(TargetKind::Envtest);
+    let launched = Launched::start(&arguments, |_| ()).await.unwrap_or_else(|failure| panic!("{failure}"));
+    check(launched.target.client.clone()).await;
+}
+
+/// Of one webhook, for objects of the kind `ConfigMap` that are created; a failed call is ignored.
+fn configuration(kind: &str, name: &str, webhook: &FakeWebhook) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+        "webhooks": [{
+            "name": format!("{name}.example.com"),
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+            "clientConfig": {
+                "url": format!("https://127.0.0.1:{}/", webhook.address().port()),
+                "caBundle": STANDARD.encode(webhook.ca_bundle()),
+            },
+            "failurePolicy": "Ignore", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+/// # Panics
+/// The server does not do it.
+async fn post(client: &kube::Client, path: &str, headers: &[(&str, &str)], body: &Value) {
+    let mut request = http::Request::post(path).header("Content-Type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = client.send(request.body(Body::from(body.to_string().into_bytes())).unwrap()).await;
+    let response = response.unwrap();
+    let status = response.status();
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    assert!(status.is_success(), "{path}: {}", String::from_utf8_lossy(&body));
+}
