@@ -22,7 +22,7 @@ pub(super) fn get(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     };
     let object = state.in_version_of(&stored, resource).map_err(create::conversion_failed)?;
     match target.subresource.as_str() {
-        "" | "status" => Ok(Answer::ok(object)),
+        "" | "status" | "approval" => Ok(Answer::ok(object)),
         "scale" => Ok(Answer::ok(Arc::new(scale::of(&object, resource)))),
         other => {
             let what = format!("reading {}/{other}", resource.gvr.resource);

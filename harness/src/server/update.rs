@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::authorization::escalation;
+use super::authorization::{approval, escalation};
 use super::discovery::Resource;
 use super::options::RequestOptions;
 use super::patches::{self, Change};
@@ -17,7 +17,7 @@ use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::ownership::{Owners, Write};
 use crate::schema;
-use crate::status::{FieldError, Status, Unsupported};
+use crate::status::{FieldError, Status};
 use crate::weight::weight;
 
 const MODIFIED: &str =
@@ -79,12 +79,6 @@ async fn write(
     change: &Change,
     options: &RequestOptions,
 ) -> Result<Answer, Box<Status>> {
-    let gvr = &request.target.resource.gvr;
-    if gvr.resource == "certificatesigningrequests" && request.target.subresource == "approval" {
-        // Its strategy takes conditions, and nothing else, from the status.
-        let what = "the approval of a CertificateSigningRequest".to_owned();
-        return Err(Box::new(Status::unsupported(&Unsupported { what })));
-    }
     let key = create::key(request, &request.target.name);
     let mut which = Attempt::First;
     loop {
@@ -202,8 +196,10 @@ async fn attempt(
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
         strategy::validate(&new, Some(&old), &resource)?;
+        strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
     }
+    approval::check(request, &old)?;
     run.attributes_mut().object = Some(new);
     request.admitting.validate(&mut run).await?;
     let Some(new) = run.take_object() else {

@@ -2,6 +2,7 @@
 
 pub(super) mod access_review;
 pub(super) mod aggregation;
+pub(super) mod approval;
 pub(super) mod bootstrap;
 pub(super) mod escalation;
 pub(super) mod impersonation;

@@ -1,7 +1,8 @@
 //! The in-tree admission plugins that the server imitates.
 //!
 //! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `DefaultStorageClass`,
-//! `PersistentVolumeClaimResize`, `RuntimeClass`, the certificate plugins, `DefaultIngressClass`, `PodResizeValidator`,
+//! `PersistentVolumeClaimResize`, `RuntimeClass`, the certificate plugins but
+//! `CertificateApproval` (`authorization/approval.rs`), `DefaultIngressClass`, `PodResizeValidator`,
 //! the CEL policies and `ResourceQuota`.
 
 mod default_toleration_seconds;

@@ -136,6 +136,7 @@ pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [
         }
         ("status", _) => &[&["spec"]],
         ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
+        ("approval", _) => &[&["spec"], &["status", "certificate"]],
         ("scale", _) => &[],
         _ if resource.has_status() => &[&["status"]],
         _ => &[],
@@ -198,6 +199,27 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return custom_resources::validate(object);
     }
     Ok(())
+}
+
+/// The conditions of a CertificateSigningRequest, in an update of its status or its approval.
+///
+/// # Errors
+/// 422 for what is wrong.
+pub(super) fn validate_conditions(
+    object: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<(), Box<Status>> {
+    if resource.gvr.group_resource() != certificate::RESOURCE || subresource.is_empty() {
+        return Ok(());
+    }
+    let errors = certificate::errors(object, old, subresource);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let (kind, name) = (&resource.kind, metadata::text(object, "name"));
+    Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)))
 }
 
 /// In an update of a custom resource labels, annotations and owners are validated as those of a new object, as those of a

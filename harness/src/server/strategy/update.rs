@@ -58,6 +58,8 @@ pub(in crate::server) fn prepare_for_update(
     if subresource == "status" {
         keep_all_but_status(object, old, resource);
         complete_status(object, old, resource);
+    } else if subresource == "approval" {
+        certificate::keep_all_but_conditions(object, old);
     } else if resource.has_status() {
         keep(object, old, "status");
         if resource.gvr.group_resource() == "namespaces" && subresource != "finalize" {
@@ -134,7 +136,7 @@ fn complete_status(object: &mut Value, old: &Value, resource: &Resource) {
                 status.insert(PHASE_SINCE.to_owned(), kept);
             }
         }
-        "certificatesigningrequests.certificates.k8s.io" => certificate::complete_conditions(object, old),
+        certificate::RESOURCE => certificate::complete_conditions(object, old),
         _ => {}
     }
 }
