@@ -51,7 +51,8 @@ pub struct Request {
     pub subresource: String,
     /// The body: the new object of a CREATE or an UPDATE, the `DeleteOptions` of a DELETE.
     pub body: Option<Value>,
-    /// Options of the query, such as `command=sh` of a CONNECT or `fieldManager=me`.
+    /// Options of the query, such as `command=sh` of a CONNECT or `fieldManager=me`. The `path` of a CONNECT to `proxy` is
+    /// the rest of the path.
     pub query: Vec<(String, String)>,
     /// Whether nothing is to be stored: `dryRun=All`.
     pub dry_run: bool,
@@ -96,6 +97,10 @@ impl Request {
     /// Deletes the object of this kind, namespace and name, as an administrator.
     pub fn delete(object: &Value) -> Self {
         Self { body: None, ..Self::write(Operation::Delete, object.clone()) }
+    }
+
+    fn is_proxy(&self) -> bool {
+        self.operation == Operation::Connect && self.subresource == "proxy"
     }
 
     fn write(operation: Operation, object: Value) -> Self {

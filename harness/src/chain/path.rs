@@ -9,6 +9,11 @@ use super::{Request, RequestError};
 use crate::attributes::Operation;
 use crate::server::{ApiServer, ResourceName, ServedResource};
 
+/// The option of a proxy that is the rest of the path.
+///
+/// Source: kubernetes pkg/registry/core/pod/rest/subresources.go, `ProxyREST.NewConnectOptions`.
+const SUBPATH: &str = "path";
+
 /// Where `request` goes, such as `/apis/apps/v1/namespaces/default/deployments/web/scale?dryRun=All`.
 ///
 /// # Errors
@@ -30,6 +35,10 @@ pub(super) fn uri(request: &Request, server: &ApiServer) -> Result<Uri, RequestE
     if !request.subresource.is_empty() {
         path.push('/');
         push_encoded(&mut path, &request.subresource);
+    }
+    if request.is_proxy() {
+        let rest = request.query.iter().find(|(name, _)| name == SUBPATH).map_or("", |(_, path)| path);
+        push_subpath(&mut path, rest);
     }
     let query = query(request);
     if !query.is_empty() {
@@ -66,8 +75,16 @@ fn query(request: &Request) -> String {
     if request.dry_run {
         query.append_pair("dryRun", "All");
     }
-    query.extend_pairs(&request.query);
+    query.extend_pairs(request.query.iter().filter(|(name, _)| !request.is_proxy() || name != SUBPATH));
     query.finish()
+}
+
+/// The `path` of a proxy: what it begins with is a slash, whether it is written or not.
+fn push_subpath(path: &mut String, rest: &str) {
+    for segment in rest.strip_prefix('/').unwrap_or(rest).split('/').filter(|_| !rest.is_empty()) {
+        path.push('/');
+        push_encoded(path, segment);
+    }
 }
 
 /// Names of the API need no encoding; what is no name must not become another path.

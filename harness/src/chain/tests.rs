@@ -142,6 +142,31 @@ async fn a_connection_is_admitted_though_nobody_connects() {
 }
 
 #[tokio::test]
+async fn the_path_of_a_proxy_is_the_rest_of_the_path() {
+    for (path, expected) in [
+        (Some("/metrics"), json!("/metrics")),
+        (Some("a b/?c%2F"), json!("/a b/?c%2F")),
+        (Some("//a/"), json!("/a/")),
+        (Some(""), json!(null)),
+        (None, json!(null)),
+    ] {
+        let chain = chain();
+        chain.put(configuration("Ignore")).unwrap();
+        let request = Request {
+            operation: Operation::Connect,
+            subresource: "proxy".to_owned(),
+            body: None,
+            query: path.map(|path| ("path".to_owned(), path.to_owned())).into_iter().collect(),
+            ..Request::create(pod("web"))
+        };
+        let sent = chain.send(&request).await.unwrap();
+        assert_eq!(sent.verdict, Verdict::Admitted, "{}", sent.body);
+        let review: Value = serde_json::from_slice(&sent.calls().next().unwrap().review).unwrap();
+        assert_eq!(review["request"]["object"]["path"], expected, "{path:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_name_that_is_none_stays_one_segment_of_the_path() {
     let chain = chain();
     let mut request = Request::delete(&pod("a/b?c é"));

@@ -56,7 +56,8 @@ fn cleaned(path: &[u8]) -> Vec<u8> {
     path
 }
 
-fn percent_decoded(path: &str) -> Vec<u8> {
+/// `path` as bytes, each `%XX` as the byte that it stands for; any other `%` stays.
+pub(crate) fn percent_decoded(path: &str) -> Vec<u8> {
     let bytes = path.as_bytes();
     let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
     let mut decoded = Vec::with_capacity(bytes.len());

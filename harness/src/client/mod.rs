@@ -19,6 +19,7 @@ use reqwest::RequestBuilder;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use url::Url;
 
+pub(crate) use self::address::percent_decoded;
 pub use self::credentials::{Credentials, WebhookCredentials};
 pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled};

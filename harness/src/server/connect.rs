@@ -69,9 +69,11 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
     Err(Box::new(Status::bad_request(format!("name in URL does not match name in {kind} object"))))
 }
 
-/// CONNECT: admission sees the options from the query; the connection itself is not imitated.
+/// CONNECT: admission sees the options from the query, and those of a proxy from the rest of the path; the connection
+/// itself is not imitated.
 ///
-/// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`.
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`, and pkg/endpoints/handlers/get.go,
+/// `getRequestOptions`.
 pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     if !request.query.all("dryRun").is_empty() {
         return Err(Box::new(Status::bad_request("dryRun is not supported")));
@@ -82,15 +84,18 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
         Some("" | "true" | "1" | "t" | "T" | "TRUE" | "True") => true,
         Some(_) | None => false,
     };
-    for name in ["stdin", "stdout", "stderr", "tty"] {
-        if matches!(kind.kind.as_str(), "PodExecOptions" | "PodAttachOptions") && flag(name) {
-            set(&mut object, &[name], true);
+    if matches!(kind.kind.as_str(), "PodExecOptions" | "PodAttachOptions") {
+        for name in ["stdin", "stdout", "stderr", "tty"] {
+            if flag(name) {
+                set(&mut object, &[name], true);
+            }
+        }
+        if let Some(container) = request.query.first("container").filter(|name| !name.is_empty()) {
+            set(&mut object, &["container"], container);
         }
     }
-    for name in ["container", "path"] {
-        if let Some(value) = request.query.first(name).filter(|value| !value.is_empty()) {
-            set(&mut object, &[name], value);
-        }
+    if !request.target.subpath.is_empty() {
+        set(&mut object, &["path"], request.target.subpath.as_str());
     }
     match kind.kind.as_str() {
         "PodExecOptions" => {

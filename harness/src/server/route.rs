@@ -6,6 +6,7 @@ use http::Method;
 
 use super::discovery::{Resource, Resources};
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::client;
 use crate::status::Status;
 
 /// Where a request goes.
@@ -47,6 +48,9 @@ pub(super) struct Target {
     pub(super) name: String,
     /// Empty for the object itself.
     pub(super) subresource: String,
+    /// What follows `proxy` in the path, as the options of the connection have it: empty, or with a slash at its
+    /// beginning.
+    pub(super) subpath: String,
 }
 
 impl Target {
@@ -88,7 +92,15 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["healthz" | "livez" | "readyz"] | ["healthz" | "livez" | "readyz", "ping"] => Route::Health,
         ["metrics"] => Route::Metrics,
         ["openapi", ..] => Route::OpenApi,
-        ["api", version, rest @ ..] if *version == "v1" => in_version("", version, rest, resources),
+        ["api", version, rest @ ..] if *version == "v1" => {
+            let mut found = in_version("", version, rest, resources);
+            if let Route::Object(target) = &mut found
+                && target.subresource == "proxy"
+            {
+                target.subpath = subpath(path, if target.namespace.is_empty() { 5 } else { 7 });
+            }
+            found
+        }
         ["apis", group] if resources.has_group(group) && !group.is_empty() => {
             Route::Group((*group).to_owned())
         }
@@ -120,6 +132,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             subresource: subresource.to_owned(),
+            subpath: String::new(),
         })
     };
     let (namespace, rest) = match rest {
@@ -145,6 +158,22 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
         [_, name, "proxy", ..] => target(resource, namespace, name, "proxy"),
         _ => Route::NoResource,
     }
+}
+
+/// What follows the first `segments` segments of a path, decoded. A slash at the end of the path is one at the end of
+/// what follows.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`; pkg/endpoints/request/requestinfo.go, `splitPath`.
+fn subpath(path: &str, segments: usize) -> String {
+    let path = client::percent_decoded(path);
+    let path = String::from_utf8_lossy(&path);
+    let mut rest = path.trim_matches('/');
+    for _ in 0..segments {
+        rest = rest.trim_start_matches('/').split_once('/').map_or("", |(_segment, rest)| rest);
+    }
+    let start = if rest.is_empty() || rest.starts_with('/') { "" } else { "/" };
+    let end = if path.ends_with('/') && !rest.ends_with('/') { "/" } else { "" };
+    format!("{start}{rest}{end}")
 }
 
 /// What `method` asks of `target`.
@@ -200,5 +229,26 @@ fn percent_decoded(text: &str) -> String {
         pairs.map(|(key, _)| key.into_owned()).next().unwrap_or_default()
     } else {
         text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_proxy_keeps_its_slashes() {
+        for (path, expected) in [
+            ("/api/v1/nodes/n/proxy", ""),
+            ("/api/v1/nodes/n/proxy/", "/"),
+            ("/api/v1/nodes/n/proxy/a/b", "/a/b"),
+            ("/api/v1/nodes/n/proxy/a//b/", "/a//b/"),
+            ("/api/v1/nodes/n/proxy//a", "/a"),
+            ("/api/v1/nodes/n/proxy///a", "//a"),
+            ("/api/v1/nodes/n/proxy/a%20b%2Fc+d", "/a b/c+d"),
+            ("/api/v1/nodes/n/proxy/%", "/%"),
+        ] {
+            assert_eq!(subpath(path, 5), expected, "{path}");
+        }
     }
 }
