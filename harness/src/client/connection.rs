@@ -143,7 +143,7 @@ impl Connections {
 
     /// The client for a request to `url` on behalf of `config`.
     ///
-    /// Source: apiserver pkg/util/webhook/client.go.
+    /// Source: apiserver pkg/util/webhook/client.go, `HookClient`; client-go transport/transport.go, `TLSConfigFor`.
     pub(super) async fn client(
         &self,
         config: &ClientConfig,
@@ -152,6 +152,10 @@ impl Connections {
     ) -> Result<Client, Error> {
         let user = self.credentials.of(phase).user(&config.target);
         let identity = user.map(|user| user.identity()).transpose()?.flatten();
+        // Go's client reads the bundle when it is made: before it asks a credential plugin or looks for the Service.
+        if !config.ca_bundle.is_empty() {
+            tls::bundle(&config.ca_bundle).map_err(Error::Client)?;
+        }
         let plugin = match user {
             Some(user) => user.ask_plugin(self.credentials.plugins(), config).await?,
             None => None,
