@@ -41,7 +41,8 @@ async fn v52_finds_timeouts_that_add_up() {
         "for CREATE of pods, labelled app=yes the API server may wait for a/a.example.com 10 s twice, \
          b/b.example.com 5 s, c/c.example.com 10 s"
     );
-    finds(&check("V52", &[json!({"timeoutSeconds": 30})]).await, &["timeouts add up"]);
+    let twice = json!({"timeoutSeconds": 15, "reinvocationPolicy": "IfNeeded"});
+    finds(&check("V52", &[twice]).await, &["timeouts add up"]);
 }
 
 #[tokio::test]
@@ -51,6 +52,16 @@ async fn v52_passes_timeouts_that_no_request_meets_together() {
         .map(|team| json!({"timeoutSeconds": 14, "namespaceSelector": labelled("team", "In", &[team])}));
     passes(&check("V52", &apart).await);
     assert_eq!(verdict(&check("V52", &[json!({"rules": []})]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v52_passes_the_long_timeout_of_a_single_call() {
+    passes(&check("V52", &[json!({"timeoutSeconds": 30})]).await);
+    // Beside a webhook that is called for the same requests it adds up.
+    finds(
+        &check("V52", &[json!({"timeoutSeconds": 30}), json!({"timeoutSeconds": 1})]).await,
+        &["timeouts add up"],
+    );
 }
 
 #[tokio::test]

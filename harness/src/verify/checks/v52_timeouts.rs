@@ -79,10 +79,21 @@ fn longest<'a>(
     if worst(chosen) + worst(open) < PATIENCE {
         return None;
     }
-    let Some((next, rest)) = open.split_first() else { return Some((common?.clone(), chosen.to_vec())) };
+    let Some((next, rest)) = open.split_first() else {
+        return adds_up(chosen).then_some((common?.clone(), chosen.to_vec()));
+    };
     let with = common.map_or_else(|| first(next), |common| common.and(next));
     let with = with.and_then(|with| longest(first, Some(&with), &[chosen, &[next]].concat(), rest));
     with.or_else(|| longest(first, common, chosen, rest))
+}
+
+/// Whether they may be called more than once in all. How long a single call may take is L06's.
+fn adds_up(webhooks: &[&Webhook]) -> bool {
+    match webhooks {
+        [] => false,
+        [alone] => alone.reinvocation_policy == ReinvocationPolicy::IfNeeded,
+        [_, _, ..] => true,
+    }
 }
 
 /// How long these webhooks may take.
