@@ -1,4 +1,4 @@
-//! Nobody approves or denies a CertificateSigningRequest without the right to do so for its signer.
+//! Nobody approves or denies a `CertificateSigningRequest` without the right to do so for its signer.
 
 use serde_json::Value;
 

@@ -72,7 +72,7 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 /// What is wrong with the conditions after an update of the status or the approval. What was already wrong before may stay.
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
-/// `validateCertificateSigningRequestUpdate`; pkg/apis/certificates/v1/zz_generated.validations.go, whose errors come last.
+/// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come last.
 pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let (new, old) = (conditions(object), conditions(old));
     let mut errors = Vec::new();

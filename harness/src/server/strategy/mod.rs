@@ -201,7 +201,7 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
     Ok(())
 }
 
-/// The conditions of a CertificateSigningRequest, in an update of its status or its approval.
+/// The conditions of a `CertificateSigningRequest`, in an update of its status or its approval.
 ///
 /// # Errors
 /// 422 for what is wrong.
