@@ -1,6 +1,7 @@
 //! The command `admit`, as a library: its targets are of use to other tools of this workspace.
 
 mod admission_control;
+mod admission_plugins;
 mod cel;
 mod certs;
 mod cluster_client;

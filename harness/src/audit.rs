@@ -6,16 +6,24 @@ use std::time::Duration;
 use serde_json::Value;
 use url::Url;
 
-use crate::event::{CallResult, Called, Phase, Record};
+use crate::event::{CallResult, Called, Event, Phase, Record};
 use crate::names;
 
 /// The annotations that an audit event of level Request carries. Of several values for one key the first stays. What
 /// ends after the client was answered comes too late.
 ///
-/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go.
+/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go;
+/// kubernetes plugin/pkg/admission/security/podsecurity/admission.go, `Validate`.
 pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
     let in_time = |called: &&Called| record.cut_off.is_none_or(|limit| called.started + called.took < limit);
+    for event in &record.events {
+        if let Event::PluginRemarked { audit_annotations, .. } = event {
+            for (key, value) in audit_annotations {
+                annotations.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
     for called in record.calls().filter(in_time) {
         for (key, value) in of_call(called) {
             if is_qualified_name(&key) {
@@ -187,7 +195,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::event::{CallFailure, Event, Round};
+    use crate::event::{CallFailure, Round};
     use crate::testing::called;
 
     #[track_caller]

@@ -43,6 +43,7 @@ impl Record {
             | Event::Conditions(_)
             | Event::PluginChanged { .. }
             | Event::PluginRefused { .. }
+            | Event::PluginRemarked { .. }
             | Event::MatchFailed { .. } => None,
         })
     }
@@ -105,6 +106,15 @@ pub enum Event {
         phase: Phase,
         /// What the client gets.
         status: Box<Status>,
+    },
+    /// An in-tree plugin has something to say about the final object.
+    PluginRemarked {
+        /// The plugin's name.
+        plugin: &'static str,
+        /// Warnings for the client.
+        warnings: Vec<String>,
+        /// Audit annotations, by their whole key.
+        audit_annotations: BTreeMap<String, String>,
     },
     /// The request was refused while deciding whether to call a webhook: a selector that cannot be evaluated, a
     /// namespace that is gone, an object that cannot be converted, a condition without a value.

@@ -139,6 +139,7 @@ impl Metrics {
                 Event::Skipped { .. }
                 | Event::PluginChanged { .. }
                 | Event::PluginRefused { .. }
+                | Event::PluginRemarked { .. }
                 | Event::MatchFailed { .. } => {}
             }
         }

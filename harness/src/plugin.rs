@@ -1,5 +1,7 @@
 //! What an in-tree admission plugin is to the dispatcher.
 
+use std::collections::BTreeMap;
+
 use tokio::time::Instant;
 
 use crate::admission_run::AdmissionRun;
@@ -20,13 +22,23 @@ pub trait Plugin: Send + Sync {
         Ok(())
     }
 
-    /// Refuses the final object. Runs before the validating webhooks.
+    /// Refuses the final object, or has `remarks` about it. Runs before the validating webhooks.
     ///
     /// # Errors
     /// The Status that the client gets.
-    fn validate(&self, _attributes: &Attributes) -> Result<(), Box<Status>> {
+    fn validate(&self, _attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         Ok(())
     }
+}
+
+/// What a plugin has to say beside its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a plugin says these two")]
+pub struct Remarks {
+    /// The texts of warnings for the client.
+    pub warnings: Vec<String>,
+    /// Annotations of the audit event, by their whole key.
+    pub audit_annotations: BTreeMap<String, String>,
 }
 
 /// Runs all plugins that may change the object.
@@ -60,7 +72,16 @@ pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) 
 pub fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
     for plugin in plugins {
         let started = Instant::now();
-        let outcome = plugin.validate(run.attributes());
+        let mut remarks = Remarks::default();
+        let outcome = plugin.validate(run.attributes(), &mut remarks);
+        if remarks != Remarks::default() {
+            let Remarks { warnings, audit_annotations } = remarks;
+            run.record.events.push(Event::PluginRemarked {
+                plugin: plugin.name(),
+                warnings,
+                audit_annotations,
+            });
+        }
         finish(*plugin, Phase::Validating, started, outcome, &mut run.record)?;
     }
     Ok(())

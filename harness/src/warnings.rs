@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::Record;
+use crate::event::{Event, Record};
 
 /// What all warnings of a response may hold together, in characters, before they are cut.
 pub(crate) const TOTAL: usize = 4096;
@@ -14,9 +14,17 @@ pub fn headers(record: &Record) -> Vec<String> {
     encode(texts(record))
 }
 
-/// The texts of the webhooks' warnings, as they were returned.
+/// The texts of the warnings of webhooks, as they were returned, and of in-tree plugins.
 pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
-    record.calls().flat_map(|called| &called.warnings)
+    record.events.iter().flat_map(|event| match event {
+        Event::Called(called) => called.warnings.as_slice(),
+        Event::PluginRemarked { warnings, .. } => warnings,
+        Event::Skipped { .. }
+        | Event::Conditions(_)
+        | Event::PluginChanged { .. }
+        | Event::PluginRefused { .. }
+        | Event::MatchFailed { .. } => &[],
+    })
 }
 
 /// The values of the `Warning` headers for `texts`: each text once, control characters drop a text, and beyond 4096

@@ -7,6 +7,7 @@ use harness::chain;
 use harness::server::impersonated_user;
 
 use crate::admission_control::AdmissionControl;
+use crate::admission_plugins::PluginFlags;
 use crate::service_map::ServiceMapping;
 
 /// Sends one request through the whole chain of webhooks, and tells what each of them did.
@@ -58,6 +59,8 @@ pub(crate) struct Review {
     pub(super) service: Vec<ServiceMapping>,
     #[command(flatten)]
     pub(super) admission_control: AdmissionControl,
+    #[command(flatten)]
+    pub(super) plugins: PluginFlags,
     /// Start the fakes of this file (see `admit fakes`) and call them too. Namespaces that are made, and `default`, get
     /// the label admit-fakes=enabled, unless `--with` has them
     #[arg(long, value_name = "FILE", help_heading = "Webhooks")]

@@ -43,6 +43,7 @@ impl Review {
             services: service_map::by_service(std::mem::take(&mut self.service)),
             credentials: plugins.credentials,
             manifests: manifests.clone(),
+            plugins: self.plugins.selection()?,
             ..Options::default()
         });
         put_existing(&chain, existing)?;

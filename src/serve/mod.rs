@@ -20,6 +20,7 @@ pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 use crate::admission_control::AdmissionControl;
+use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
 use crate::static_manifests::Watch;
 use crate::{ExitCode, Failure, exit_code};
@@ -45,6 +46,8 @@ pub(crate) struct Serve {
     service: Vec<ServiceMapping>,
     #[command(flatten)]
     admission_control: AdmissionControl,
+    #[command(flatten)]
+    plugins: PluginFlags,
     /// Authorize requests by the roles and bindings in the server, or allow all. Users in the group system:masters,
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
@@ -82,6 +85,7 @@ impl Serve {
         }
         let audit_policy = self.audit.policy()?;
         let plugins = self.admission_control.read()?;
+        let selection = self.plugins.selection()?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
@@ -98,6 +102,7 @@ impl Serve {
             services: service_map::by_service(self.service),
             credentials: plugins.credentials,
             manifests: plugins.manifests.manifests,
+            plugins: selection,
             hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,

@@ -9,6 +9,7 @@ use harness::server::ServiceName;
 use super::{Leftovers, TargetKind};
 use crate::Failure;
 use crate::admission_control::AdmissionControl;
+use crate::admission_plugins::PluginFlags;
 use crate::cluster_client::ClusterArguments;
 use crate::fakes::{DEFAULT_IMAGE, FakesNamespace};
 use crate::service_map::{self, ServiceMapping};
@@ -27,6 +28,9 @@ pub struct TargetArguments {
 
     #[command(flatten)]
     pub(crate) admission_control: AdmissionControl,
+
+    #[command(flatten)]
+    pub(crate) plugins: PluginFlags,
 
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
@@ -76,6 +80,7 @@ impl TargetArguments {
             target,
             service: Vec::new(),
             admission_control: AdmissionControl::default(),
+            plugins: PluginFlags::default(),
             cluster: ClusterArguments::default(),
             fakes_in_cluster: None,
             image: DEFAULT_IMAGE.to_owned(),
@@ -91,6 +96,13 @@ impl TargetArguments {
     #[must_use]
     pub fn with_audit(self, policy: PathBuf, log: PathBuf) -> Self {
         Self { audit: Some(AuditFiles { policy, log }), ..self }
+    }
+
+    /// The same with other in-tree admission plugins, as `--enable-admission-plugins` and `--disable-admission-plugins` name
+    /// them.
+    #[must_use]
+    pub fn with_plugins(self, enable: &[String], disable: &[String]) -> Self {
+        Self { plugins: PluginFlags::new(enable, disable), ..self }
     }
 
     /// Says which options mean something for a cluster only.
@@ -110,6 +122,11 @@ impl TargetArguments {
             Some(_) | None if self.admission_control.file.is_some() && self.target == TargetKind::Cluster => {
                 let message = "--admission-control-config-file is for an API server that admit starts: that of a cluster \
                                has its own";
+                Err(Failure::usage(message))
+            }
+            Some(_) | None if !self.plugins.is_empty() && self.target == TargetKind::Cluster => {
+                let message = "--enable-admission-plugins and --disable-admission-plugins are for an API server that \
+                               admit starts: that of a cluster has its own";
                 Err(Failure::usage(message))
             }
             Some(_) | None => Ok(()),

@@ -92,6 +92,7 @@ async fn start_once(
         (files.audit_policy, files.audit_log) = (policy, log);
     }
     let mut flags = apiserver_flags(folder.path(), &files, &etcd_url, secure_port);
+    flags.extend(arguments.plugins.for_kube_apiserver()?);
     if let Some(file) = &arguments.admission_control.file {
         let file = std::path::absolute(file)
             .map_err(|error| Failure::environment(format!("{}: {error}", file.display())))?;
@@ -255,8 +256,6 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
         flag("service-account-issuer", "https://kubernetes.default.svc"),
         flag("token-auth-file", files.tokens.display()),
         flag("authorization-mode", "RBAC"),
-        // Nobody makes the service account of a namespace, without which this plugin refuses every pod.
-        flag("disable-admission-plugins", "ServiceAccount"),
         flag("service-cluster-ip-range", "10.0.0.0/24"),
         flag("audit-policy-file", files.audit_policy.display()),
         flag("audit-log-path", files.audit_log.display()),

@@ -27,6 +27,7 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         services: services.clone(),
         credentials: plugins.credentials,
         manifests: plugins.manifests.manifests,
+        plugins: arguments.plugins.selection()?,
         hostname: crate::hostname(),
         audit: Some(Arc::new(move |event| recorded.record(event))),
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),

@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// What other parts of the server say, and how long things took.
-const OTHERS: [&str; 2] = ["apiserver.latency.k8s.io/", "pod-security.kubernetes.io/"];
+/// How long things took.
+const OTHERS: [&str; 1] = ["apiserver.latency.k8s.io/"];
+
+/// What `PodSecurity` says of every Pod in a namespace without its labels.
+const PRIVILEGED: (&str, &str) = ("pod-security.kubernetes.io/enforce-policy", "privileged:latest");
 
 /// What the authorizer says. Of the administrator, who may do everything, it says nothing but that.
 const AUTHORIZER: &str = "authorization.k8s.io/";
@@ -22,8 +25,9 @@ pub(crate) fn judged(
 ) -> Map<String, Value> {
     let authorized = |what: &str| annotations.get(&format!("{AUTHORIZER}{what}")).map(String::as_str);
     let is_administrator = authorized("decision") == Some("allow") && authorized("reason") == Some("");
-    let own = annotations.iter().filter(|(key, _)| {
-        let is_needless = is_administrator && key.starts_with(AUTHORIZER);
+    let own = annotations.iter().filter(|(key, value)| {
+        let is_needless =
+            is_administrator && key.starts_with(AUTHORIZER) || (key.as_str(), value.as_str()) == PRIVILEGED;
         !is_needless && !OTHERS.iter().any(|prefix| key.starts_with(prefix))
     });
     let places = places(annotations, order);

@@ -23,6 +23,9 @@ pub struct Case {
     /// alternative for each.
     #[serde(default)]
     pub race: Vec<String>,
+    /// The in-tree admission plugins of the server, if not the default ones. Cases with the same ones share a server.
+    #[serde(default)]
+    pub plugins: Plugins,
     /// Objects that are there before the webhooks are.
     #[serde(default)]
     pub cluster: Vec<Value>,
@@ -39,6 +42,18 @@ pub struct Case {
     pub stored_version: String,
     /// What is asked, one after another.
     pub requests: Vec<Spanned<Request>>,
+}
+
+/// What a server is told of its in-tree admission plugins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Plugins {
+    /// `--enable-admission-plugins`.
+    #[serde(default)]
+    pub enable: Vec<String>,
+    /// `--disable-admission-plugins`.
+    #[serde(default)]
+    pub disable: Vec<String>,
 }
 
 /// One webhook of a case.

@@ -165,7 +165,9 @@ impl<'a> Mask<'a> {
             Value::Object(members) => {
                 let text = |key: &str| members.get(key).and_then(Value::as_str);
                 let own = text("generateName").map(str::to_owned).into_iter().collect::<Vec<_>>();
-                let prefixes = if own.is_empty() { self.prefixes.clone() } else { own };
+                let mut prefixes = if own.is_empty() { self.prefixes.clone() } else { own };
+                // The volume of a Pod for the token of its service account.
+                prefixes.push("kube-api-access-".to_owned());
                 let name = text("name").unwrap_or_default();
                 let is_of = |prefix: &&String| {
                     name.strip_prefix(prefix.as_str()).is_some_and(|generated| generated.len() == 5)

@@ -1,11 +1,12 @@
 //! Recordings of cases on a real kube-apiserver.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use futures::StreamExt as _;
 use serde_json::Value;
 
-use crate::case::Case;
+use crate::case::{Case, Plugins};
 use crate::cases::CaseFile;
 use crate::names::Names;
 use crate::recording::Recording;
@@ -19,6 +20,18 @@ pub struct Recorded {
     pub case: CaseFile,
     /// The recording, or why there is none.
     pub outcome: Result<Recording, RunError>,
+}
+
+/// The cases by the plugins of the server that each needs.
+pub fn by_plugins(cases: Vec<CaseFile>) -> BTreeMap<Plugins, Vec<CaseFile>> {
+    let mut batches: BTreeMap<Plugins, Vec<CaseFile>> = BTreeMap::new();
+    for case in cases {
+        let text = fs::read_to_string(case.path()).unwrap_or_default();
+        // A case that cannot be read has no plugins: its run says why.
+        let parsed = Case::parse(&Names::random().expand(&text));
+        batches.entry(parsed.map(|case| case.plugins).unwrap_or_default()).or_default().push(case);
+    }
+    batches
 }
 
 /// Runs the cases on `server`, the serial ones alone and then `jobs` at a time, and says what they came to.

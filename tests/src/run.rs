@@ -376,7 +376,9 @@ pub async fn run_in_process(
     authority: std::sync::Arc<certs::CertificateAuthority>,
     manner: Manner<'_>,
 ) -> Result<Value, RunError> {
-    let server = Server::in_process(authority).await?;
+    // A case that cannot be read has no plugins: its run says why.
+    let plugins = Case::parse(&Names::random().expand(text)).map(|case| case.plugins).unwrap_or_default();
+    let server = Server::in_process(authority, &plugins).await?;
     let seen = run(text, &server, manner).await?;
     let exposition = server.metrics().await?;
     Ok(seen.masked(&exposition))

@@ -30,12 +30,14 @@ pub struct Dispatcher<C> {
 /// What a request is admitted with.
 #[derive(Clone, Copy)]
 pub struct Chain<'a> {
-    /// All mutating webhooks of the cluster, in dispatch order.
-    pub mutating: &'a [Arc<Webhook>],
-    /// All validating webhooks of the cluster, in dispatch order.
-    pub validating: &'a [Arc<Webhook>],
-    /// The in-tree plugins, in the server's order; they run before the webhooks.
+    /// All mutating webhooks of the cluster, in dispatch order; none if `MutatingAdmissionWebhook` is off.
+    pub mutating: Option<&'a [Arc<Webhook>]>,
+    /// All validating webhooks of the cluster, in dispatch order; none if `ValidatingAdmissionWebhook` is off.
+    pub validating: Option<&'a [Arc<Webhook>]>,
+    /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
+    /// The in-tree plugins that run after the webhooks, in the server's order.
+    pub last: &'a [&'a dyn Plugin],
     /// When the request began.
     pub started: Instant,
     /// When the request's own time is up.
@@ -108,16 +110,20 @@ impl<C: Caller> Dispatcher<C> {
     /// Source: apiserver pkg/admission/plugin/webhook/validating/dispatcher.go.
     pub async fn validate(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
         let started = Instant::now();
-        let outcome = match plugin::validate(chain.plugins, run) {
-            Ok(()) => {
-                let started = Instant::now();
-                let outcome = self.validate_by_webhooks(run, chain).await;
-                let part = Part::Plugin("ValidatingAdmissionWebhook");
-                timed(&mut run.record, part, Phase::Validating, started, outcome)
-            }
-            Err(status) => Err(Refusal::Status(status)),
-        };
+        let outcome = self.validate_in_order(run, chain).await;
         timed(&mut run.record, Part::Phase, Phase::Validating, started, outcome)
+    }
+
+    async fn validate_in_order(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
+        plugin::validate(chain.plugins, run)?;
+        if let Some(webhooks) = chain.validating {
+            let started = Instant::now();
+            let outcome = self.validate_by_webhooks(run, chain, webhooks).await;
+            let part = Part::Plugin("ValidatingAdmissionWebhook");
+            timed(&mut run.record, part, Phase::Validating, started, outcome)?;
+        }
+        plugin::validate(chain.last, run)?;
+        Ok(())
     }
 
     async fn mutate_in_rounds(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
@@ -126,10 +132,13 @@ impl<C: Caller> Dispatcher<C> {
                 break;
             }
             plugin::admit(chain.plugins, run, round)?;
-            let started = Instant::now();
-            let outcome = self.mutate_by_webhooks(run, chain, round).await;
-            let part = Part::Plugin("MutatingAdmissionWebhook");
-            timed(&mut run.record, part, Phase::Mutating, started, outcome)?;
+            if let Some(webhooks) = chain.mutating {
+                let started = Instant::now();
+                let outcome = self.mutate_by_webhooks(run, chain, webhooks, round).await;
+                let part = Part::Plugin("MutatingAdmissionWebhook");
+                timed(&mut run.record, part, Phase::Mutating, started, outcome)?;
+            }
+            plugin::admit(chain.last, run, round)?;
         }
         Ok(())
     }
@@ -139,10 +148,11 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &Chain<'_>,
+        webhooks: &[Arc<Webhook>],
         round: Round,
     ) -> Result<(), Refusal> {
         let phase = Phase::Mutating;
-        for (index, webhook) in chain.mutating.iter().enumerate() {
+        for (index, webhook) in webhooks.iter().enumerate() {
             let place = Place { phase, round, index };
             let Some(invocation) = decide(webhook, place, run)? else { continue };
             // The decision comes first: in the second round, too, it may refuse the request.
@@ -192,10 +202,11 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &Chain<'_>,
+        webhooks: &[Arc<Webhook>],
     ) -> Result<(), Refusal> {
         let (phase, round) = (Phase::Validating, Round::First);
         let mut due = Vec::new();
-        for webhook in chain.validating {
+        for webhook in webhooks {
             let place = Place { phase, round, index: due.len() };
             let Some(invocation) = decide(webhook, place, run)? else { continue };
             run.convert(invocation.kind()).map_err(|error| unconvertible(error, webhook, place, run))?;

@@ -143,9 +143,10 @@ impl Run {
             Phase::Validating => (&[], &webhooks),
         };
         let chain = Chain {
-            mutating,
-            validating,
+            mutating: Some(mutating),
+            validating: Some(validating),
             plugins: &plugins,
+            last: &[],
             started,
             deadline: deadline.map(|deadline| started + deadline),
             trace: None,

@@ -6,10 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::plugins::{
-    DefaultTolerationSeconds, LimitRanger, NamespaceLifecycle, Priority, StorageObjectInUseProtection,
-    TaintNodesByCondition,
-};
+use super::plugins::{AdmissionPlugins, Plugins};
 use super::state::State;
 use super::storage::ObjectReader;
 use super::time_limit;
@@ -34,7 +31,8 @@ pub(super) const VALIDATING: &str = "validatingwebhookconfigurations";
 /// The dispatcher with what it admits requests by.
 pub(super) struct Admission {
     dispatcher: Dispatcher<HttpsCaller>,
-    plugins: Vec<Box<dyn Plugin>>,
+    plugins: Plugins,
+    selection: AdmissionPlugins,
     state: Arc<State>,
     webhooks: RwLock<Arc<Webhooks>>,
     pub(super) metrics: Metrics,
@@ -113,6 +111,7 @@ impl Admission {
         services: Arc<dyn ServiceResolver>,
         credentials: WebhookCredentials,
         manifests: StaticManifests,
+        selection: AdmissionPlugins,
         memory: Budget,
     ) -> Self {
         let StaticManifests { mutating, validating } = manifests;
@@ -124,15 +123,8 @@ impl Admission {
         let caller = HttpsCaller::new(services).with_credentials(credentials).with_memory(memory);
         Self {
             dispatcher: Dispatcher::new(caller),
-            // Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins`.
-            plugins: vec![
-                Box::new(NamespaceLifecycle::new(Arc::clone(&objects))),
-                Box::new(LimitRanger::new(Arc::clone(&objects))),
-                Box::new(TaintNodesByCondition),
-                Box::new(Priority::new(objects)),
-                Box::new(DefaultTolerationSeconds),
-                Box::new(StorageObjectInUseProtection),
-            ],
+            plugins: Plugins::new(&selection, &objects),
+            selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),
             metrics: Metrics::default(),
@@ -192,8 +184,8 @@ impl<'a> Admitting<'a> {
     /// What the client gets.
     pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
-        let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let done = self.admission.dispatcher.mutate(run, &self.chain(&webhooks, &plugins)).await;
+        let (first, last) = self.plugins();
+        let done = self.admission.dispatcher.mutate(run, &self.chain(&webhooks, &first, &last)).await;
         self.record.append(std::mem::take(&mut run.record));
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
@@ -205,8 +197,8 @@ impl<'a> Admitting<'a> {
     /// What the client gets.
     pub(super) async fn validate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
         let webhooks = self.admission.webhooks();
-        let plugins: Vec<&dyn Plugin> = self.admission.plugins.iter().map(|plugin| &**plugin).collect();
-        let done = self.admission.dispatcher.validate(run, &self.chain(&webhooks, &plugins)).await;
+        let (first, last) = self.plugins();
+        let done = self.admission.dispatcher.validate(run, &self.chain(&webhooks, &first, &last)).await;
         self.record.append(std::mem::take(&mut run.record));
         self.in_time(run.attributes().operation)?;
         done.map_err(refused)
@@ -230,14 +222,27 @@ impl<'a> Admitting<'a> {
         Err(time_limit::exceeded())
     }
 
-    fn chain<'c>(&'c self, webhooks: &'c Webhooks, plugins: &'c [&'c dyn Plugin]) -> Chain<'c>
+    /// The plugins before the webhooks and those after them.
+    fn plugins(&self) -> (Vec<&'a dyn Plugin>, Vec<&'a dyn Plugin>) {
+        let Plugins { first, last } = &self.admission.plugins;
+        (first.iter().map(|plugin| &**plugin).collect(), last.iter().map(|plugin| &**plugin).collect())
+    }
+
+    fn chain<'c>(
+        &'c self,
+        webhooks: &'c Webhooks,
+        plugins: &'c [&'c dyn Plugin],
+        last: &'c [&'c dyn Plugin],
+    ) -> Chain<'c>
     where
         Self: 'c,
     {
+        let selection = &self.admission.selection;
         Chain {
-            mutating: &webhooks.mutating.in_order,
-            validating: &webhooks.validating.in_order,
+            mutating: selection.has("MutatingAdmissionWebhook").then_some(&webhooks.mutating.in_order),
+            validating: selection.has("ValidatingAdmissionWebhook").then_some(&webhooks.validating.in_order),
             plugins,
+            last,
             started: self.started,
             deadline: Some(self.deadline),
             trace: Some(&self.trace),

@@ -76,6 +76,7 @@ use self::events::Events;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 pub use self::limits::Limits;
 use self::limits::UnderWay;
+pub use self::plugins::{AdmissionPlugins, SelectionError};
 pub(crate) use self::plugins::{
     DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition,
 };
@@ -121,6 +122,8 @@ pub struct Options {
     pub credentials: WebhookCredentials,
     /// The webhooks from files, and which plugins have a folder of them.
     pub manifests: StaticManifests,
+    /// Which in-tree admission plugins run.
+    pub plugins: AdmissionPlugins,
     /// The name of the machine, by which metrics tell one server from another.
     pub hostname: String,
     /// Gets the audit events.
@@ -191,8 +194,8 @@ impl ApiServer {
         let state = Arc::new(State::new(storage, options.authorization_mode));
         let under_way = UnderWay::new(&options.limits);
         let (credentials, memory) = (options.credentials.clone(), under_way.bytes.clone());
-        let manifests = options.manifests.clone();
-        let admission = Admission::new(&state, Arc::new(services), credentials, manifests, memory);
+        let (manifests, plugins) = (options.manifests.clone(), options.plugins.clone());
+        let admission = Admission::new(&state, Arc::new(services), credentials, manifests, plugins, memory);
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));
         let events = Arc::new(Events::new(options.limits.event_bytes));

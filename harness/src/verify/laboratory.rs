@@ -190,9 +190,10 @@ impl Laboratory {
         let exchanges = Exchanges::default();
         let dispatcher = Dispatcher::new(Line::new(Arc::clone(&self.exchangery), &exchanges));
         let chain = Chain {
-            mutating: &lineup.mutating,
-            validating: &lineup.validating,
+            mutating: Some(&lineup.mutating),
+            validating: Some(&lineup.validating),
             plugins: &[],
+            last: &[],
             started: Instant::now(),
             deadline: None,
             trace: None,

@@ -12,7 +12,7 @@ use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::probes;
-use tests::record::record;
+use tests::record::{by_plugins, record};
 use tests::sections;
 use tests::server::Server;
 use tests::soak;
@@ -219,39 +219,41 @@ async fn recorded(arguments: Record) -> Result<ExitCode, Box<dyn std::error::Err
         anstream::eprintln!("no case matches {}", arguments.glob);
         return Ok(ExitCode::from(4));
     }
-    let server = Server::apiserver().await?;
     let (mut changed, mut wavered, mut failed, total) = (0, 0, 0, found.len());
-    for recorded in record(found, &server, arguments.jobs).await? {
-        let (name, path) = (recorded.case.name.clone(), recorded.case.recording());
-        let text = match recorded.outcome {
-            Ok(recording) => recording.text(),
-            Err(error) => {
-                failed += 1;
-                anstream::eprintln!("{name}: {error}");
+    for (plugins, found) in by_plugins(found) {
+        let server = Server::apiserver_with(&plugins).await?;
+        for recorded in record(found, &server, arguments.jobs).await? {
+            let (name, path) = (recorded.case.name.clone(), recorded.case.recording());
+            let text = match recorded.outcome {
+                Ok(recording) => recording.text(),
+                Err(error) => {
+                    failed += 1;
+                    anstream::eprintln!("{name}: {error}");
+                    continue;
+                }
+            };
+            let old = fs::read_to_string(&path).unwrap_or_default();
+            if old == text {
                 continue;
             }
-        };
-        let old = fs::read_to_string(&path).unwrap_or_default();
-        if old == text {
-            continue;
-        }
-        if !arguments.check {
-            changed += 1;
-            fs::write(&path, text)?;
-            anstream::println!("{name}: recorded");
-        } else if agrees_alone(&recorded.case, &old, &server).await? {
-            wavered += 1;
-            anstream::eprintln!(
-                "{name}: the server did once what the recording does not say:\n{}",
-                changes(&old, &text)
-            );
-        } else {
-            changed += 1;
-            let path = path.display();
-            anstream::eprintln!(
-                "{name}: the server does something else than {path}:\n{}",
-                changes(&old, &text)
-            );
+            if !arguments.check {
+                changed += 1;
+                fs::write(&path, text)?;
+                anstream::println!("{name}: recorded");
+            } else if agrees_alone(&recorded.case, &old, &server).await? {
+                wavered += 1;
+                anstream::eprintln!(
+                    "{name}: the server did once what the recording does not say:\n{}",
+                    changes(&old, &text)
+                );
+            } else {
+                changed += 1;
+                let path = path.display();
+                anstream::eprintln!(
+                    "{name}: the server does something else than {path}:\n{}",
+                    changes(&old, &text)
+                );
+            }
         }
     }
     anstream::println!("{total} cases, {changed} changed, {wavered} wavered, {failed} failed");

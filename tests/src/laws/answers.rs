@@ -76,8 +76,15 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     let mut run = SURROUNDINGS.run(request);
     let mutating = if phase == Phase::Mutating { webhooks } else { &[] };
     let validating = if phase == Phase::Mutating { &[] } else { webhooks };
-    let chain =
-        Chain { mutating, validating, plugins: &[], started: Instant::now(), deadline: None, trace: None };
+    let chain = Chain {
+        mutating: Some(mutating),
+        validating: Some(validating),
+        plugins: &[],
+        last: &[],
+        started: Instant::now(),
+        deadline: None,
+        trace: None,
+    };
     let dispatcher = Dispatcher::new(Answering(reply));
     let mut done = dispatcher.mutate(&mut run, &chain).await;
     if done.is_ok() {

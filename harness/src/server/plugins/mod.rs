@@ -1,28 +1,64 @@
 //! The in-tree admission plugins that the server imitates.
 //!
-//! Not imitated, although a default kube-apiserver runs them: `ServiceAccount`, `PodSecurity`, `DefaultStorageClass`,
-//! `PersistentVolumeClaimResize`, `RuntimeClass`, the certificate plugins but
-//! `CertificateApproval` (`authorization/approval.rs`), `DefaultIngressClass`, `PodResizeValidator`,
-//! the CEL policies and `ResourceQuota`.
+//! Which there are, and which of them it does not imitate, stands in `selection`.
 
+mod containers;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
 mod priority;
+mod selection;
+mod service_account;
 mod storage_object_in_use;
 mod taint_nodes;
 
 pub(crate) use self::default_toleration_seconds::DefaultTolerationSeconds;
-pub(crate) use self::limit_ranger::LimitRanger;
-pub(crate) use self::namespace_lifecycle::NamespaceLifecycle;
-pub(crate) use self::priority::Priority;
+pub use self::selection::{AdmissionPlugins, SelectionError};
 pub(crate) use self::storage_object_in_use::StorageObjectInUseProtection;
 pub(crate) use self::taint_nodes::TaintNodesByCondition;
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
+use self::limit_ranger::LimitRanger;
+use self::namespace_lifecycle::NamespaceLifecycle;
+use self::priority::Priority;
+use self::service_account::ServiceAccount;
+use super::storage::ObjectReader;
 use crate::attributes::Attributes;
+use crate::plugin::Plugin;
 use crate::status::Status;
+
+/// The plugins of a server, in the order in which they run.
+pub(super) struct Plugins {
+    /// Those that run before the webhooks.
+    pub(super) first: Vec<Box<dyn Plugin>>,
+    /// Those that run after the webhooks.
+    pub(super) last: Vec<Box<dyn Plugin>>,
+}
+
+impl Plugins {
+    /// The plugins that are on, and that do something, for a server with these objects.
+    pub(super) fn new(selection: &AdmissionPlugins, objects: &Arc<dyn ObjectReader>) -> Self {
+        let mut plugins = Self { first: Vec::new(), last: Vec::new() };
+        for name in selection.in_order() {
+            let objects = Arc::clone(objects);
+            let plugin: Box<dyn Plugin> = match name {
+                "NamespaceLifecycle" => Box::new(NamespaceLifecycle::new(objects)),
+                "LimitRanger" => Box::new(LimitRanger::new(objects)),
+                "ServiceAccount" => Box::new(ServiceAccount::new(objects)),
+                "TaintNodesByCondition" => Box::new(TaintNodesByCondition),
+                "Priority" => Box::new(Priority::new(objects)),
+                "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
+                "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),
+                _ => continue,
+            };
+            plugins.first.push(plugin);
+        }
+        plugins
+    }
+}
 
 /// Whether the request is about a Pod itself.
 fn is_pod(attributes: &Attributes) -> bool {
@@ -50,13 +86,10 @@ fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use serde_json::json;
 
     use super::*;
     use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
-    use crate::server::storage::ObjectReader;
 
     /// A few stored objects by their resource's name.
     pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::forbidden;
 use crate::attributes::{Attributes, Operation};
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, Remarks};
 use crate::server::storage::ObjectReader;
 use crate::status::Status;
 
@@ -94,7 +94,7 @@ impl Plugin for Priority {
         outcome.map_err(|why| forbidden(attributes, &why))
     }
 
-    fn validate(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+    fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         let Some(class) = &attributes.object else { return Ok(()) };
         let is_class = attributes.subresource.is_empty()
             && attributes.resource.group == GROUP
@@ -206,9 +206,9 @@ mod tests {
         let class = json!({"metadata": {"name": "b"}, "globalDefault": true});
         let mut attributes = request(Operation::Create, CLASSES, "PriorityClass", class);
         attributes.resource.group = GROUP.to_owned();
-        assert!(plugin(vec![]).validate(&attributes).is_ok());
+        assert!(plugin(vec![]).validate(&attributes, &mut Remarks::default()).is_ok());
         let other = json!({"metadata": {"name": "a"}, "globalDefault": true});
-        let refusal = plugin(vec![other]).validate(&attributes).unwrap_err();
+        let refusal = plugin(vec![other]).validate(&attributes, &mut Remarks::default()).unwrap_err();
         assert!(
             refusal
                 .message

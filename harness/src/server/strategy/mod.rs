@@ -100,7 +100,7 @@ const CONDITIONAL: [&str; 19] = [
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// A name from `generateName`.
-pub(super) fn generated_name(base: &str) -> String {
+pub(in crate::server) fn generated_name(base: &str) -> String {
     let mut end = base.len().min(LONGEST_BASE);
     while !base.is_char_boundary(end) {
         end -= 1;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::forbidden;
 use crate::attributes::{Attributes, Operation};
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, Remarks};
 use crate::server::storage::ObjectReader;
 use crate::status::{Status, aggregate};
 
@@ -55,7 +55,7 @@ impl Plugin for LimitRanger {
         Ok(())
     }
 
-    fn validate(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+    fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         let Some(limited) = limited(attributes) else { return Ok(()) };
         let Some(object) = &attributes.object else { return Ok(()) };
         for limit_range in self.limit_ranges(attributes) {

@@ -16,7 +16,7 @@ fn plugin(limits: &Value) -> LimitRanger {
 
 fn admit(plugin: &LimitRanger, attributes: &mut Attributes) -> Result<(), Box<Status>> {
     plugin.admit(attributes)?;
-    plugin.validate(attributes)
+    plugin.validate(attributes, &mut Remarks::default())
 }
 
 /// What the case file keeps of an answer.

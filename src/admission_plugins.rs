@@ -1,0 +1,111 @@
+//! `--enable-admission-plugins` and `--disable-admission-plugins`: which in-tree plugins run.
+
+use harness::server::{AdmissionPlugins, SelectionError};
+
+use crate::Failure;
+
+/// The options, for every command that starts an API server.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Admission plugins")]
+pub(crate) struct PluginFlags {
+    /// In-tree admission plugins that run beside the default ones, as kube-apiserver takes them; may be given several
+    /// times. Their order does not matter. Unlike there, ServiceAccount is not among the default ones
+    #[arg(long = "enable-admission-plugins", value_name = "NAME,NAME…")]
+    enable: Vec<String>,
+    /// Default admission plugins that do not run
+    #[arg(long = "disable-admission-plugins", value_name = "NAME,NAME…")]
+    disable: Vec<String>,
+}
+
+impl PluginFlags {
+    /// The flags that say this.
+    pub(crate) fn new(enable: &[String], disable: &[String]) -> Self {
+        Self { enable: enable.to_vec(), disable: disable.to_vec() }
+    }
+
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.enable.is_empty() && self.disable.is_empty()
+    }
+
+    /// The plugins of admit's API server.
+    ///
+    /// # Errors
+    /// A usage failure in the words of kube-apiserver; [`Failure::unsupported`] for a plugin that admit does not imitate.
+    pub(crate) fn selection(&self) -> Result<AdmissionPlugins, Failure> {
+        AdmissionPlugins::select(&names(&self.enable), &names(&self.disable)).map_err(|error| match error {
+            SelectionError::Unsupported(unsupported) => Failure::unsupported(format!(
+                "--enable-admission-plugins: admit has not {}",
+                unsupported.what
+            )),
+            other => Failure::usage(other),
+        })
+    }
+
+    /// The flags for a kube-apiserver that runs the same plugins.
+    ///
+    /// # Errors
+    /// A usage failure in the words of kube-apiserver.
+    pub(crate) fn for_kube_apiserver(&self) -> Result<Vec<String>, Failure> {
+        /// Nobody makes the service account of a namespace, without which this plugin refuses every pod.
+        const OFF: &str = "ServiceAccount";
+        let (enable, mut disable) = (names(&self.enable), names(&self.disable));
+        AdmissionPlugins::check_names(&enable, &disable).map_err(Failure::usage)?;
+        if !enable.contains(&OFF) {
+            disable.push(OFF);
+        }
+        let flag = |name: &str, names: &[&str]| {
+            (!names.is_empty()).then(|| format!("--{name}-admission-plugins={}", names.join(",")))
+        };
+        Ok([flag("enable", &enable), flag("disable", &disable)].into_iter().flatten().collect())
+    }
+}
+
+/// The names in the values of a flag; an empty value has none.
+fn names(values: &[String]) -> Vec<&str> {
+    values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(enable: &[&str], disable: &[&str]) -> PluginFlags {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        PluginFlags::new(&owned(enable), &owned(disable))
+    }
+
+    #[test]
+    fn a_value_has_several_names() {
+        let selection = flags(&["", "AlwaysAdmit,ServiceAccount"], &["Priority"]).selection().unwrap();
+        assert!(
+            selection.has("ServiceAccount") && selection.has("AlwaysAdmit") && !selection.has("Priority")
+        );
+    }
+
+    #[test]
+    fn kube_apiserver_has_service_accounts_only_if_somebody_asks_for_them() {
+        for (enable, disable, expect) in [
+            (&[][..], &[][..], vec!["--disable-admission-plugins=ServiceAccount"]),
+            (&["ServiceAccount"], &[], vec!["--enable-admission-plugins=ServiceAccount"]),
+            (
+                &["AlwaysAdmit,PodSecurity"],
+                &["Priority"],
+                vec![
+                    "--enable-admission-plugins=AlwaysAdmit,PodSecurity",
+                    "--disable-admission-plugins=Priority,ServiceAccount",
+                ],
+            ),
+        ] {
+            assert_eq!(flags(enable, disable).for_kube_apiserver().unwrap(), expect);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_the_servers_words() {
+        let message = flags(&["Foo"], &[]).selection().unwrap_err().to_string();
+        assert_eq!(message, r#"enable-admission-plugins plugin "Foo" is unknown"#);
+        let message = flags(&["EventRateLimit"], &[]).selection().unwrap_err().to_string();
+        assert_eq!(message, "--enable-admission-plugins: admit has not the admission plugin EventRateLimit");
+    }
+}
