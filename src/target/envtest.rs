@@ -256,6 +256,8 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
         flag("service-account-issuer", "https://kubernetes.default.svc"),
         flag("token-auth-file", files.tokens.display()),
         flag("authorization-mode", "RBAC"),
+        // As on every cluster that has a network plugin; who may do it is left to admission.
+        flag("allow-privileged", true),
         flag("service-cluster-ip-range", "10.0.0.0/24"),
         flag("audit-policy-file", files.audit_policy.display()),
         flag("audit-log-path", files.audit_log.display()),

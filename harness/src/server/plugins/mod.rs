@@ -6,6 +6,7 @@ mod containers;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod pod_security;
 mod priority;
 mod selection;
 mod service_account;
@@ -23,6 +24,7 @@ use serde_json::{Map, Value};
 
 use self::limit_ranger::LimitRanger;
 use self::namespace_lifecycle::NamespaceLifecycle;
+use self::pod_security::PodSecurity;
 use self::priority::Priority;
 use self::service_account::ServiceAccount;
 use super::storage::ObjectReader;
@@ -49,6 +51,7 @@ impl Plugins {
                 "LimitRanger" => Box::new(LimitRanger::new(objects)),
                 "ServiceAccount" => Box::new(ServiceAccount::new(objects)),
                 "TaintNodesByCondition" => Box::new(TaintNodesByCondition),
+                "PodSecurity" => Box::new(PodSecurity::new(objects)),
                 "Priority" => Box::new(Priority::new(objects)),
                 "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
                 "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),

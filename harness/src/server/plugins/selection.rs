@@ -62,7 +62,7 @@ const ALL: [(&str, ByDefault, Imitation); 39] = [
     ("TaintNodesByCondition", On, Imitated),
     ("AlwaysPullImages", Off, Missing),
     ("ImagePolicyWebhook", Off, Missing),
-    ("PodSecurity", On, PassedOver),
+    ("PodSecurity", On, Imitated),
     ("PodNodeSelector", Off, Missing),
     ("Priority", On, Imitated),
     ("DefaultTolerationSeconds", On, Imitated),
