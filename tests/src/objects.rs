@@ -8,7 +8,7 @@ use crate::names::{CASE_LABEL, Names};
 use crate::transport::Message;
 
 /// What a cluster has beside the namespaces.
-const CLUSTER_SCOPED: [&str; 10] = [
+const CLUSTER_SCOPED: [&str; 13] = [
     "namespaces",
     "nodes",
     "persistentvolumes",
@@ -19,6 +19,9 @@ const CLUSTER_SCOPED: [&str; 10] = [
     "clusterrolebindings",
     "priorityclasses",
     "subjectaccessreviews",
+    "storageclasses",
+    "ingressclasses",
+    "runtimeclasses",
 ];
 
 /// Objects whose `apiVersion` and `kind` a case may leave out.

@@ -181,6 +181,9 @@ fn store(
     }
     schema::settle_metadata(&mut object);
     if dry_run {
+        // Upstream encodes and decodes it as if it were stored, which gives it the defaults of its version.
+        // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
+        state.set_defaults(&mut object);
         return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
     }
     let mut object = state.to_storage(object, resource).map_err(conversion_failed)?;

@@ -2,16 +2,23 @@
 //!
 //! Which there are, and which of them it does not imitate, stands in `selection`.
 
+mod always_pull_images;
 mod containers;
+mod default_class;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod pod_node_selector;
 mod pod_security;
 mod priority;
+mod resource_quota;
+mod runtime_class;
 mod selection;
 mod service_account;
+mod small;
 mod storage_object_in_use;
 mod taint_nodes;
+mod tolerations;
 
 pub(crate) use self::default_toleration_seconds::DefaultTolerationSeconds;
 pub use self::selection::{AdmissionPlugins, SelectionError};
@@ -22,11 +29,20 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use self::always_pull_images::AlwaysPullImages;
+use self::default_class::{DefaultClass, INGRESS, STORAGE};
 use self::limit_ranger::LimitRanger;
 use self::namespace_lifecycle::NamespaceLifecycle;
+use self::pod_node_selector::PodNodeSelector;
 use self::pod_security::PodSecurity;
 use self::priority::Priority;
+use self::resource_quota::ResourceQuota;
+use self::runtime_class::RuntimeClass;
 use self::service_account::ServiceAccount;
+use self::small::{
+    DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, NamespaceExists, NodeRestriction,
+    PersistentVolumeClaimResize,
+};
 use super::storage::ObjectReader;
 use crate::attributes::Attributes;
 use crate::plugin::Plugin;
@@ -51,10 +67,24 @@ impl Plugins {
                 "LimitRanger" => Box::new(LimitRanger::new(objects)),
                 "ServiceAccount" => Box::new(ServiceAccount::new(objects)),
                 "TaintNodesByCondition" => Box::new(TaintNodesByCondition),
+                "AlwaysPullImages" => Box::new(AlwaysPullImages),
+                "PodNodeSelector" => Box::new(PodNodeSelector::new(objects)),
+                "DefaultStorageClass" => Box::new(DefaultClass::new(objects, &STORAGE)),
+                "DefaultIngressClass" => Box::new(DefaultClass::new(objects, &INGRESS)),
+                "RuntimeClass" => Box::new(RuntimeClass::new(objects)),
                 "PodSecurity" => Box::new(PodSecurity::new(objects)),
                 "Priority" => Box::new(Priority::new(objects)),
                 "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
                 "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),
+                "NamespaceExists" => Box::new(NamespaceExists::new(objects)),
+                "LimitPodHardAntiAffinityTopology" => Box::new(LimitPodHardAntiAffinityTopology),
+                "NodeRestriction" => Box::new(NodeRestriction),
+                "PersistentVolumeClaimResize" => Box::new(PersistentVolumeClaimResize::new(objects)),
+                "DenyServiceExternalIPs" => Box::new(DenyServiceExternalIPs),
+                "ResourceQuota" => {
+                    plugins.last.push(Box::new(ResourceQuota::new(objects)));
+                    continue;
+                }
                 _ => continue,
             };
             plugins.first.push(plugin);

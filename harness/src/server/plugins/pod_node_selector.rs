@@ -1,0 +1,109 @@
+//! `PodNodeSelector`: the nodes that the Pods of a namespace may run on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::attributes::{Attributes, Operation};
+use crate::failure;
+use crate::json::{at, text};
+use crate::names;
+use crate::plugin::{Plugin, Remarks};
+use crate::server::storage::ObjectReader;
+use crate::status::{FieldError, Status, aggregate};
+
+/// Adds the node selector of the namespace to a new Pod, and refuses one that says otherwise.
+///
+/// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go.
+pub(crate) struct PodNodeSelector {
+    objects: Arc<dyn ObjectReader>,
+}
+
+const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+
+impl PodNodeSelector {
+    /// The plugin of a server with these objects.
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
+        Self { objects }
+    }
+
+    /// The selector of the Pod's namespace, if the Pod does not contradict it.
+    fn selector(&self, attributes: &Attributes) -> Result<BTreeMap<String, String>, Box<Status>> {
+        let name = &attributes.namespace;
+        let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
+            return Err(Box::new(Status::internal_error(&format!("namespace {name} does not exist"))));
+        };
+        let annotations = at(&namespace, &["metadata", "annotations"]);
+        let selector = parse(text(annotations, &[ANNOTATION])).map_err(failure::bare)?;
+        let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
+        let own = at(pod, &["spec", "nodeSelector"]);
+        let conflicts =
+            |(key, value): (&String, &String)| own.get(key).is_some_and(|own| own != value.as_str());
+        if selector.iter().any(conflicts) {
+            let why = "pod node label selector conflicts with its namespace node label selector";
+            // Upstream names the Pod by what it is called so far.
+            let name = text(pod, &["metadata", "name"]);
+            return Err(Box::new(Status::forbidden("", "pods", name, why)));
+        }
+        Ok(selector)
+    }
+}
+
+impl Plugin for PodNodeSelector {
+    fn name(&self) -> &'static str {
+        "PodNodeSelector"
+    }
+
+    fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+            return Ok(());
+        }
+        let selector = self.selector(attributes)?;
+        if let Some(spec) = attributes.object.as_mut().and_then(super::spec)
+            && !selector.is_empty()
+        {
+            let own = spec.entry("nodeSelector").or_insert(Value::Null);
+            if own.is_null() {
+                *own = json!({});
+            }
+            if let Some(own) = own.as_object_mut() {
+                own.extend(selector.into_iter().map(|(key, value)| (key, Value::from(value))));
+            }
+        }
+        Ok(())
+    }
+
+    fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
+        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+            return Ok(());
+        }
+        self.selector(attributes).map(drop)
+    }
+}
+
+/// `a=b,c=d`.
+///
+/// Source: apimachinery pkg/labels/labels.go, `ConvertSelectorToLabelsMap`.
+fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    if text.is_empty() {
+        return Ok(labels);
+    }
+    for label in text.split(',') {
+        let parts: Vec<&str> = label.split('=').collect();
+        let [key, value] = parts.as_slice() else {
+            return Err(format!("invalid selector: [{}]", parts.join(" ")));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        // Of the path of these errors upstream has the last part at most.
+        let wrong = |field: String, value: &str, errors: Vec<String>| {
+            let error = |what| FieldError::invalid(field.clone(), Value::from(value), what).to_string();
+            if errors.is_empty() { Ok(()) } else { Err(aggregate(errors.into_iter().map(error))) }
+        };
+        wrong("<nil>".to_owned(), key, names::label_key(key))?;
+        wrong(format!("[{key}]"), value, names::label_value(value))?;
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(labels)
+}
