@@ -48,6 +48,7 @@ impl AdmissionControl {
         let Some(file) = &self.file else { return Ok(Plugins::default()) };
         let configured = plugins(file)?;
         refuse_policies(&configured, file)?;
+        refuse_configured(&configured, file)?;
         let mut plugins = Plugins::default();
         // The server starts one after the other.
         for (phase, name) in [(Phase::Mutating, MUTATING), (Phase::Validating, VALIDATING)] {
@@ -126,6 +127,20 @@ fn refuse_policies(plugins: &[PluginConfiguration], file: &Path) -> Result<(), F
         if !folder.is_null() && folder != "" {
             let what = format!(
                 "--admission-control-config-file {}: plugin {name}: staticManifestsDir: admit has no admission policies",
+                file.display()
+            );
+            return Err(Failure::unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// Plugins that do something else when they are configured.
+fn refuse_configured(plugins: &[PluginConfiguration], file: &Path) -> Result<(), Failure> {
+    for name in ["PodSecurity", "PodNodeSelector", "ResourceQuota"] {
+        if configuration(plugins, name, file)?.is_some() {
+            let what = format!(
+                "--admission-control-config-file {}: plugin {name}: admit does not imitate its configuration",
                 file.display()
             );
             return Err(Failure::unsupported(what));
@@ -263,6 +278,19 @@ mod tests {
     fn members(object: Value) -> Map<String, Value> {
         let Value::Object(members) = object else { panic!("an object is wanted") };
         members
+    }
+
+    #[test]
+    fn plugins_whose_configuration_is_not_imitated_are_refused() {
+        let configured = |name: &str, configuration: Option<Value>| {
+            let plugin = PluginConfiguration { name: name.to_owned(), path: String::new(), configuration };
+            refuse_configured(&[plugin], Path::new("x.yaml")).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(configured("PodSecurity", None), Ok(()));
+        assert_eq!(configured("EventRateLimit", Some(json!({}))), Ok(()));
+        let message = "--admission-control-config-file x.yaml: plugin PodSecurity: admit does not imitate its \
+                       configuration";
+        assert_eq!(configured("PodSecurity", Some(json!({"defaults": {}}))), Err(message.to_owned()));
     }
 
     // What follows the file's name is what kube-apiserver 1.37.1 prints before it ends.

@@ -9,7 +9,7 @@ use crate::Failure;
 #[command(next_help_heading = "Admission plugins")]
 pub(crate) struct PluginFlags {
     /// In-tree admission plugins that run beside the default ones, as kube-apiserver takes them; may be given several
-    /// times. Their order does not matter. Unlike there, ServiceAccount is not among the default ones
+    /// times. Their order does not matter. Unlike there, `ServiceAccount` is not among the default ones
     #[arg(long = "enable-admission-plugins", value_name = "NAME,NAME…")]
     enable: Vec<String>,
     /// Default admission plugins that do not run
@@ -38,7 +38,7 @@ impl PluginFlags {
                 "--enable-admission-plugins: admit has not {}",
                 unsupported.what
             )),
-            other => Failure::usage(other),
+            SelectionError::Refused(why) => Failure::usage(why),
         })
     }
 

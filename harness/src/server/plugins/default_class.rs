@@ -15,12 +15,12 @@ use crate::status::Status;
 /// name comes first.
 pub(crate) struct DefaultClass {
     objects: Arc<dyn ObjectReader>,
-    of: &'static Classes,
+    of: &'static Classified,
 }
 
 /// Objects and their classes.
 #[derive(Debug)]
-pub(crate) struct Classes {
+pub(crate) struct Classified {
     plugin: &'static str,
     /// The resource of the objects, such as `ingresses.networking.k8s.io`.
     objects: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct Classes {
 
 /// Source: kubernetes plugin/pkg/admission/storage/storageclass/setdefault/admission.go; `pkg/volume/util/storageclass.go`,
 /// `GetDefaultClass`.
-pub(crate) static STORAGE: Classes = Classes {
+pub(crate) static STORAGE: Classified = Classified {
     plugin: "DefaultStorageClass",
     objects: "persistentvolumeclaims",
     classes: ("storage.k8s.io", "storageclasses"),
@@ -49,7 +49,7 @@ pub(crate) static STORAGE: Classes = Classes {
 };
 
 /// Source: kubernetes plugin/pkg/admission/network/defaultingressclass/admission.go.
-pub(crate) static INGRESS: Classes = Classes {
+pub(crate) static INGRESS: Classified = Classified {
     plugin: "DefaultIngressClass",
     objects: "ingresses.networking.k8s.io",
     classes: ("networking.k8s.io", "ingressclasses"),
@@ -60,7 +60,7 @@ pub(crate) static INGRESS: Classes = Classes {
 
 impl DefaultClass {
     /// The plugin of a server with these objects.
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static Classes) -> Self {
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, of: &'static Classified) -> Self {
         Self { objects, of }
     }
 

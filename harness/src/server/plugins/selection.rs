@@ -15,7 +15,7 @@ pub struct AdmissionPlugins {
 
 /// Why plugins cannot be chosen so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
+#[expect(clippy::exhaustive_enums, reason = "the server refuses it, or admit cannot")]
 pub enum SelectionError {
     /// What kube-apiserver says before it ends.
     #[error("{0}")]
