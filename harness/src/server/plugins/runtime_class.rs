@@ -100,8 +100,9 @@ fn schedule(spec: &mut Map<String, Value>, scheduling: &Value) -> Result<(), Str
     let mut selector = spec.get("nodeSelector").and_then(Value::as_object).cloned().unwrap_or_default();
     for (key, value) in at(scheduling, &["nodeSelector"]).as_object().into_iter().flatten() {
         if let Some(own) = selector.get(key).filter(|own| *own != value) {
+            let place = format!("nodeSelector[{key}]");
             return Err(format!(
-                "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                "conflict: runtimeClass.scheduling.{place} = {}; pod.spec.{place} = {}",
                 value.as_str().unwrap_or_default(),
                 own.as_str().unwrap_or_default()
             ));
