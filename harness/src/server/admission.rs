@@ -131,6 +131,11 @@ impl Admission {
         }
     }
 
+    /// Whether an admission plugin, by its name, is on.
+    pub(super) fn runs(&self, plugin: &str) -> bool {
+        self.selection.has(plugin)
+    }
+
     /// Takes over the stored configurations.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ const ALL: [(&str, ByDefault, Imitation); 39] = [
     ("OwnerReferencesPermissionEnforcement", Off, Missing),
     ("PersistentVolumeClaimResize", On, Imitated),
     ("RuntimeClass", On, Imitated),
-    ("CertificateApproval", On, PassedOver),
+    ("CertificateApproval", On, Imitated),
     ("CertificateSigning", On, PassedOver),
     ("ClusterTrustBundleAttest", On, PassedOver),
     ("CertificateSubjectRestriction", On, PassedOver),
