@@ -6,6 +6,7 @@
 mod machine;
 
 mod certificates;
+mod services;
 mod traces;
 
 use std::io::{BufRead as _, BufReader};

@@ -37,6 +37,21 @@ impl Address {
     }
 }
 
+/// Whether a call goes to the API server itself, which kube-apiserver makes with credentials of its own.
+///
+/// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
+/// pkg/apiserver/resolvers.go, `loopbackResolver`.
+pub(super) fn is_the_api_server(target: &WebhookTarget) -> bool {
+    match target {
+        WebhookTarget::Service(service) => {
+            service.namespace == "default" && service.name == "kubernetes" && service.port == 443
+        }
+        WebhookTarget::Url(url) => Url::parse(url).is_ok_and(|url| {
+            url.host_str() == Some("kubernetes.default.svc") && url.port_or_known_default() == Some(443)
+        }),
+    }
+}
+
 /// `path` without empty, `.` and `..` segments and without a slash at its end.
 ///
 /// Source: Go path/path.go, `Clean`.
@@ -108,6 +123,27 @@ mod tests {
             ("https://[::1]:1/a!", "https://[::1]:1/a%21?timeout=10s"),
         ] {
             check(&WebhookTarget::Url(url.to_owned()), Duration::from_millis(9_001), expect);
+        }
+    }
+
+    #[test]
+    fn the_api_server_itself_has_two_names() {
+        let service = |namespace: &str, name: &str, port: u16| {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            WebhookTarget::Service(ServiceReference { namespace, name, path: String::new(), port })
+        };
+        let url = |url: &str| WebhookTarget::Url(url.to_owned());
+        for (target, expect) in [
+            (service("default", "kubernetes", 443), true),
+            (service("default", "kubernetes", 8443), false),
+            (service("other", "kubernetes", 443), false),
+            (service("default", "other", 443), false),
+            (url("https://kubernetes.default.svc/version"), true),
+            (url("https://kubernetes.default.svc:443"), true),
+            (url("https://kubernetes.default.svc:6443"), false),
+            (url("https://kubernetes.default"), false),
+        ] {
+            assert_eq!(is_the_api_server(&target), expect, "{target:?}");
         }
     }
 

@@ -249,6 +249,10 @@ impl HttpsCaller {
     /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
     pub async fn call_noting(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
+        if address::is_the_api_server(&call.client_config.target) {
+            let what = "a webhook that is the API server itself (the Service default/kubernetes)".to_owned();
+            return Err(Unsupported { what }.into());
+        }
         let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
         let mut retries = 0;
         let response = loop {

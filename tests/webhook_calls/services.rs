@@ -1,0 +1,80 @@
+//! The address of a service is looked for at each call, whatever connections there are.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fake_webhooks::{Fake, FakeWebhook};
+use http::Method;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::{machine, on_admit, on_kube_apiserver, post};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+
+async fn send(client: &kube::Client, method: Method, path: &str, body: &Value) -> u16 {
+    let content_type =
+        if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+    let request = http::Request::builder().method(method).uri(path).header("Content-Type", content_type);
+    let request = request.body(Body::from(body.to_string().into_bytes())).unwrap();
+    client.send(request).await.unwrap().status().as_u16()
+}
+
+/// Creates an object, which the webhook denies, until the answer is this one: kube-apiserver takes a moment to see a
+/// change of a Service.
+async fn wait_for(client: &kube::Client, code: u16) {
+    let object = json!({"metadata": {"name": "x"}});
+    let mut last = 0;
+    for _ in 0..300 {
+        last =
+            send(client, Method::POST, "/api/v1/namespaces/kube-public/configmaps?dryRun=All", &object).await;
+        if last == code {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{last} instead of {code}");
+}
+
+/// The webhook answers, is gone with the name of its Service, although the server still has a connection to it, and
+/// answers again.
+async fn check(client: &kube::Client) {
+    let behaviour = serde_json::from_value(json!({"deny": {"message": "found", "code": 418}})).unwrap();
+    let names = vec!["moving.default.svc".to_owned()];
+    let webhook = FakeWebhook::start(Fake { behaviour, names, ..Fake::default() }).await.unwrap();
+    let service = json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "moving"},
+        "spec": {"type": "ExternalName", "externalName": "localhost"},
+    });
+    post(client, SERVICES, &[], &service).await;
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "moving"},
+        "webhooks": [{
+            "name": "moving.example.com",
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+            "clientConfig": {
+                "service": {"name": "moving", "namespace": "default", "port": webhook.address().port()},
+                "caBundle": STANDARD.encode(webhook.ca_bundle()),
+            },
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }],
+    });
+    post(client, CONFIGURATIONS, &[], &configuration).await;
+    wait_for(client, 418).await;
+    for (name, code) in [("gone.invalid", 500), ("localhost", 418)] {
+        let change = json!({"spec": {"externalName": name}});
+        assert_eq!(send(client, Method::PATCH, &format!("{SERVICES}/moving"), &change).await, 200);
+        wait_for(client, code).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_servers_look_for_a_service_at_each_call() {
+    on_admit(async |client| check(&client).await).await;
+    if machine::has_kube_apiserver() {
+        on_kube_apiserver(async |client| check(&client).await).await;
+    }
+}
