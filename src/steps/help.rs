@@ -310,7 +310,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     when("the {word} {string} is deleted", "DELETE", r#"When the configmap "settings" is deleted"#),
     request::DELETED_WITH,
-    when("all {word} are deleted", "DELETE of all of the namespace's", "When all configmaps are deleted"),
+    request::ALL_DELETED,
     when(
         "the {word} of the {word} {string} is patched:",
         "PATCH of a subresource",

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use super::api::{self, Effect, PatchFormat};
 use super::document;
 use super::failure::{Outcome, StepFailure};
+use super::resource::Scope;
 use super::webhook::{label_parts, merge};
 use super::world::World;
 use super::{StepHelp, when as step};
+use crate::target::RUN_LABEL;
 
 pub(super) const DELETED_WITH: StepHelp = step(
     "the {word} {string} is deleted with:",
@@ -19,6 +21,12 @@ pub(super) const DELETED_WITH: StepHelp = step(
   """yaml
   {propagationPolicy: Orphan}
   """"#,
+);
+
+pub(super) const ALL_DELETED: StepHelp = step(
+    "all {word} are deleted",
+    "DELETE of all of the namespace's; of a kind without namespaces all that the run has made",
+    "When all configmaps are deleted",
 );
 
 impl World {
@@ -200,7 +208,13 @@ async fn is_deleted_with(world: &mut World, step: &Step, resource: String, name:
 #[when(expr = "all {word} are deleted")]
 async fn all_are_deleted(world: &mut World, step: &Step, resource: String) -> Outcome {
     let namespace = world.namespace().await?;
-    let path = world.resource_called(&resource).await?.collection(&namespace);
+    let resource = world.resource_called(&resource).await?;
+    let mut path = resource.collection(&namespace);
+    // What has no namespace may be somebody else's.
+    if resource.scope == Scope::Cluster {
+        let run = &world.target()?.run;
+        path = format!("{path}?labelSelector={RUN_LABEL}%3D{run}");
+    }
     world.request(step, Method::DELETE, &path, None).await
 }
 

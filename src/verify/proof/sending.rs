@@ -25,9 +25,6 @@ pub(super) fn obstacle(request: &Attributes) -> Option<String> {
         let reason = "`admit run` calls webhooks for no Namespace but those that it makes itself";
         return Some(reason.to_owned());
     }
-    if request.namespace.is_empty() && request.operation == Operation::Delete && request.name.is_empty() {
-        return Some("the step that deletes all objects would delete those of the whole cluster".to_owned());
-    }
     None
 }
 
@@ -110,6 +107,10 @@ pub(super) fn of_subresource(
         (Operation::Update, "status") => {
             let status = object.get("status");
             Some(status.map_or_else(|| json!({}), |status| json!({ "status": status })))
+        }
+        // Nothing else of it is written.
+        (Operation::Update, "approval") => {
+            Some(json!({"status": {"conditions": at(&object, &["status", "conditions"])}}))
         }
         (operation, _) => return Err(format!("no step sends the {operation} of `{subresource}`")),
     };
