@@ -358,6 +358,8 @@ async fn config(files: &Files, port: u16) -> Result<kube::Config, Failure> {
         .map_err(|error| no_client(&error))?;
     // The client would send a request again that a webhook refused with 429, 503 or 504.
     config.default_retry = false;
+    // Loopback is reached directly, whatever HTTPS_PROXY says.
+    config.proxy_url = None;
     Ok(config)
 }
 

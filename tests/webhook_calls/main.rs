@@ -6,6 +6,7 @@
 mod machine;
 
 mod certificates;
+mod proxies;
 mod services;
 mod traces;
 

@@ -14,6 +14,7 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Url};
 
 use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
+use super::proxy::{self, Proxies};
 use super::{ServiceResolver, failure, tls};
 use crate::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
 use crate::status::Unsupported;
@@ -43,8 +44,8 @@ impl From<UserError> for Error {
     }
 }
 
-/// Which client: addresses of services may change, those of URLs are found by each connection.
-type Key = (ClientConfig, Vec<SocketAddr>, Versions, Option<Identity>);
+/// Which client: addresses of services may change, those of URLs are found by each connection. The last is the proxy.
+type Key = (ClientConfig, Vec<SocketAddr>, Versions, Option<Identity>, Option<Url>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Versions {
@@ -56,6 +57,7 @@ enum Versions {
 pub(super) struct Connections {
     services: Arc<dyn ServiceResolver>,
     credentials: WebhookCredentials,
+    proxies: Proxies,
     clients: Mutex<Clients>,
 }
 
@@ -113,7 +115,7 @@ impl Another {
     /// What a server says that ends a connection right after the handshake: in TLS 1.3 it refuses the client's certificate only
     /// then. None if it says nothing.
     pub(super) async fn why_it_ends(self, url: &str) -> Option<Error> {
-        let Self((config, addresses, _, identity)) = self;
+        let Self((config, addresses, _, identity, None)) = self else { return None };
         let url = Url::parse(url).ok()?;
         let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
         let tcp = match addresses.as_slice() {
@@ -130,11 +132,18 @@ impl Another {
         let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
         Some(Error::Transport(failure::tls(error)))
     }
+
+    /// Why the proxy did not lead to the webhook, if it is the proxy that failed.
+    pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
+        let Self((.., proxy)) = self;
+        proxy::why_no_tunnel(&proxy?, &Url::parse(url).ok()?).await.map(Error::Transport)
+    }
 }
 
 impl Connections {
     pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { services, credentials: WebhookCredentials::default(), clients: Mutex::default() }
+        let proxies = Proxies::from_environment();
+        Self { services, credentials: WebhookCredentials::default(), proxies, clients: Mutex::default() }
     }
 
     pub(super) fn with_credentials(self, credentials: WebhookCredentials) -> Self {
@@ -169,11 +178,11 @@ impl Connections {
         let authority = service.map(|service| (service, service.authority()));
         // A redirect may lead away from the service.
         let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
-        let addresses = match &service {
-            Some((service, _)) => self.addresses(service).await.map_err(Error::Transport)?,
-            None => Vec::new(),
+        let (addresses, proxy) = match &service {
+            Some((service, _)) => (self.addresses(service).await?, None),
+            None => (Vec::new(), self.proxy(url)?),
         };
-        let key = (config.clone(), addresses, versions, identity);
+        let key = (config.clone(), addresses, versions, identity, proxy);
         let service = service.map(|(_, authority)| authority);
         let http = self.known_or_built(&key, service.as_deref()).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
@@ -202,11 +211,26 @@ impl Connections {
         self.services.resolve(service)
     }
 
-    async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, String> {
-        let (host, port) = self.resolve(service)?;
+    fn proxy(&self, url: &str) -> Result<Option<Url>, Error> {
+        Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
+    }
+
+    /// The addresses of a service, which kube-apiserver has in the URL when it looks for a proxy.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go, `resolvingRoundTripper`.
+    async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, Error> {
+        let (host, port) = self.resolve(service).map_err(Error::Transport)?;
+        let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        if self.proxy(&format!("https://{bracketed}:{port}/"))?.is_some() {
+            let what = format!(
+                "calls of services through a proxy ({} is at {host}; to reach it directly, add {host} to NO_PROXY)",
+                service.authority()
+            );
+            return Err(Error::Unsupported(Unsupported { what }));
+        }
         let mut addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), port))
             .await
-            .map_err(|error| format!("dial tcp: lookup {host}: {error}"))?
+            .map_err(|error| Error::Transport(format!("dial tcp: lookup {host}: {error}")))?
             .collect();
         addresses.sort_unstable();
         Ok(addresses)
@@ -214,7 +238,7 @@ impl Connections {
 }
 
 fn build(
-    (config, addresses, versions, identity): &Key,
+    (config, addresses, versions, identity, proxy): &Key,
     service: Option<&str>,
 ) -> Result<reqwest::Client, String> {
     let protocols: &[&str] = match versions {
@@ -226,9 +250,13 @@ fn build(
         .redirect(redirect::Policy::none())
         .referer(false)
         .retry(retry::never())
+        // Not what the library finds in the environment: its rules are others.
         .no_proxy()
         .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .pool_idle_timeout(IDLE);
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(reqwest::Proxy::all(proxy.clone()).map_err(|error| error.to_string())?);
+    }
     if *versions == Versions::Http1 {
         builder = builder.http1_only();
     }

@@ -7,6 +7,7 @@ mod credentials;
 mod direct;
 mod failure;
 mod inspection;
+mod proxy;
 mod tls;
 
 use std::fmt;
@@ -108,7 +109,8 @@ impl Redirects {
     }
 }
 
-/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses no proxy.
+/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses the
+/// proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name.
 pub struct HttpsCaller {
     connections: Connections,
     redirects: Redirects,
@@ -223,6 +225,10 @@ impl HttpsCaller {
                 Ok(response) => response,
                 Err(error) if failure::was_not_sent(&error) => {
                     let why = Box::pin(another.why_it_ends(url)).await;
+                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                }
+                Err(error) if error.is_connect() => {
+                    let why = Box::pin(another.why_no_tunnel(url)).await;
                     return Err(why.unwrap_or(failure::transport(&error, url).await));
                 }
                 Err(error) => return Err(failure::transport(&error, url).await),

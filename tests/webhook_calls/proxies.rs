@@ -1,0 +1,154 @@
+//! Proxies of the environment: calls go through them, or do not, from admit and from kube-apiserver.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use fake_webhooks::{Fake, FakeWebhook};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{configuration, machine};
+
+/// A webhook's host and port, its failure policy, and how the request ends.
+type Situation = (&'static str, &'static str, &'static str, &'static str);
+
+/// The host that the proxy refuses.
+const REFUSED: &str = "refused.example.com";
+const ADMITTED: &str = "Then the request is admitted";
+const SITUATIONS: [Situation; 5] = [
+    ("proxied", "hook.example.com", "Fail", ADMITTED),
+    (
+        "refused",
+        REFUSED,
+        "Fail",
+        "Then the request is refused with 500\n    And the message contains \": Forbidden\"",
+    ),
+    ("excepted", "direct.example.com:8443", "Ignore", ADMITTED),
+    ("in-an-excepted-network", "192.0.2.7", "Ignore", ADMITTED),
+    ("loopback", "127.0.0.1:PORT", "Fail", ADMITTED),
+];
+const UNREACHABLE: Situation = (
+    "unreachable",
+    "hook.example.com",
+    "Fail",
+    "Then the request is refused with 500\n    \
+     And the message contains \"proxyconnect tcp: dial tcp 127.0.0.1:1: connect: connection refused\"",
+);
+
+/// A proxy that leads to one address, and what it was asked for.
+struct Proxy {
+    address: SocketAddr,
+    asked: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Proxy {
+    async fn start(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::<Mutex<BTreeSet<String>>>::default();
+        let log = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, to, Arc::clone(&log)));
+            }
+        });
+        Self { address, asked }
+    }
+}
+
+async fn serve(mut client: TcpStream, to: SocketAddr, log: Arc<Mutex<BTreeSet<String>>>) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = client.read_u8().await else { return };
+        head.push(byte);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let is_authorization = |line: &&str| line.to_lowercase().starts_with("proxy-authorization: ");
+    let authorization = head.lines().find(is_authorization).and_then(|line| line.split_once(": "));
+    let request = head.lines().next().unwrap_or_default();
+    let asked = format!("{request} {}", authorization.map_or("", |(_, credentials)| credentials));
+    log.lock().unwrap().insert(asked);
+    if request.contains(REFUSED) {
+        // A client that has gone away is answered by nobody.
+        let _ = client.write_all(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
+        return;
+    }
+    if client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await.is_ok() {
+        let mut webhook = TcpStream::connect(to).await.unwrap();
+        let _ = tokio::io::copy_bidirectional(&mut client, &mut webhook).await;
+    }
+}
+
+/// Writes a feature and its configurations.
+fn write(folder: &Path, situations: &[Situation], webhook: &FakeWebhook) {
+    let mut feature = String::from("Feature: Proxies\n");
+    for (name, host, failure_policy, outcome) in situations {
+        let mut object = configuration("MutatingWebhookConfiguration", name, webhook);
+        let host = host.replace("PORT", &webhook.address().port().to_string());
+        let mut set =
+            |field: &str, value| *object.pointer_mut(&format!("/webhooks/0/{field}")).unwrap() = value;
+        set("clientConfig/url", json!(format!("https://{host}/{name}")));
+        set("rules/0/resources", json!(["pods"]));
+        set("failurePolicy", json!(failure_policy));
+        let entry = object.pointer_mut("/webhooks/0").unwrap().as_object_mut().unwrap();
+        entry.insert("timeoutSeconds".to_owned(), json!(3));
+        std::fs::write(folder.join(format!("{name}.json")), object.to_string()).unwrap();
+        let _ = write!(
+            feature,
+            "  Scenario: {name}\n    Given the objects in the file \"{name}.json\" exist\n    \
+             When a pod is created\n    {outcome}\n"
+        );
+    }
+    std::fs::write(folder.join("proxies.feature"), feature).unwrap();
+}
+
+async fn run(folder: &Path, target: &str, proxy: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_admit"));
+    command.args(["run", "proxies.feature", "--concurrency", "1", "--target", target]);
+    command.current_dir(folder).env("NO_COLOR", "1");
+    for name in ["https_proxy", "http_proxy", "HTTP_PROXY", "no_proxy"] {
+        command.env_remove(name);
+    }
+    command.env("HTTPS_PROXY", proxy).env("NO_PROXY", "192.0.2.0/24, direct.example.com:8443");
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Plays all situations, and looks at what the proxy and the webhook saw.
+async fn check(target: &str) {
+    let names = ["hook.example.com", "127.0.0.1"].map(str::to_owned).to_vec();
+    let webhook = FakeWebhook::start(Fake { names, ..Fake::default() }).await.unwrap();
+    let proxy = Proxy::start(webhook.address()).await;
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &SITUATIONS, &webhook);
+    run(folder.path(), target, &format!("http://jane:pass%20word@{}", proxy.address)).await;
+    let asked = proxy.asked.lock().unwrap().clone();
+    let expect = ["hook.example.com", REFUSED]
+        .map(|host| format!("CONNECT {host}:443 HTTP/1.1 Basic amFuZTpwYXNzIHdvcmQ="));
+    assert_eq!(asked, BTreeSet::from(expect), "{target}");
+    let journal = webhook.journal();
+    let paths: BTreeSet<_> = journal.iter().map(|call| call.path.as_str()).collect();
+    assert_eq!(paths, BTreeSet::from(["/loopback", "/proxied"]), "{target}");
+
+    write(folder.path(), &[UNREACHABLE], &webhook);
+    run(folder.path(), target, "127.0.0.1:1").await;
+    assert_eq!(webhook.journal().len(), journal.len(), "{target}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admit_calls_webhooks_through_a_proxy() {
+    check("in-process").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kube_apiserver_calls_them_through_the_same() {
+    if machine::has_kube_apiserver() {
+        check("envtest").await;
+    }
+}
