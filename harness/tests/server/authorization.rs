@@ -129,33 +129,3 @@ async fn what_view_gathers_its_users_may_do() {
     let (_, admin) = get(&server, &format!("{RBAC}/clusterroles/admin")).await;
     assert!(admin["rules"].as_array().unwrap().contains(&things["rules"][0]));
 }
-
-#[tokio::test]
-async fn an_eviction_beside_a_budget_and_an_approval_are_said_not_to_be_imitated() {
-    let server = server();
-    let pods = "/api/v1/namespaces/default/pods";
-    let pod = json!({"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "c"}]}});
-    assert_eq!(post(&server, pods, &pod).await.0, 201);
-    let budget = json!({"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}});
-    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-    assert_eq!(post(&server, budgets, &budget).await.0, 201);
-    let (_, mut pod) = get(&server, &format!("{pods}/p")).await;
-    pod["status"]["phase"] = json!("Running");
-    assert_eq!(put(&server, &format!("{pods}/p/status"), &pod).await.0, 200);
-    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}});
-    let (code, status) = post(&server, &format!("{pods}/p/eviction"), &eviction).await;
-    let message = "admit does not imitate this: the eviction of a pod with a PodDisruptionBudget (b)";
-    assert_eq!((code, status["message"].as_str().unwrap()), (501, message));
-    pod["status"]["phase"] = json!("Failed");
-    pod["metadata"]["resourceVersion"] = Value::Null;
-    assert_eq!(put(&server, &format!("{pods}/p/status"), &pod).await.0, 200);
-    assert_eq!(post(&server, &format!("{pods}/p/eviction?dryRun=All"), &eviction).await.0, 201);
-    assert_eq!(get(&server, &format!("{pods}/p")).await.0, 200);
-    assert_eq!(post(&server, &format!("{pods}/p/eviction"), &eviction).await.0, 201);
-
-    let requests = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-    let request =
-        json!({"metadata": {"name": "c"}, "spec": {"signerName": "a.b/c", "request": "AA==", "usages": []}});
-    let (_, request) = post(&server, requests, &request).await;
-    assert_eq!(put(&server, &format!("{requests}/c/approval"), &request).await.0, 501);
-}
