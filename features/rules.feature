@@ -106,7 +106,10 @@ Feature: Rules
             spec: {containers: [{name: web, image: example.com/web:1}]}
         """
 
+    @in-process @envtest
     Scenario Outline: A change of the scale <matches> the resources <resources>
+      Not on a cluster: there the controller of deployments writes, too, and the webhook is called for that.
+
       Given a validating webhook "policy" for deployments
       And "policy" is configured with:
         """yaml
@@ -130,7 +133,10 @@ Feature: Rules
         | does not match | deployments/status   | is not called  |
         | does not match | "*/status"           | is not called  |
 
+    @in-process @envtest
     Scenario Outline: A change of the deployment itself <matches> the resources <resources>
+      Not on a cluster: there the controller of deployments writes, too, and the webhook is called for that.
+
       Given a validating webhook "policy" for deployments
       And "policy" is configured with:
         """yaml
