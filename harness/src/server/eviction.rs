@@ -23,7 +23,7 @@ use super::options::RequestOptions;
 use super::query::Query;
 use super::request::{self, Keep, ObjectRequest};
 use super::storage::ObjectReader as _;
-use super::{Server, create, metadata, options, status_conditions};
+use super::{Server, create, metadata, options, status_conditions, time_limit};
 use crate::attributes::UserInfo;
 use crate::authorizer::{AlwaysAllow, Authorizer};
 use crate::json::set;
@@ -37,6 +37,11 @@ const RETRY_AFTER: i32 = 10;
 
 /// As many Pods as a budget may wait for.
 const MOST_DISRUPTED: usize = 2000;
+
+/// How often the status of a budget is written. kube-apiserver waits half a second before each further try.
+///
+/// Source: `EvictionsRetry`.
+const MOST_TRIES: usize = 20;
 
 /// What an `Eviction` says of the deletion, once mutating admission is through: what validating admission sees next.
 ///
@@ -263,15 +268,21 @@ async fn take_from(
     dry_run: bool,
 ) -> Result<(), Box<Status>> {
     let mut budget = Arc::clone(budget);
+    let mut tries = 0;
     loop {
         check(&budget)?;
         if dry_run {
             return Ok(());
         }
         let changed = less_one(&budget, metadata::text(pod, "name"));
+        tries += 1;
         match update_status(request, &changed).await {
-            Err(status) if status.code == 409 => {}
+            // Another write may have been faster, or a webhook say so each time.
+            Err(status) if status.code == 409 && tries < MOST_TRIES => {}
             done => return done,
+        }
+        if request.admitting.is_out_of_time() {
+            return Err(time_limit::exceeded());
         }
         let (namespace, name) = (metadata::text(&budget, "namespace"), metadata::text(&budget, "name"));
         let fresh = request.server.state.storage.get("policy", "poddisruptionbudgets", namespace, name);
