@@ -161,12 +161,11 @@ impl Connections {
     ) -> Result<Client, Error> {
         let user = self.credentials.of(phase).user(&config.target);
         let identity = user.map(|user| user.identity()).transpose()?.flatten();
-        // Go's client reads the bundle when it is made: before it asks a credential plugin or looks for the Service.
-        if !config.ca_bundle.is_empty() {
-            tls::bundle(&config.ca_bundle).map_err(Error::Client)?;
-        }
         let plugin = match user {
-            Some(user) => user.ask_plugin(self.credentials.plugins(), config).await?,
+            Some(user) => {
+                check_bundle(config)?;
+                user.ask_plugin(self.credentials.plugins(), config).await?
+            }
             None => None,
         };
         let identity = identity.or_else(|| plugin.as_ref()?.identity().cloned());
@@ -178,10 +177,11 @@ impl Connections {
         let authority = service.map(|service| (service, service.authority()));
         // A redirect may lead away from the service.
         let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
-        let (addresses, proxy) = match &service {
-            Some((service, _)) => (self.addresses(service).await?, None),
-            None => (Vec::new(), self.proxy(url)?),
+        let route = match &service {
+            Some((service, _)) => self.addresses(service).await.map(|addresses| (addresses, None)),
+            None => self.proxy(url).map(|proxy| (Vec::new(), proxy)),
         };
+        let (addresses, proxy) = route.or_else(|error| check_bundle(config).and(Err(error)))?;
         let key = (config.clone(), addresses, versions, identity, proxy);
         let service = service.map(|(_, authority)| authority);
         let http = self.known_or_built(&key, service.as_deref()).map_err(Error::Client)?;
@@ -212,6 +212,9 @@ impl Connections {
     }
 
     fn proxy(&self, url: &str) -> Result<Option<Url>, Error> {
+        if self.proxies.is_empty() {
+            return Ok(None);
+        }
         Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
     }
 
@@ -235,6 +238,15 @@ impl Connections {
         addresses.sort_unstable();
         Ok(addresses)
     }
+}
+
+/// Go's client reads the bundle when it is made: before it asks a credential plugin or looks for the Service. Here it is read
+/// once, by [`build`], and before that only where another error would come first.
+fn check_bundle(config: &ClientConfig) -> Result<(), Error> {
+    if config.ca_bundle.is_empty() {
+        return Ok(());
+    }
+    tls::bundle(&config.ca_bundle).map(drop).map_err(Error::Client)
 }
 
 fn build(

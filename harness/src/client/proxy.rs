@@ -69,6 +69,11 @@ impl Proxies {
         }
     }
 
+    /// Whether the environment names no proxy.
+    pub(super) fn is_empty(&self) -> bool {
+        self.https.is_none() && self.http.is_none()
+    }
+
     /// The proxy for requests to `url`; none if they go there directly. Loopback is never reached through a proxy.
     ///
     /// # Errors
