@@ -1,5 +1,7 @@
 //! `CertificateSigningRequests`: the conditions of their status.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Value, json};
 
 use super::super::metadata;
@@ -55,12 +57,15 @@ fn conditions(request: &Value) -> &[Value] {
 
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `populateConditionTimestamps`.
 fn set_times(conditions: &mut [Value], before: &[Value]) {
+    // Of several that are the same the first one counts.
+    let mut times = HashMap::new();
+    for condition in before {
+        if let Some(since) = condition.get(SINCE).filter(|since| !since.is_null()) {
+            times.entry(["type", "status"].map(|field| condition.get(field))).or_insert(since);
+        }
+    }
     for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
-        let same = before.iter().find(|before| {
-            ["type", "status"].iter().all(|field| before.get(field) == condition.get(*field))
-                && before.get(SINCE).is_some_and(|since| !since.is_null())
-        });
-        let since = same.and_then(|same| same.get(SINCE)).cloned();
+        let since = times.get(&["type", "status"].map(|field| condition.get(field))).copied().cloned();
         for (field, time) in [("lastUpdateTime", None), (SINCE, since)] {
             if condition.get(field).is_none_or(Value::is_null) {
                 condition.insert(field.to_owned(), time.unwrap_or_else(|| metadata::now().into()));
@@ -78,7 +83,9 @@ pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<Fiel
     let mut errors = Vec::new();
     let was_untyped = old.iter().any(|condition| text(condition, "type").is_empty());
     let was_both = count(old, "Approved") > 0 && count(old, "Denied") > 0;
-    let was_twice = old.iter().any(|condition| count(old, text(condition, "type")) > 1);
+    let mut types = HashSet::new();
+    let was_twice = !old.iter().all(|condition| types.insert(text(condition, "type")));
+    types.clear();
     for (index, condition) in new.iter().enumerate() {
         let (kind, status) = (text(condition, "type"), text(condition, "status"));
         let field = |name: &str| format!("{CONDITIONS}[{index}].{name}");
@@ -95,8 +102,7 @@ pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<Fiel
             let allowed: Vec<String> = allowed.iter().map(|status| format!("\"{status}\"")).collect();
             errors.push(FieldError::not_supported(field("status"), Value::from(status), allowed.join(", ")));
         }
-        let earlier = new.get(..index).unwrap_or_default();
-        if !was_twice && count(earlier, kind) > 0 {
+        if !types.insert(kind) && !was_twice {
             errors.push(FieldError::duplicate(field("type"), Value::from(kind)));
         }
     }
