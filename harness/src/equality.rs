@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::quantity::Quantity;
+use crate::quantity;
 
 /// Whether `a` and `b` are the same object to the API server, which decides whether a patch changed anything.
 ///
@@ -103,7 +103,7 @@ fn same(a: &Value, b: &Value, field: Field) -> bool {
             text.is_empty()
         }
         (Field::Quantity, Value::String(_) | Value::Number(_), Value::String(_) | Value::Number(_)) => {
-            a == b || quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
+            a == b || quantity::of(a).zip(quantity::of(b)).is_some_and(|(a, b)| a == b)
         }
         (Field::Time, Value::String(a), Value::String(b)) => {
             a == b || instant(a).zip(instant(b)).is_some_and(|(a, b)| a == b)
@@ -126,11 +126,6 @@ fn same_members(a: &Map<String, Value>, b: &Map<String, Value>, field: Field) ->
         }
         (_, a, b) => same(a.unwrap_or(&Value::Null), b.unwrap_or(&Value::Null), field.member(name)),
     })
-}
-
-fn quantity(value: &Value) -> Option<Quantity> {
-    let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
-    Quantity::parse(&text).ok()
 }
 
 fn instant(text: &str) -> Option<Timestamp> {

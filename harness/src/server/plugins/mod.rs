@@ -44,7 +44,7 @@ use self::small::{
     PersistentVolumeClaimResize,
 };
 use super::storage::ObjectReader;
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, Operation};
 use crate::plugin::Plugin;
 use crate::status::Status;
 
@@ -98,8 +98,22 @@ fn is_pod(attributes: &Attributes) -> bool {
     attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
 }
 
+/// Whether the request makes a Pod.
+fn is_new_pod(attributes: &Attributes) -> bool {
+    is_pod(attributes) && attributes.operation == Operation::Create
+}
+
 fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("spec")?.as_object_mut()
+}
+
+/// A member that is to be filled: `empty` where there is none, or null.
+fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> &'a mut Value {
+    let member = members.entry(name.to_owned()).or_insert(Value::Null);
+    if member.is_null() {
+        *member = empty;
+    }
+    member
 }
 
 /// 403 about the object of the request, which may not have its final name yet.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::attributes::{Attributes, Operation};
+use crate::attributes::Attributes;
 use crate::failure;
 use crate::json::{at, text};
 use crate::names;
@@ -56,26 +56,21 @@ impl Plugin for PodNodeSelector {
     }
 
     fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
-        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+        if !super::is_new_pod(attributes) {
             return Ok(());
         }
         let selector = self.selector(attributes)?;
         if let Some(spec) = attributes.object.as_mut().and_then(super::spec)
             && !selector.is_empty()
+            && let Some(own) = super::member(spec, "nodeSelector", json!({})).as_object_mut()
         {
-            let own = spec.entry("nodeSelector").or_insert(Value::Null);
-            if own.is_null() {
-                *own = json!({});
-            }
-            if let Some(own) = own.as_object_mut() {
-                own.extend(selector.into_iter().map(|(key, value)| (key, Value::from(value))));
-            }
+            own.extend(selector.into_iter().map(|(key, value)| (key, Value::from(value))));
         }
         Ok(())
     }
 
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+        if !super::is_new_pod(attributes) {
             return Ok(());
         }
         self.selector(attributes).map(drop)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{forbidden, tolerations};
-use crate::attributes::{Attributes, Operation};
+use crate::attributes::Attributes;
 use crate::json::at;
 use crate::plugin::{Plugin, Remarks};
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::server::storage::ObjectReader;
 use crate::status::Status;
 
@@ -72,18 +72,15 @@ impl Plugin for RuntimeClass {
     }
 
     fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
-        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+        if !super::is_new_pod(attributes) {
             return Ok(());
         }
-        // A refusal names the object, which is why it stays there.
-        let Some(mut pod) = attributes.object.clone() else { return Ok(()) };
-        self.give(&mut pod).map_err(|why| forbidden(attributes, &why))?;
-        attributes.object = Some(pod);
-        Ok(())
+        let given = attributes.object.as_mut().map_or(Ok(()), |pod| self.give(pod));
+        given.map_err(|why| forbidden(attributes, &why))
     }
 
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+        if !super::is_new_pod(attributes) {
             return Ok(());
         }
         let Some(pod) = &attributes.object else { return Ok(()) };
@@ -124,15 +121,9 @@ fn schedule(spec: &mut Map<String, Value>, scheduling: &Value) -> Result<(), Str
 
 /// Whether both lists name the same resources and amounts.
 fn are_equal(one: &Value, other: &Value) -> bool {
-    let empty = Map::new();
-    let of = |list: &'_ Value| list.as_object().cloned().unwrap_or_else(|| empty.clone());
-    let (one, other) = (of(one), of(other));
-    let amount = |value: &Value| {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Quantity::parse(&text).ok()
-    };
-    one.len() == other.len()
-        && one.iter().all(|(name, value)| {
-            other.get(name).is_some_and(|other| value == other || amount(value) == amount(other))
+    let amounts = |list: &Value| list.as_object().map_or(0, Map::len);
+    amounts(one) == amounts(other)
+        && one.as_object().into_iter().flatten().all(|(name, value)| {
+            other.get(name).is_some_and(|other| value == other || quantity::of(value) == quantity::of(other))
         })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::containers::{self, items};
-use super::forbidden;
+use super::{forbidden, member};
 use crate::attributes::{Attributes, Operation};
 use crate::failure;
 use crate::json::{at, text};
@@ -41,23 +41,21 @@ impl ServiceAccount {
         Self { objects }
     }
 
-    fn account(&self, attributes: &Attributes, name: &str) -> Result<Arc<Value>, Box<Status>> {
-        let namespace = &attributes.namespace;
+    fn account(&self, namespace: &str, name: &str) -> Result<Arc<Value>, String> {
         self.objects.get("", "serviceaccounts", namespace, name).ok_or_else(|| {
-            let why = format!(
+            format!(
                 "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
-            );
-            forbidden(attributes, &why)
+            )
         })
     }
 
-    fn give(&self, attributes: &Attributes, pod: &mut Value) -> Result<(), Box<Status>> {
+    fn give(&self, namespace: &str, pod: &mut Value) -> Result<(), String> {
         let Some(spec) = super::spec(pod) else { return Ok(()) };
         if member_text(spec, "serviceAccountName").is_empty() {
             spec.insert("serviceAccountName".to_owned(), json!(DEFAULT));
             spec.insert("serviceAccount".to_owned(), json!(DEFAULT));
         }
-        let account = self.account(attributes, member_text(spec, "serviceAccountName"))?;
+        let account = self.account(namespace, member_text(spec, "serviceAccountName"))?;
         let automounts =
             [spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")];
         if automounts.into_iter().flatten().find_map(Value::as_bool).unwrap_or(true) {
@@ -95,7 +93,7 @@ impl ServiceAccount {
             let why = format!("no service account specified for pod {}/{pod}", attributes.namespace);
             return Err(forbidden(attributes, &why));
         }
-        self.account(attributes, name)
+        self.account(&attributes.namespace, name).map_err(|why| forbidden(attributes, &why))
     }
 
     /// What is forbidden to ephemeral containers is upstream's only error here that is no Status.
@@ -116,15 +114,13 @@ impl Plugin for ServiceAccount {
     }
 
     fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
-        if !super::is_pod(attributes) || attributes.operation != Operation::Create {
+        if !super::is_new_pod(attributes) {
             return Ok(());
         }
-        // A refusal names the object, which is why it stays there.
-        let Some(mut pod) = attributes.object.clone() else { return Ok(()) };
-        if !is_mirror(&pod) {
-            self.give(attributes, &mut pod)?;
-        }
-        attributes.object = Some(pod);
+        let Attributes { object, namespace, .. } = attributes;
+        let given =
+            object.as_mut().filter(|pod| !is_mirror(pod)).map_or(Ok(()), |pod| self.give(namespace, pod));
+        given.map_err(|why| forbidden(attributes, &why))?;
         self.validate(attributes, &mut Remarks::default())
     }
 
@@ -159,26 +155,19 @@ fn mount_token(spec: &mut Map<String, Value>) {
     for list in ["initContainers", "containers"] {
         let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
         for container in containers.filter_map(Value::as_object_mut) {
-            let mounts = container.entry("volumeMounts").or_insert(Value::Null);
-            if mounts.is_null() {
-                *mounts = json!([]);
-            }
             // What has another shape is left to validation.
-            let Some(mounts) = mounts.as_array_mut() else { continue };
+            let Some(mounts) = member(container, "volumeMounts", json!([])).as_array_mut() else { continue };
             if !mounts.iter().any(|mount| text(mount, &["mountPath"]) == MOUNT_PATH) {
                 mounts.push(json!({"name": name, "readOnly": true, "mountPath": MOUNT_PATH}));
                 is_needed = true;
             }
         }
     }
-    if is_needed && !has_volume {
-        let volumes = spec.entry("volumes").or_insert(Value::Null);
-        if volumes.is_null() {
-            *volumes = json!([]);
-        }
-        if let Some(volumes) = volumes.as_array_mut() {
-            volumes.push(token_volume(&name));
-        }
+    if is_needed
+        && !has_volume
+        && let Some(volumes) = member(spec, "volumes", json!([])).as_array_mut()
+    {
+        volumes.push(token_volume(&name));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plugins that ask one question: `LimitPodHardAntiAffinityTopology`, `DenyServiceExternalIPs`, `NodeRestriction`,
 //! `PersistentVolumeClaimResize`, `NamespaceExists`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,7 +11,7 @@ use super::forbidden;
 use crate::attributes::{Attributes, Operation};
 use crate::json::{at, text};
 use crate::plugin::{Plugin, Remarks};
-use crate::quantity::Quantity;
+use crate::quantity;
 use crate::server::storage::ObjectReader;
 use crate::status::{Status, Unsupported};
 
@@ -62,16 +63,16 @@ impl Plugin for DenyServiceExternalIPs {
         let Some(service) = attributes.object.as_ref().filter(|_| is_service && is_write(attributes)) else {
             return Ok(());
         };
-        let of = |service: &Value| -> Vec<String> {
-            let addresses = items(at(service, &["spec"]), "externalIPs");
-            addresses.filter_map(Value::as_str).map(str::to_owned).collect()
-        };
-        let old = attributes.old_object.as_ref().map(of).unwrap_or_default();
-        if of(service).iter().all(|address| old.contains(address)) {
+        let old: BTreeSet<&str> = attributes.old_object.iter().flat_map(external_addresses).collect();
+        if external_addresses(service).all(|address| old.contains(address)) {
             return Ok(());
         }
         Err(forbidden(attributes, "Use of external IPs is denied by admission control"))
     }
+}
+
+fn external_addresses(service: &Value) -> impl Iterator<Item = &str> {
+    items(at(service, &["spec"]), "externalIPs").filter_map(Value::as_str)
 }
 
 /// What nodes may write. Of other users it asks nothing; the requests of nodes are not imitated.
@@ -138,11 +139,7 @@ impl Plugin for PersistentVolumeClaimResize {
         let (true, Some(claim), Some(old)) = (is_claim, &attributes.object, &attributes.old_object) else {
             return Ok(());
         };
-        let size = |claim: &Value| {
-            let size = at(claim, &["spec", "resources", "requests", "storage"]);
-            let size = size.as_str().map_or_else(|| size.to_string(), str::to_owned);
-            Quantity::parse(&size).ok()
-        };
+        let size = |claim: &Value| quantity::of(at(claim, &["spec", "resources", "requests", "storage"]));
         // A claim without a size asks for nothing.
         if size(claim) <= size(old) {
             return Ok(());

@@ -28,23 +28,23 @@ fn covers(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;
     }
-    let of = |toleration: &'_ Value, field: &str| text(toleration, &[field]).to_owned();
-    let is_any = of(wide, "key").is_empty() && of(wide, "operator") == "Exists";
-    if of(narrow, "key") != of(wide, "key") && !is_any {
+    let (of_wide, of_narrow) = (|field| text(wide, &[field]), |field| text(narrow, &[field]));
+    let is_any = of_wide("key").is_empty() && of_wide("operator") == "Exists";
+    if of_narrow("key") != of_wide("key") && !is_any {
         return false;
     }
-    if of(narrow, "effect") != of(wide, "effect") && !of(wide, "effect").is_empty() {
+    if of_narrow("effect") != of_wide("effect") && !of_wide("effect").is_empty() {
         return false;
     }
     let seconds = |toleration: &Value| toleration.get("tolerationSeconds").and_then(Value::as_i64);
-    if of(wide, "effect") == "NoExecute"
+    if of_wide("effect") == "NoExecute"
         && let Some(most) = seconds(wide)
         && seconds(narrow).is_none_or(|seconds| seconds > most)
     {
         return false;
     }
-    match of(wide, "operator").as_str() {
-        "" | "Equal" => of(narrow, "operator") == "Equal" && of(narrow, "value") == of(wide, "value"),
+    match of_wide("operator") {
+        "" | "Equal" => of_narrow("operator") == "Equal" && of_narrow("value") == of_wide("value"),
         "Exists" => true,
         _ => false,
     }

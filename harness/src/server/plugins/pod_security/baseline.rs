@@ -26,14 +26,10 @@ pub(super) fn app_armor_profile(subject: &Subject<'_>) -> Option<Violation> {
     };
     let is_pod = is_bad(subject.spec);
     let containers = bad(subject.spec, is_bad);
-    let annotations: BTreeSet<String> = annotations(subject.metadata)
-        .filter(|(key, value)| {
-            let is_allowed =
-                value.is_empty() || *value == "runtime/default" || value.starts_with("localhost/");
-            key.starts_with(APP_ARMOR_ANNOTATION) && !is_allowed
-        })
-        .map(|(key, value)| format!("{key}={}", quote(value)))
-        .collect();
+    let annotations = annotations(subject.metadata, |key, value| {
+        let is_allowed = value.is_empty() || value == "runtime/default" || value.starts_with("localhost/");
+        key.starts_with(APP_ARMOR_ANNOTATION) && !is_allowed
+    });
     let word = plural(annotations.len(), "annotation", "annotations");
     let of_annotations = (!annotations.is_empty()).then(|| word.to_owned());
     let who: Vec<String> = setters(is_pod, &containers).into_iter().chain(of_annotations).collect();
@@ -246,10 +242,7 @@ fn seccomp_annotations(subject: &Subject<'_>) -> Option<Violation> {
     let is_valid = |value: &str| {
         ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/")
     };
-    let forbidden: BTreeSet<String> = annotations(subject.metadata)
-        .filter(|(key, value)| keys.contains(*key) && !is_valid(value))
-        .map(|(key, value)| format!("{key}={}", quote(value)))
-        .collect();
+    let forbidden = annotations(subject.metadata, |key, value| keys.contains(key) && !is_valid(value));
     let what = plural(forbidden.len(), "annotation", "annotations");
     (!forbidden.is_empty()).then(|| Violation {
         reason: "seccompProfile",
@@ -292,7 +285,12 @@ pub(super) fn windows_host_process(subject: &Subject<'_>) -> Option<Violation> {
     Some(Violation { reason: "hostProcess", detail })
 }
 
-fn annotations(metadata: &Value) -> impl Iterator<Item = (&String, &str)> {
+/// The annotations of which `is_forbidden` holds, as `key="value"`.
+fn annotations(metadata: &Value, is_forbidden: impl Fn(&str, &str) -> bool) -> BTreeSet<String> {
     let annotations = at(metadata, &["annotations"]).as_object().into_iter().flatten();
-    annotations.map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+    annotations
+        .map(|(key, value)| (key, value.as_str().unwrap_or_default()))
+        .filter(|(key, value)| is_forbidden(key, value))
+        .map(|(key, value)| format!("{key}={}", quote(value)))
+        .collect()
 }

@@ -19,7 +19,7 @@ use crate::attributes::{Attributes, Operation};
 use crate::json::{at, text};
 use crate::plugin::{Plugin, Remarks};
 use crate::server::storage::ObjectReader;
-use crate::status::{Status, aggregate};
+use crate::status::{FieldError, Status, aggregate};
 
 /// Refuses Pods that violate what their namespace enforces, and says what violates what it audits and warns of, also in the
 /// templates of workloads. Refuses labels of namespaces that it cannot understand, and warns of the Pods that a new label
@@ -106,7 +106,7 @@ impl PodSecurity {
     }
 
     fn check_pod(&self, attributes: &Attributes, remarks: &mut Remarks) -> Result<(), Box<Status>> {
-        /// Subresources whose object is no Pod, or of which nothing matters here.
+        /// Subresources whose object is not a Pod, or that the standards do not cover.
         const IGNORED: [&str; 8] =
             ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
         if IGNORED.contains(&attributes.subresource.as_str()) {
@@ -209,7 +209,7 @@ fn annotate(remarks: &mut Remarks, key: &str, value: String) {
     remarks.audit_annotations.insert(format!("{PREFIX}{key}"), value);
 }
 
-fn annotate_errors(remarks: &mut Remarks, errors: &[crate::status::FieldError]) {
+fn annotate_errors(remarks: &mut Remarks, errors: &[FieldError]) {
     if !errors.is_empty() {
         let errors = aggregate(errors.iter().map(ToString::to_string));
         annotate(remarks, "error", format!("Failed to parse policy: {errors}"));
