@@ -4,12 +4,12 @@
 
 #[path = "borrowed/machine.rs"]
 mod machine;
+#[path = "borrowed/serve.rs"]
+mod serve;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use admit::target::{Launched, TargetArguments, TargetKind};
@@ -17,8 +17,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+
+use self::serve::Serve;
 
 const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
@@ -251,40 +252,10 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// A running `admit serve`; dropped means killed.
-struct Serve(Child);
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 async fn of_admit(folder: &Path) -> Vec<(usize, Vec<Value>)> {
-    let (kubeconfig, log) = (folder.join("kubeconfig"), folder.join("admit.log"));
-    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args([
-            "serve",
-            "--audit-policy-file",
-            "policy.yaml",
-            "--audit-log",
-            "admit.log",
-            "--kubeconfig-out",
-            "kubeconfig",
-        ])
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let _server = Serve(child);
-    let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    events(&kube::Client::try_from(config).unwrap(), &log).await
+    let flags = ["--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"];
+    let (_server, client) = Serve::start(folder, &flags).await;
+    events(&client, &folder.join("admit.log")).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,12 +6,12 @@
 
 #[path = "borrowed/machine.rs"]
 mod machine;
+#[path = "borrowed/serve.rs"]
+mod serve;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use admit::target::{Launched, TargetArguments, TargetKind};
@@ -20,8 +20,9 @@ use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Answered, Fake, FakeWebhook};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+
+use self::serve::Serve;
 
 const API: &str = "/apis/admissionregistration.k8s.io/v1";
 /// No dry runs: by those it is seen whether the configurations are used.
@@ -32,17 +33,6 @@ const FAILURES: [&str; 2] =
 /// What every call leaves.
 const REQUESTS: &str = "apiserver_admission_webhook_request_total";
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A running `admit serve`; dropped means killed.
-struct Serve(Child);
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What is left of a request whose client has gone.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,20 +76,9 @@ fn expected([fail, ignore]: [&[String]; 2]) -> BTreeMap<&'static str, Left> {
 }
 
 async fn of_admit(folder: &Path) -> BTreeMap<&'static str, Left> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args(["serve", "--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"])
-        .args(["--kubeconfig-out", "kubeconfig"])
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let _server = Serve(child);
-    let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    left(&kube::Client::try_from(config).unwrap(), &folder.join("admit.log"), "RequestReceived").await
+    let flags = ["--audit-policy-file", "policy.yaml", "--audit-log", "admit.log"];
+    let (_server, client) = Serve::start(folder, &flags).await;
+    left(&client, &folder.join("admit.log"), "RequestReceived").await
 }
 
 /// For each failure policy: a client goes away while a webhook with it is called, and what is left of that when the log

@@ -1,12 +1,15 @@
-//! What tests borrow from the machine: programs of other versions are passed over, and named where a test is skipped.
+//! What tests borrow: programs of the machine, of which other versions are passed over and named where a test is skipped, and
+//! a running `admit serve`.
 
 #![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
 mod machine;
+mod serve;
 
 use std::path::PathBuf;
 
 use self::machine::{Program, Version, choose, read_version};
+use self::serve::Serve;
 
 #[test]
 fn programs_tell_their_version_in_their_own_ways() {
@@ -54,4 +57,13 @@ fn the_reason_to_skip_names_what_is_wanted_and_what_was_found() {
     );
     let since = Program { wanted: (1, 21)..=(1, u32::MAX), ..KUBECTL };
     check(&since, &[("/a", Ok((1, 9)))], Err("no kubectl 1.21 or newer on PATH: /a is 1.9"));
+}
+
+#[tokio::test]
+async fn a_server_answers_until_it_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, client) = Serve::start(folder.path(), &[]).await;
+    assert_eq!(client.apiserver_version().await.unwrap().minor, "37");
+    drop(server);
+    assert!(client.apiserver_version().await.is_err());
 }

@@ -4,49 +4,27 @@
 
 #[path = "../borrowed/machine.rs"]
 mod machine;
+#[path = "../borrowed/serve.rs"]
+mod serve;
 
 mod certificates;
 mod proxies;
 mod services;
 mod traces;
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
-
 use admit::target::{Launched, TargetArguments, TargetKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::FakeWebhook;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-/// A running `admit serve`; dropped means killed.
-struct Serve(Child);
-
-impl Drop for Serve {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use self::serve::Serve;
 
 async fn on_admit(check: impl AsyncFnOnce(kube::Client)) {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
-        .args(["serve", "--kubeconfig-out", "kubeconfig"])
-        .current_dir(&folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let output = child.stdout.take().unwrap();
-    let _server = Serve(child);
-    BufReader::new(output).read_line(&mut String::new()).unwrap();
-    let kubeconfig = Kubeconfig::read_from(folder.path().join("kubeconfig")).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    check(kube::Client::try_from(config).unwrap()).await;
+    let (_server, client) = Serve::start(folder.path(), &[]).await;
+    check(client).await;
 }
 
 async fn on_kube_apiserver(check: impl AsyncFnOnce(kube::Client)) {

@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Fake, FakeWebhook};
 use http::Method;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{machine, on_admit, on_kube_apiserver, post};
+use super::{configuration, machine, on_admit, on_kube_apiserver, post};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -49,19 +47,18 @@ async fn check(client: &kube::Client) {
         "spec": {"type": "ExternalName", "externalName": "localhost"},
     });
     post(client, SERVICES, &[], &service).await;
-    let configuration = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": "moving"},
-        "webhooks": [{
-            "name": "moving.example.com",
-            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+    let mut configuration = configuration("ValidatingWebhookConfiguration", "moving", &webhook);
+    let entry = configuration.pointer_mut("/webhooks/0").unwrap();
+    json_patch::merge(
+        entry,
+        &json!({
             "clientConfig": {
+                "url": null,
                 "service": {"name": "moving", "namespace": "default", "port": webhook.address().port()},
-                "caBundle": STANDARD.encode(webhook.ca_bundle()),
             },
-            "sideEffects": "None", "admissionReviewVersions": ["v1"],
-        }],
-    });
+            "failurePolicy": "Fail",
+        }),
+    );
     post(client, CONFIGURATIONS, &[], &configuration).await;
     wait_for(client, 418).await;
     for (name, code) in [("gone.invalid", 500), ("localhost", 418)] {

@@ -1,0 +1,38 @@
+//! An `admit serve` that a test runs.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// A running `admit serve`; dropped means killed.
+pub(crate) struct Serve(Child);
+
+impl Serve {
+    /// Starts one in `folder` with these flags. The client is that of its kubeconfig.
+    pub(crate) async fn start(folder: &Path, flags: &[&str]) -> (Self, kube::Client) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
+            .args(["serve", "--kubeconfig-out", "kubeconfig"])
+            .args(flags)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = child.stdout.take().unwrap();
+        let server = Self(child);
+        // It has written the kubeconfig when it says where it listens.
+        BufReader::new(output).read_line(&mut String::new()).unwrap();
+        let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+        (server, kube::Client::try_from(config.unwrap()).unwrap())
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
