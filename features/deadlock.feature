@@ -38,7 +38,7 @@ Feature: Webhooks that stand in their own way
       When a pod with the label "app=labels" is created
       Then the request is admitted
 
-    Scenario: An object selector on its own pods helps, too, but whoever writes pods chooses their labels
+    Scenario: An object selector on its own pods helps, too, but clients that create pods choose their labels
       Source: KEP-492, "Object selector"
 
       Given a mutating webhook "labels" for pods

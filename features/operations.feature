@@ -132,7 +132,7 @@ Feature: Operations
         request: {operation: DELETE, options: {propagationPolicy: Background, gracePeriodSeconds: 0}}
         """
 
-    Scenario: Whoever denies the deletion keeps the object
+    Scenario: A webhook that denies the deletion keeps the object
       Given a validating webhook "policy" for secrets
       And "policy" is registered only for DELETE
       And "policy" denies the request with 403 Forbidden and the message "still in use"

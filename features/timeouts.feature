@@ -1,5 +1,5 @@
 Feature: Timeouts
-  Whoever writes waits for webhooks. The timeout of a webhook says for how long: after it the call has failed, and the
+  Clients that write wait for webhooks. The timeout of a webhook says for how long: after it the call has failed, and the
   failure policy decides.
 
   Source: Dynamic admission control, "Timeouts"; KEP-492, "timeout configuration"; apiserver

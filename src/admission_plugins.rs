@@ -35,7 +35,7 @@ impl PluginFlags {
     pub(crate) fn selection(&self) -> Result<AdmissionPlugins, Failure> {
         AdmissionPlugins::select(&names(&self.enable), &names(&self.disable)).map_err(|error| match error {
             SelectionError::Unsupported(unsupported) => Failure::unsupported(format!(
-                "--enable-admission-plugins: admit has not {}",
+                "--enable-admission-plugins: admit does not have {}",
                 unsupported.what
             )),
             SelectionError::Refused(why) => Failure::usage(why),
@@ -106,6 +106,9 @@ mod tests {
         let message = flags(&["Foo"], &[]).selection().unwrap_err().to_string();
         assert_eq!(message, r#"enable-admission-plugins plugin "Foo" is unknown"#);
         let message = flags(&["EventRateLimit"], &[]).selection().unwrap_err().to_string();
-        assert_eq!(message, "--enable-admission-plugins: admit has not the admission plugin EventRateLimit");
+        assert_eq!(
+            message,
+            "--enable-admission-plugins: admit does not have the admission plugin EventRateLimit"
+        );
     }
 }

@@ -210,7 +210,7 @@ async fn all_are_deleted(world: &mut World, step: &Step, resource: String) -> Ou
     let namespace = world.namespace().await?;
     let resource = world.resource_called(&resource).await?;
     let mut path = resource.collection(&namespace);
-    // What has no namespace may be somebody else's.
+    // Cluster-scoped objects may belong to other users of the cluster.
     if resource.scope == Scope::Cluster {
         let run = &world.target()?.run;
         path = format!("{path}?labelSelector={RUN_LABEL}%3D{run}");

@@ -20,7 +20,7 @@ impl Skip {
     ) -> Result<Self, String> {
         let (id, reason) = text.split_once('=').unwrap_or((text, ""));
         if reason.trim().is_empty() {
-            return Err("expected ID=REASON: whoever reads the report wants to know why".to_owned());
+            return Err("expected ID=REASON: the report shows the reason".to_owned());
         }
         Ok(Self { check: known_check(id)?, reason: reason.trim().to_owned() })
     }
