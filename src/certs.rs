@@ -23,7 +23,7 @@ use crate::{ExitCode, Failure};
 #[derive(Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("names").required(true).multiple(true).args(["services", "dns", "ip"])))]
 pub(crate) struct Certs {
-    /// A service that the certificate is for, with all names that it has in a cluster. May be given several times
+    /// A service that the certificate is for, under all its names in a cluster; may be given several times
     #[arg(long = "service", value_name = "NAME.NAMESPACE")]
     services: Vec<Service>,
     /// A further DNS name
@@ -35,7 +35,7 @@ pub(crate) struct Certs {
     /// The directory for ca.crt, tls.crt and tls.key
     #[arg(long, value_name = "DIR", required_unless_present = "output")]
     out: Option<PathBuf>,
-    /// Replace files that are there
+    /// Overwrite existing files
     #[arg(long, requires = "out")]
     force: bool,
     /// What to print instead of the caBundle

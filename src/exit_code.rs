@@ -9,14 +9,14 @@ use fake_webhooks::{StopSignal, StopSignals};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitCode {
-    /// All that was asked for holds.
+    /// Success.
     Ok = 0,
     /// A scenario failed, a request that was reviewed is denied, or a check found something.
     Failed = 1,
-    /// The command line, a feature or another input file cannot be understood. (clap exits with 2 too.)
+    /// The command line, a feature or another input file is invalid. (clap exits with 2 too.)
     Usage = 2,
-    /// Something around the command is not as it must be: a port, a cluster, KUBEBUILDER_ASSETS; a webhook that gave no
-    /// valid answer where that decided.
+    /// An environment error: a port, the cluster, KUBEBUILDER_ASSETS, or a webhook without a valid response where that
+    /// decided.
     Environment = 3,
     /// Nothing was selected to run.
     NothingRun = 4,
@@ -42,13 +42,13 @@ impl From<StopSignal> for ExitCode {
 /// The table that `admit --help` ends with.
 pub(crate) const TABLE: &str = "\
 Exit status:
-    0  all that was asked for holds
+    0  success
     1  a scenario failed, a request is denied, or a check found something
-    2  the command line or an input file cannot be understood
-    3  a port, a cluster, KUBEBUILDER_ASSETS or the answer of a webhook is not as it must be
+    2  the command line or an input file is invalid
+    3  environment error: a port, the cluster, KUBEBUILDER_ASSETS, or no valid response of a webhook
     4  nothing was selected to run
-    5  all that failed did so because admit does not imitate it
-    6  nothing was found, but not all could be checked
+    5  everything that failed did so because admit does not imitate it
+    6  nothing was found, but not everything could be checked
   130  stopped by SIGINT
   143  stopped by SIGTERM";
 

@@ -22,22 +22,22 @@ pub struct Arguments {
     /// A file of fakes; `-` reads standard input. May be given several times
     #[arg(short, long = "file", value_name = "FILE", required_unless_present = "admin")]
     files: Vec<PathBuf>,
-    /// Where to listen, instead of what the files say; port 0 takes a free one
+    /// Address to listen on, overriding the files; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// The name or address in URLs and certificates, instead of what the files say
+    /// Host name or address in URLs and certificates, overriding the files
     #[arg(long, value_name = "HOST")]
     host: Option<Name>,
-    /// Allow to listen on an address that other machines reach
+    /// Allow listening on an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
     /// A directory with ca.crt and ca.key to sign the certificates with, instead of a new authority
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
-    /// Where to listen for those who observe and steer the fakes while they run; port 0 takes a free one
+    /// Address of the admin endpoint, by which running fakes are observed and changed; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     admin: Option<SocketAddr>,
-    /// A file with the token that they have to show, instead of a random one that is logged
+    /// A file with the token of the admin endpoint, instead of a random one that is logged
     #[arg(long, value_name = "FILE", requires = "admin")]
     admin_token_file: Option<PathBuf>,
     /// How to print the webhook configurations

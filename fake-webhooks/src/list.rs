@@ -9,7 +9,7 @@ use crate::{Class, Family, Fault, catalogue};
 /// The version of the JSON document: another one where a reader of this one would not understand it.
 const VERSION: u8 = 1;
 
-/// Prints the catalogue of faults: what can be wrong with a webhook, and what a kube-apiserver makes of it.
+/// Prints the catalogue of faults: what can be wrong with a webhook, and how kube-apiserver responds.
 ///
 /// In a file of fakes an entry has a fault by `fault: ID`, with its id or its name; a behaviour has one by
 /// `{fault: ID}`, where the fault is one of an answer.

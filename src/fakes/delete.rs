@@ -13,8 +13,8 @@ use crate::{ExitCode, Failure};
 
 /// Takes deployed fakes out of a cluster, without a trace.
 ///
-/// Deletes the webhook configurations first, then the namespace, or what `admit fakes deploy` put into a namespace that
-/// somebody else made, and waits until all of it is gone. What a failed or interrupted command left is found too.
+/// Deletes the webhook configurations first, then the namespace, or what `admit fakes deploy` created in a namespace that
+/// it did not create, and waits until all of it is gone. Leftovers of a failed or interrupted command are found, too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Delete {
     /// The namespace of the fakes

@@ -39,7 +39,7 @@ The image is built by `just image`; kind gets it by `kind load docker-image IMAG
 pub(crate) struct Deploy {
     #[command(flatten)]
     files: FileArguments,
-    /// The namespace to run in. It is made, unless it is there
+    /// The namespace to run in; created if it does not exist
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
     /// The image of fake-webhooks
@@ -47,7 +47,7 @@ pub(crate) struct Deploy {
     image: String,
     #[command(flatten)]
     allowances: Allowances,
-    /// Print what would be applied, with a new authority, and do not ask a cluster
+    /// Print what would be applied, with a new authority, without contacting a cluster
     #[arg(long, value_enum, value_name = "WHERE")]
     dry_run: Option<DryRun>,
     /// How to print it

@@ -18,19 +18,19 @@ pub(crate) struct Journal {
     /// The namespace of the fakes
     #[arg(short, long, default_value = NAME)]
     namespace: FakesNamespace,
-    /// Wait until there are so many calls; fewer are printed after the timeout, with exit status 1
+    /// Wait for at least COUNT calls; if there are fewer after the timeout, print them and exit with 1
     #[arg(long, value_name = "COUNT")]
     wait: Option<usize>,
     /// How long to wait, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "wait")]
     timeout: u64,
-    /// Go on with the calls that come, until SIGINT
+    /// Keep printing calls as they arrive, until SIGINT
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
-    /// A line a call, or all that is known of it as JSON
+    /// How to print the calls: one line each, or all details as JSON
     #[arg(short, long, value_enum, default_value_t)]
     output: Output,
-    /// Show the values of Secrets, and headers with credentials, which are masked otherwise
+    /// Show the values of Secrets and headers with credentials instead of masking them
     #[arg(long)]
     show_secrets: bool,
     #[command(flatten)]

@@ -27,8 +27,8 @@ use crate::{ExitCode, Failure};
 
 /// Serves webhooks that misbehave on demand, here or in a cluster.
 ///
-/// Without a command it serves them here: it prints the configurations that point an API server at them, ready for
-/// `kubectl apply -f -`, and then a line for each call to standard error, until SIGINT or SIGTERM.
+/// Without a command it serves them on this machine: it prints their webhook configurations, ready for
+/// `kubectl apply -f -`, and then logs a line for each call to standard error, until SIGINT or SIGTERM.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Fakes {

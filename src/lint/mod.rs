@@ -38,7 +38,7 @@ pub(crate) struct Lint {
     )]
     configuration: Vec<PathBuf>,
 
-    /// Print the checks, as --output says (text, json or markdown), and read nothing
+    /// Print the checks in the format of --output (text, json or markdown), without reading anything
     #[arg(long)]
     list: bool,
 
@@ -46,11 +46,11 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check)]
     check: Vec<&'static Check>,
 
-    /// Skip a check, and say why: the report has the reason
+    /// Skip a check, and say why: the reason is in the report
     #[arg(long, value_name = "ID=REASON", value_parser = skip)]
     skip: Vec<Skip>,
 
-    /// How many days a certificate must still be valid [default: 30, or a third of its whole time if that is less]
+    /// Report certificates that expire within DAYS [default: 30, or a third of their lifetime if that is less]
     #[arg(long, value_name = "DAYS")]
     horizon: Option<u32>,
 
@@ -58,7 +58,7 @@ pub(crate) struct Lint {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 
-    /// Exit with 1 only for findings that are at least as bad
+    /// Exit with 1 only for findings of at least this severity
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
     fail_on: FailOn,
 }
@@ -73,7 +73,7 @@ Examples:
 Exit status:
     0  nothing was found that is at least as bad as --fail-on
     1  something was found
-    2  the command line or a file cannot be understood
+    2  the command line or a file is invalid
     4  there is no webhook configuration in the files, or all checks are skipped";
 
 fn known_check(id: &str) -> Result<&'static Check, String> {

@@ -51,30 +51,30 @@ use writer::Writer;
 /// Runs feature files against a target
 #[derive(Debug, clap::Args)]
 pub(crate) struct Run {
-    /// Feature files, and folders with all that they hold; without a path the features that the binary carries
+    /// Feature files or folders [default: the features built into admit]
     paths: Vec<PathBuf>,
 
-    /// Only scenarios whose tags satisfy this: `@a and not (@b or @c)`
+    /// Run only the scenarios whose tags match, such as `@a and not (@b or @c)`
     #[arg(long, short, value_name = "EXPR", value_parser = tag_expression, help_heading = "Selection")]
     tags: Option<TagOperation>,
 
-    /// Only scenarios whose name matches this regular expression
+    /// Run only the scenarios whose name matches this regular expression
     #[arg(long, short, value_name = "REGEX", help_heading = "Selection")]
     name: Option<Regex>,
 
-    /// Run so many scenarios at the same time [default: 16 in process, 8 on other targets]
+    /// Maximum number of scenarios to run in parallel [default: 16 in process, 8 on other targets]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: Option<u16>,
 
-    /// Start no other scenario after one has failed
+    /// Stop after the first failure
     #[arg(long, help_heading = "Pace")]
     fail_fast: bool,
 
-    /// Run a failed scenario up to N times again; if it passes then, it counts as passed and is called flaky
+    /// Retry a failed scenario up to N times; one that then passes is reported as flaky and counts as passed
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Pace")]
     retries: u8,
 
-    /// Print what would run, with file and line, and run nothing
+    /// List the scenarios that would run, with file and line, without running them
     #[arg(long, help_heading = "Output")]
     list: bool,
 
@@ -82,11 +82,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     junit: Option<PathBuf>,
 
-    /// Write a JSON report: every scenario, attempt and step with its status, duration and what it told
+    /// Write a JSON report: every scenario, attempt and step with its status, duration and notes
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
 
-    /// Show only what failed, and the summary
+    /// Show only failures and the summary
     #[arg(long, short, help_heading = "Output")]
     quiet: bool,
 

@@ -27,16 +27,16 @@ use crate::{ExitCode, Failure, exit_code};
 
 /// Serves an API server that calls webhooks as kube-apiserver does.
 ///
-/// Objects are in memory and gone when the command ends. Only the bearer of the token in the kubeconfig gets in.
+/// Objects are kept in memory only. Requests need the random token in the kubeconfig.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Allow `--listen` an address that other machines reach
+    /// Allow --listen with an address that other machines can reach
     #[arg(long)]
     allow_remote: bool,
-    /// Write a kubeconfig to this file, readable by you alone
+    /// Write a kubeconfig to this file, readable by its owner only
     #[arg(long, value_name = "FILE")]
     kubeconfig_out: PathBuf,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(crate) struct Serve {
     admission_control: AdmissionControl,
     #[command(flatten)]
     plugins: PluginFlags,
-    /// Authorize requests by the roles and bindings in the server, or allow all. Users in the group system:masters,
+    /// How requests are authorized: by the roles and bindings in the server, or not at all. Users in the group system:masters,
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,

@@ -18,7 +18,7 @@ use crate::service_map::{self, ServiceMapping};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Target")]
 pub struct TargetArguments {
-    /// What the scenarios run against
+    /// Where to run the scenarios
     #[arg(long, value_enum, value_name = "TARGET", default_value = "in-process")]
     pub(crate) target: TargetKind,
 
@@ -35,29 +35,29 @@ pub struct TargetArguments {
     #[command(flatten)]
     pub(crate) cluster: ClusterArguments,
 
-    /// Put the fakes into a pod of the cluster, and name them by their Service, as real webhooks are. They are in a
-    /// namespace of the run's own, or in this one, and are taken out at the end unless they were there before
+    /// Run the fakes in a pod of the cluster, and refer to them by their Service, as with real webhooks. They run in
+    /// this namespace, or else in one of their own, and are removed at the end unless they were there before
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, conflicts_with_all = ["fakes_host", "fakes_listen"])]
     #[expect(clippy::option_option, reason = "the option may stand without its value")]
     pub(crate) fakes_in_cluster: Option<Option<FakesNamespace>>,
 
-    /// The image of those fakes, which the cluster must have
+    /// The image of those fakes, which the cluster must be able to pull
     #[arg(long, default_value = DEFAULT_IMAGE, requires = "fakes_in_cluster")]
     pub(crate) image: String,
 
-    /// Leave in the cluster what the scenarios and the run put there, and say how to remove it
+    /// Keep what the run created in the cluster, and print how to remove it
     #[arg(long)]
     pub(crate) keep: bool,
 
-    /// Keep the fakes here, and reach them from the cluster under this host or address of this machine
+    /// Run the fakes on this machine; the cluster reaches them by this host name or address
     #[arg(long, value_name = "HOST")]
     pub(crate) fakes_host: Option<String>,
 
-    /// The address at which the fakes listen: 127.0.0.1, and for a cluster 0.0.0.0
+    /// The address the fakes listen on [default: 127.0.0.1, for a cluster 0.0.0.0]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) fakes_listen: Option<IpAddr>,
 
-    /// The audit log that the cluster's API server writes, if this machine can read it
+    /// The audit log of the cluster's API server, if this machine can read it
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log: Option<PathBuf>,
 

@@ -10,26 +10,26 @@ use tokio::process::Command;
 /// Commands that renew and end the webhooks.
 #[derive(Debug, clap::Args)]
 pub(super) struct Interventions {
-    /// A shell command that renews the certificates of all webhooks: runs after the checks that need none, while the
-    /// webhooks are called
+    /// Shell command that renews the certificates of all webhooks; runs after the other checks, while the webhooks are
+    /// being called
     #[arg(long, value_name = "COMMAND", help_heading = "Target")]
     rotate_command: Option<String>,
 
-    /// The certificates (PEM) that the renewed ones are signed by, if they are not in the caBundle: trusted beside it, as
-    /// soon as the file is there
+    /// The authority (PEM) of the renewed certificates, if it is not in the caBundle; trusted in addition to it as soon as
+    /// the file exists
     #[arg(long, value_name = "FILE", requires = "rotate_command", help_heading = "Target")]
     rotated_ca_bundle: Option<PathBuf>,
 
-    /// How many seconds the command may take, and a webhook after it to show the new certificate: a mounted Secret needs
+    /// Seconds that the command may take, and a webhook after it to serve the new certificate: a mounted Secret takes
     /// more than a minute
     #[arg(long, value_name = "SECONDS", default_value_t = 120, help_heading = "Pace")]
     rotate_within: u32,
 
-    /// A shell command that ends all webhooks, as a rollout does: runs at the very end, while the webhooks are called
+    /// Shell command that stops the webhooks, as a rollout would; runs last, while the webhooks are being called
     #[arg(long, value_name = "COMMAND", help_heading = "Target")]
     stop_command: Option<String>,
 
-    /// For how many seconds after the beginning of that command calls still come: endpoints take a while to be updated
+    /// Seconds for which calls continue after that command has started, since endpoints take a while to be updated
     #[arg(long, value_name = "SECONDS", default_value_t = 5, help_heading = "Pace")]
     drain: u32,
 }

@@ -69,7 +69,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     objects: Objects,
 
-    /// Print the checks, all or those of --check, as --output says, and run nothing
+    /// Print the checks, all or those of --check, in the format of --output, without running them
     #[arg(long, help_heading = "Selection")]
     list: bool,
 
@@ -77,7 +77,7 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "IDS", value_delimiter = ',', value_parser = known_check, help_heading = "Selection")]
     check: Vec<&'static Check>,
 
-    /// Leave a check out, and say why: the reason stands in the report
+    /// Skip a check, and say why: the reason is in the report
     #[arg(long, value_name = "ID=REASON", value_parser = skip, help_heading = "Selection")]
     skip: Vec<Skip>,
 
@@ -88,12 +88,12 @@ pub(crate) struct Verify {
     #[command(flatten)]
     admission_control: AdmissionControl,
 
-    /// Reach all other webhooks there: a service keeps its name in TLS, a URL is replaced (with its own path, if this
-    /// one has none)
+    /// Reach all other webhooks at this URL: a service keeps its name in TLS, a URL is replaced (but keeps its path if
+    /// this one has none)
     #[arg(long, value_name = "URL", help_heading = "Target")]
     endpoint: Option<Url>,
 
-    /// Trust these certificates (PEM) instead of the caBundle: for configurations into which somebody injects it later
+    /// Trust these certificates (PEM) instead of the caBundle: for configurations whose caBundle is injected later
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     ca_file: Option<PathBuf>,
 
@@ -101,17 +101,17 @@ pub(crate) struct Verify {
     #[arg(long, help_heading = "Target")]
     yes: bool,
 
-    /// Wait so many seconds until the webhooks listen
+    /// Wait up to SECONDS for the webhooks to listen
     #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = "Target")]
     wait: u32,
 
-    /// Within the time of --wait, repeat this shell command until it succeeds: for webhooks that listen before they have
-    /// loaded what they apply, such as `curl -fs http://127.0.0.1:9090/readyz`
+    /// Within the time of --wait, repeat this shell command until it succeeds: for webhooks that listen before they are
+    /// ready, such as `curl -fs http://127.0.0.1:9090/readyz`
     #[arg(long, value_name = "COMMAND", requires = "wait", help_heading = "Target")]
     ready_command: Option<String>,
 
-    /// Write a kubeconfig to start the webhooks with (see --wait): it leads to an API server of admit's that has the other
-    /// objects of -c, and writes down what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
+    /// Write a kubeconfig to start the webhooks with (see --wait): it points to an API server of admit that has the other
+    /// objects of -c, and records what the webhooks do there. Without it V39 and V40, and a part of V38, are not checked
     #[arg(long, value_name = "FILE", help_heading = "Target")]
     api_server_out: Option<PathBuf>,
 
@@ -122,31 +122,31 @@ pub(crate) struct Verify {
     #[command(flatten)]
     interventions: Interventions,
 
-    /// The namespace of objects that have none
+    /// The namespace of objects without one
     #[arg(short, long, value_name = "NAMESPACE", default_value = "default", help_heading = "Target")]
     namespace: String,
 
-    /// How many objects are tried at a time
+    /// Objects checked in parallel
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     jobs: u16,
 
-    /// How many requests come at a time where latency is measured
+    /// Concurrent requests in the latency checks
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     concurrency: u16,
 
-    /// How many requests come at a time where a webhook gets more than it can do
+    /// Concurrent requests in the overload checks
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..), help_heading = "Pace")]
     overload: u16,
 
-    /// How many days a certificate must still be valid [default: 30, or a third of its whole time if that is less]
+    /// Report certificates that expire within DAYS [default: 30, or a third of their lifetime if that is less]
     #[arg(long, value_name = "DAYS", help_heading = "Target")]
     horizon: Option<u32>,
 
-    /// Write a folder for each finding, with the smallest object, the reviews, and the commands that send them again
+    /// Write a folder for each finding, with the smallest object, the reviews, and commands that send them again
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     proofs: Option<PathBuf>,
 
-    /// Say nothing on standard error but errors: neither how far it has come, nor what the corpus lacks
+    /// Suppress progress and notes on standard error
     #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 
@@ -164,23 +164,23 @@ enum Subcommand {
 
 const AFTER_HELP: &str = "\
 Examples:
-  A webhook behind a service that listens here, and the proof of what is found:
+  Verify a webhook whose service listens on this machine, and keep a proof of each finding:
     admit verify -c injector.yaml --service injector/webhook=127.0.0.1:8443 --proofs proofs
-  One check on objects of your own:
+  Run one check on your own objects:
     admit verify -c injector.yaml -f deployments/ --check V01
-  What the configurations alone say, with nothing to call:
+  Check the configurations alone, without calling anything:
     admit lint -c injector.yaml
 
 Exit status:
-    0  every check that could be made passed
-    1  something was found that is at least as bad as --fail-on, and that
+    0  every check that could run passed
+    1  there are findings of at least the severity of --fail-on that
        --baseline does not accept
-    2  the command line or an input file cannot be understood
-    3  something around the command is not as it must be
-    4  nothing was checked, or a webhook was never called though there were
-       objects to try
-    6  nothing was found, but a webhook gave no valid answer where one was
-       needed, or a check that --check names could not be made: most often
+    2  the command line or an input file is invalid
+    3  environment error (a port, a file, the cluster)
+    4  nothing was checked, or a webhook was never called although there
+       were objects to try
+    6  nothing was found, but a webhook gave no valid response where one was
+       needed, or a check that --check names could not run: most often
        it needs an option that is missing
   130  stopped by SIGINT
   143  stopped by SIGTERM";

@@ -1,4 +1,4 @@
-//! Every fault that a webhook can have: what it is, how to have it, and what a kube-apiserver makes of it.
+//! Every fault that a webhook can have: what it is, how to reproduce it, and how kube-apiserver responds.
 //!
 //! The catalogue is data, one file a family. What its entries say of a kube-apiserver is held against recordings of a
 //! real one.

@@ -12,7 +12,7 @@ use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
     id: "V02",
-    title: "complete: reinvoked after another webhook's change, it does what it does to that change at first sight",
+    title: "complete: reinvoked after another webhook's change, it handles another webhook's addition as it would on the first call",
     severity: Severity::Error,
     why: "An injector that sees its own volume or sidecar on reinvocation and returns early leaves out the containers \
           that another webhook has added in between: they start without their mount, credentials or environment. \

@@ -9,7 +9,7 @@ use crate::verify::trial::Trial;
 
 pub(super) const CHECK: Check = Check {
     id: "V05",
-    title: "idempotent together: after all webhooks have run, none of them alone would change anything more",
+    title: "idempotent together: no single webhook would change the object again after all have run",
     severity: Severity::Error,
     why: "Each webhook may be idempotent alone while the collection is not: a later one undoes or extends what an \
           earlier one made, and the object that is stored is one that the earlier webhook would not have let be. \

@@ -149,7 +149,7 @@ fn labels(webhook: &Webhook) -> Option<Violation> {
     }
     let never = never.into_iter().collect::<Vec<_>>().join(", ");
     let message = format!(
-        "the objectSelector `{selector}` never picks {never}: what is sent there has not the labels of the object"
+        "the objectSelector `{selector}` never picks {never}: what is sent there does not have the labels of the object"
     );
     Some(Violation::new("a selector where there are no labels", message).at("objectSelector"))
 }
