@@ -265,7 +265,7 @@ fn envtest_without_its_binaries_says_how_to_get_them() {
         &["run", "--target", "envtest", "tests/features/passes.feature"],
         3,
         &expect![[r#"
-            error: --target envtest needs KUBEBUILDER_ASSETS: a folder with etcd and kube-apiserver
+            error: --target envtest: KUBEBUILDER_ASSETS is not set: it names a folder with etcd and kube-apiserver
               get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)
         "#]],
     );

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use harness::attributes::UserInfo;
 use harness::server::{ApiServer, Authentication, Options};
 
-use super::audit_log::AuditIndex;
 use super::call_log::{CallIndex, CallLog};
 use super::identity::Identities;
 use super::storage::Storage;
 use super::{AuditLog, Cleanup, FakesPlace, Leftovers, Target, TargetArguments, TargetKind, connection};
 use crate::Failure;
 use crate::static_manifests::Watch;
+use admit_testing::audit_log::AuditIndex;
 
 /// A new server without objects.
 /// # Errors

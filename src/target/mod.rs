@@ -1,7 +1,6 @@
 //! What the steps speak to: a Kubernetes client, and how a fake is reached from that server.
 
 mod arguments;
-mod audit_log;
 mod call_log;
 mod cleanup;
 mod cluster;
@@ -11,22 +10,21 @@ mod identity;
 mod in_process;
 mod relay;
 mod storage;
-mod watchdog;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+pub use admit_testing::audit_log::{Annotations, AuditEvent, AuditLog};
 pub use arguments::TargetArguments;
-pub use audit_log::{Annotations, AuditEvent, AuditLog};
 pub(crate) use call_log::{CallLog, RecordedCall};
 pub(crate) use cleanup::{Cleanup, Leftovers, RUN_LABEL};
 
 use crate::Failure;
 use crate::fakes::Fleet;
 use crate::static_manifests::Watch;
-use envtest::Envtest;
+use envtest::Servers;
 use harness::json::set;
 use harness::server::ServiceName;
 use identity::Identities;
@@ -162,7 +160,7 @@ impl fmt::Display for TargetKind {
 pub struct Launched {
     /// What the scenarios speak to.
     pub target: Arc<Target>,
-    _servers: Option<Envtest>,
+    _servers: Option<Servers>,
 }
 
 impl Launched {

@@ -1,4 +1,4 @@
-//! Ends the servers of a target when admit is killed, which leaves it no time to do so itself.
+//! Ends the servers of a target when this process is killed, which leaves it no time to do so itself.
 
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -28,12 +28,12 @@ impl Watchdog {
     /// `folder` is removed once the servers are killed.
     pub(super) fn start(folder: &Path) -> io::Result<Self> {
         let shell = Command::new(SHELL)
-            .args(["-c", SCRIPT, "admit-watchdog"])
+            .args(["-c", SCRIPT, "envtest-watchdog"])
             .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // Ctrl-C on the terminal is for admit, which cleans up then.
+            // Ctrl-C on the terminal is for this process, which cleans up then.
             .process_group(0)
             .spawn()?;
         Ok(Self { shell })

@@ -43,7 +43,7 @@ enum Source {
 
 /// The events that were seen: the newest [`KEPT`] of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AuditIndex(Arc<Shared>);
+pub struct AuditIndex(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -66,12 +66,12 @@ struct Tail {
 
 impl AuditLog {
     /// A target that shows no audit log.
-    pub(crate) fn not_shown() -> Self {
+    pub fn not_shown() -> Self {
         Self::of(Source::NotShown)
     }
 
     /// The events that somebody records in `index`.
-    pub(crate) fn recorded(index: AuditIndex) -> Self {
+    pub fn recorded(index: AuditIndex) -> Self {
         Self::of(Source::Recorded(index))
     }
 
@@ -79,7 +79,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(crate) fn follow_from_end(path: &Path) -> io::Result<Self> {
+    pub fn follow_from_end(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::End(0))?;
         let tail = Mutex::new(Tail { reader: BufReader::new(file), line: Vec::new() });
@@ -130,19 +130,19 @@ impl AuditLog {
     }
 
     /// Whether the target shows its audit log.
-    pub(crate) fn is_shown(&self) -> bool {
+    pub fn is_shown(&self) -> bool {
         !matches!(self.source, Source::NotShown)
     }
 
     /// How often annotations were asked for that this target does not show.
-    pub(crate) fn unchecked(&self) -> usize {
+    pub fn unchecked(&self) -> usize {
         self.unchecked.load(Ordering::Relaxed)
     }
 }
 
 impl AuditIndex {
     /// Keeps the annotations of an audit.k8s.io/v1 event of the stage `ResponseComplete`; passes over every other one.
-    pub(crate) fn record(&self, event: &Value) {
+    pub fn record(&self, event: &Value) {
         if let Ok(event) = Event::deserialize(event) {
             self.keep(event);
         }

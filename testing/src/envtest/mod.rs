@@ -1,0 +1,397 @@
+//! etcd and kube-apiserver, started from KUBEBUILDER_ASSETS on loopback ports and stopped again.
+
+mod watchdog;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use certs::{CertificateAuthority, Leaf};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use self::watchdog::Watchdog;
+use crate::LOOPBACK;
+
+/// etcd and kube-apiserver as they run, and their folder. Dropped means killed and removed.
+#[derive(Debug)]
+pub struct Envtest {
+    config: kube::Config,
+    etcd_url: String,
+    audit_log: PathBuf,
+    // These are dropped in this order: the one that watches the servers, the servers, their folder.
+    _watchdog: Watchdog,
+    _apiserver: Server,
+    _etcd: Server,
+    _folder: TempDir,
+}
+
+/// What kube-apiserver is started with, beside what a test needs anyway.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// More flags, such as `--enable-admission-plugins=AlwaysPullImages`.
+    pub flags: Vec<String>,
+    /// `--audit-policy-file` and `--audit-log-path`. By default each request is logged once, at level `Request`, in
+    /// [`Envtest::audit_log`].
+    pub audit: Option<(PathBuf, PathBuf)>,
+}
+
+/// Why the servers do not run: says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct EnvtestError(String);
+
+impl EnvtestError {
+    fn new(message: impl std::fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+#[derive(Debug)]
+struct Server {
+    name: &'static str,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Envtest {
+    /// Starts both servers from the folder that KUBEBUILDER_ASSETS names, on free ports of 127.0.0.1, and waits until the
+    /// API server is ready. `progress` is called with what is being waited for.
+    ///
+    /// # Errors
+    /// KUBEBUILDER_ASSETS is not set or lacks a program, or a server does not start within a minute; the end of its log
+    /// is in the message.
+    pub async fn start(settings: Settings, progress: impl Fn(&str)) -> Result<Self, EnvtestError> {
+        let assets = Assets::find()?;
+        let mut attempt = 1;
+        loop {
+            match start_once(&settings, &assets, &progress).await {
+                // Another process took a port between our look and the server's start.
+                Err(error) if attempt < ATTEMPTS && error.0.contains("address already in use") => {
+                    attempt += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The configuration of a client in the group `system:masters`. It does not retry requests.
+    pub fn config(&self) -> &kube::Config {
+        &self.config
+    }
+
+    /// The URL of etcd.
+    pub fn etcd_url(&self) -> &str {
+        &self.etcd_url
+    }
+
+    /// The audit log, with one event a line; an event is in it before its response is sent.
+    pub fn audit_log(&self) -> &Path {
+        &self.audit_log
+    }
+}
+
+async fn start_once(
+    settings: &Settings,
+    assets: &Assets,
+    progress: &impl Fn(&str),
+) -> Result<Envtest, EnvtestError> {
+    let folder = tempfile::Builder::new()
+        .prefix("admit-envtest-")
+        .tempdir()
+        .map_err(|error| EnvtestError::new(format!("cannot make a temporary folder: {error}")))?;
+    let mut files = Files::write(folder.path())?;
+    let [client_port, peer_port, secure_port] = free_ports()?;
+    let etcd_url = format!("http://127.0.0.1:{client_port}");
+
+    progress("starting etcd and kube-apiserver");
+    let started = Instant::now();
+    let mut watchdog = Watchdog::start(folder.path()).map_err(|error| {
+        EnvtestError::new(format!("cannot start sh, which is to watch the servers: {error}"))
+    })?;
+    let flags = etcd_flags(folder.path(), &etcd_url, peer_port);
+    let mut etcd = Server::spawn("etcd", &assets.etcd, folder.path(), &flags, &mut watchdog)?;
+    if let Some((policy, log)) = settings.audit.clone() {
+        (files.audit_policy, files.audit_log) = (policy, log);
+    }
+    let mut flags = apiserver_flags(folder.path(), &files, &etcd_url, secure_port);
+    flags.extend(settings.flags.iter().cloned());
+    let mut apiserver =
+        Server::spawn("kube-apiserver", &assets.apiserver, folder.path(), &flags, &mut watchdog)?;
+    let config = config(&files, secure_port).await?;
+    let client = kube::Client::try_from(config.clone()).map_err(|error| no_client(&error))?;
+    while !is_ready(&client).await {
+        etcd.still_runs()?;
+        apiserver.still_runs()?;
+        if started.elapsed() > LONGEST_START {
+            return Err(EnvtestError::new(format!(
+                "kube-apiserver was not ready after {} s; its log ends with:\n{}",
+                LONGEST_START.as_secs(),
+                end_of(&apiserver.log)
+            )));
+        }
+        progress(&format!("starting etcd and kube-apiserver ({:.0} s)", started.elapsed().as_secs_f64()));
+        sleep(ASK_AGAIN_AFTER).await;
+    }
+    Ok(Envtest {
+        config,
+        etcd_url,
+        audit_log: files.audit_log,
+        _watchdog: watchdog,
+        _apiserver: apiserver,
+        _etcd: etcd,
+        _folder: folder,
+    })
+}
+
+struct Assets {
+    etcd: PathBuf,
+    apiserver: PathBuf,
+}
+
+impl Assets {
+    fn find() -> Result<Self, EnvtestError> {
+        const ADVICE: &str =
+            "  get them with: setup-envtest use 1.37.x -p env   (and evaluate what it prints)";
+        let Some(folder) = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from) else {
+            return Err(EnvtestError::new(format!(
+                "KUBEBUILDER_ASSETS is not set: it names a folder with etcd and kube-apiserver\n{ADVICE}"
+            )));
+        };
+        let find = |name: &str| {
+            let path = folder.join(name);
+            if path.is_file() {
+                return Ok(path);
+            }
+            Err(EnvtestError::new(format!(
+                "no {name} in KUBEBUILDER_ASSETS ({})\n{ADVICE}",
+                folder.display()
+            )))
+        };
+        Ok(Self { etcd: find("etcd")?, apiserver: find("kube-apiserver")? })
+    }
+}
+
+/// What kube-apiserver reads and writes beside etcd's data.
+struct Files {
+    authority: String,
+    certificate: PathBuf,
+    key: PathBuf,
+    token: String,
+    tokens: PathBuf,
+    audit_policy: PathBuf,
+    audit_log: PathBuf,
+}
+
+impl Files {
+    fn write(folder: &Path) -> Result<Self, EnvtestError> {
+        let (authority, leaf) = certificate()?;
+        let token = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        let write = |name: &str, text: &str| {
+            let path = folder.join(name);
+            fs::write(&path, text).map(|()| path).map_err(|error| {
+                EnvtestError::new(format!("cannot write {name} into {}: {error}", folder.display()))
+            })
+        };
+        Ok(Self {
+            authority,
+            certificate: write("serving.crt", &leaf.certificate_pem)?,
+            key: write("serving.key", &leaf.key_pem)?,
+            tokens: write("tokens.csv", &format!("{token},admin,admin,\"system:masters\"\n"))?,
+            token,
+            audit_policy: write("audit-policy.json", &audit_policy().to_string())?,
+            audit_log: folder.join("audit.log"),
+        })
+    }
+}
+
+fn audit_policy() -> serde_json::Value {
+    json!({
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Request"}],
+    })
+}
+
+fn certificate() -> Result<(String, Leaf), EnvtestError> {
+    let failed =
+        |error: certs::Error| EnvtestError::new(format!("no certificate for kube-apiserver: {error}"));
+    let authority = CertificateAuthority::new("admit envtest").map_err(failed)?;
+    let leaf = authority.issue(&[certs::Name::Ip(LOOPBACK)]).map_err(failed)?;
+    Ok((authority.certificate_pem().to_owned(), leaf))
+}
+
+fn etcd_flags(folder: &Path, url: &str, peer_port: u16) -> Vec<String> {
+    let peer = format!("http://127.0.0.1:{peer_port}");
+    vec![
+        flag("data-dir", folder.join("etcd").display()),
+        flag("listen-client-urls", url),
+        flag("advertise-client-urls", url),
+        flag("listen-peer-urls", &peer),
+        flag("initial-advertise-peer-urls", &peer),
+        flag("initial-cluster", format_args!("default={peer}")),
+        "--unsafe-no-fsync".to_owned(),
+    ]
+}
+
+fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u16) -> Vec<String> {
+    vec![
+        flag("etcd-servers", etcd_url),
+        flag("bind-address", LOOPBACK),
+        // Without it a machine without a default route has no address to advertise, and the server does not start.
+        flag("advertise-address", LOOPBACK),
+        // It is advertised to nobody: the service `kubernetes` refuses a loopback address.
+        flag("endpoint-reconciler-type", "none"),
+        flag("secure-port", secure_port),
+        flag("cert-dir", folder.join("certs").display()),
+        flag("tls-cert-file", files.certificate.display()),
+        flag("tls-private-key-file", files.key.display()),
+        // The serving certificate carries a public key, and a service account's tokens are used by nobody.
+        flag("service-account-key-file", files.certificate.display()),
+        flag("service-account-signing-key-file", files.key.display()),
+        flag("service-account-issuer", "https://kubernetes.default.svc"),
+        flag("token-auth-file", files.tokens.display()),
+        flag("authorization-mode", "RBAC"),
+        // As on every cluster that has a network plugin; who may do it is left to admission.
+        flag("allow-privileged", true),
+        flag("service-cluster-ip-range", "10.0.0.0/24"),
+        flag("audit-policy-file", files.audit_policy.display()),
+        flag("audit-log-path", files.audit_log.display()),
+        // An event is in the file before its response is sent.
+        flag("audit-log-mode", "blocking"),
+    ]
+}
+
+fn flag(name: &str, value: impl std::fmt::Display) -> String {
+    format!("--{name}={value}")
+}
+
+impl Server {
+    fn spawn(
+        name: &'static str,
+        program: &Path,
+        folder: &Path,
+        flags: &[String],
+        watchdog: &mut Watchdog,
+    ) -> Result<Self, EnvtestError> {
+        let log = folder.join(format!("{name}.log"));
+        let child = fs::File::create(&log).and_then(|file| {
+            let child = Command::new(program)
+                .args(flags)
+                .current_dir(folder)
+                .stdin(Stdio::null())
+                .stdout(file.try_clone()?)
+                .stderr(file)
+                // Ctrl-C on the terminal is for us: the servers are needed until the running scenarios have ended.
+                .process_group(0)
+                .kill_on_drop(true)
+                .spawn()?;
+            child.id().map_or(Ok(()), |pid| watchdog.watch(pid))?;
+            Ok(child)
+        });
+        let child = child
+            .map_err(|error| EnvtestError::new(format!("cannot start {}: {error}", program.display())))?;
+        Ok(Self { name, child, log })
+    }
+
+    fn still_runs(&mut self) -> Result<(), EnvtestError> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(EnvtestError::new(format!(
+                "{} ended while it started ({status}); its log ends with:\n{}",
+                self.name,
+                end_of(&self.log)
+            ))),
+            Err(error) => Err(EnvtestError::new(format!("cannot watch {}: {error}", self.name))),
+        }
+    }
+}
+
+/// What the server stored is thrown away, so it does not have to end cleanly; but its folder can only be removed once it
+/// has ended, also on the way out of a failure or a panic, where nothing can be awaited.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let killed = self.child.start_kill();
+        for _ in 0..LONGEST_STOP_MILLISECONDS {
+            if killed.is_err() || !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The last lines of a log, indented.
+fn end_of(log: &Path) -> String {
+    let text = match fs::read(log) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => return format!("  (no log: {error})"),
+    };
+    let lines: Vec<_> = text.lines().collect();
+    lines
+        .iter()
+        .skip(lines.len().saturating_sub(LOG_LINES))
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+async fn config(files: &Files, port: u16) -> Result<kube::Config, EnvtestError> {
+    let kubeconfig = json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "envtest", "cluster": {
+            "server": format!("https://127.0.0.1:{port}"),
+            "certificate-authority-data": BASE64_STANDARD.encode(&files.authority),
+        }}],
+        "users": [{"name": "admin", "user": {"token": files.token}}],
+        "contexts": [{"name": "envtest", "context": {"cluster": "envtest", "user": "admin"}}],
+        "current-context": "envtest",
+    });
+    let kubeconfig: Kubeconfig = serde_json::from_value(kubeconfig).map_err(|error| no_client(&error))?;
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .map_err(|error| no_client(&error))?;
+    // The client would send a request again that a webhook refused with 429, 503 or 504.
+    config.default_retry = false;
+    // Loopback is reached directly, whatever HTTPS_PROXY says.
+    config.proxy_url = None;
+    Ok(config)
+}
+
+fn no_client(error: &dyn std::error::Error) -> EnvtestError {
+    EnvtestError::new(format!("no client for kube-apiserver: {error}"))
+}
+
+async fn is_ready(client: &kube::Client) -> bool {
+    let Ok(request) = http::Request::get("/readyz").body(Vec::new()) else { return false };
+    client.request_text(request).await.is_ok_and(|text| text == "ok")
+}
+
+/// Ports that were free a moment ago. All are held until the last is found, so that they differ.
+fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT], EnvtestError> {
+    let failed = |error: std::io::Error| EnvtestError::new(format!("no free port on {LOOPBACK}: {error}"));
+    let mut held = Vec::with_capacity(COUNT);
+    let mut ports = [0; COUNT];
+    for port in &mut ports {
+        let listener = TcpListener::bind((LOOPBACK, 0)).map_err(failed)?;
+        *port = listener.local_addr().map_err(failed)?.port();
+        held.push(listener);
+    }
+    Ok(ports)
+}
+
+const ATTEMPTS: u32 = 3;
+const LONGEST_START: Duration = Duration::from_secs(60);
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
+const LONGEST_STOP_MILLISECONDS: u32 = 2_000;
+const LOG_LINES: usize = 12;

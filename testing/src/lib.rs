@@ -1,0 +1,73 @@
+//! Tests of admission webhooks, without a cluster and without a certificate in sight.
+//!
+//! A [`TestServer`] is a Kubernetes API server with your webhook behind its Service: it applies your manifests, calls
+//! the webhook over TLS as kube-apiserver would, and keeps every call on record.
+//!
+//! ```
+//! use admit_testing::TestServer;
+//! use axum::{Json, Router, routing::post};
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use kube::api::{Api, PostParams};
+//! use serde_json::{Value, json};
+//!
+//! # const MANIFEST: &str = r#"
+//! # apiVersion: admissionregistration.k8s.io/v1
+//! # kind: ValidatingWebhookConfiguration
+//! # metadata: {name: policy}
+//! # webhooks:
+//! # - name: policy.example.com
+//! #   clientConfig: {service: {namespace: policy, name: webhook, path: /validate}}
+//! #   rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [configmaps]}]
+//! #   sideEffects: None
+//! #   admissionReviewVersions: [v1]
+//! # "#;
+//! async fn validate(Json(review): Json<Value>) -> Json<Value> {
+//!     Json(json!({
+//!         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+//!         "response": {"uid": review["request"]["uid"], "allowed": false, "status": {"message": "not today"}},
+//!     }))
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let manifest = folder.path().join("webhook.yaml");
+//! # std::fs::write(&manifest, MANIFEST)?;
+//! let server = TestServer::builder()
+//!     .webhook("policy/webhook", Router::new().route("/validate", post(validate)))
+//!     .manifests(&manifest)
+//!     .start()
+//!     .await?;
+//!
+//! let configmap: ConfigMap = serde_json::from_value(json!({"metadata": {"name": "settings"}}))?;
+//! let denied = Api::default_namespaced(server.client()).create(&PostParams::default(), &configmap).await;
+//!
+//! assert!(denied.unwrap_err().to_string().contains("not today"));
+//! let request = server.last_write().await.unwrap();
+//! assert_eq!(request.calls.len(), 1);
+//! assert_eq!(request.calls[0].request()["operation"], "CREATE");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The server is admit's own, in this process, and starts in milliseconds. With
+//! [`.on(Backend::Envtest)`](Builder::on) the same test runs on etcd and kube-apiserver; [`Backend::available`] is both
+//! where KUBEBUILDER_ASSETS is set. Other webhooks, also ones that misbehave, come from a
+//! [file of fakes](Builder::fakes).
+
+pub mod audit_log;
+pub mod envtest;
+
+mod client;
+mod endpoint;
+mod manifests;
+mod marker;
+mod record;
+mod server;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+pub use record::{Call, Mutation, RequestTrace, Response};
+pub use server::{Backend, Builder, Error, TestServer};
+
+pub(crate) const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,0 +1,102 @@
+//! When a kube-apiserver uses the webhook configurations that it was given.
+//!
+//! It does so some moments after it stored them, and nothing but a call tells. So another configuration is created after
+//! them, whose webhook is called for a marked object alone: once that is called, those before it are in use, too, since
+//! the server reads the configurations of a kind in the order in which they were written, and all of them at a time.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use certs::CertificateAuthority;
+use http::StatusCode;
+use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use tower::service_fn;
+use uuid::Uuid;
+
+use crate::LOOPBACK;
+use crate::endpoint::Endpoint;
+use crate::manifests::ASK_AGAIN_AFTER;
+use crate::record::Recorder;
+use crate::server::{Error, ServiceName};
+
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const LABEL: &str = "admit-testing.example.com/marker";
+
+/// Waits until the server uses all configurations of `kind`, `MutatingWebhookConfiguration` or
+/// `ValidatingWebhookConfiguration`, that were created before.
+pub(crate) async fn wait_until_used(
+    client: &kube::Client,
+    kind: &str,
+    authority: &CertificateAuthority,
+) -> Result<(), Error> {
+    let calls = Arc::new(Recorder::default());
+    let deny = service_fn(|_| async { Ok::<_, Infallible>(StatusCode::NO_CONTENT) });
+    let service = ServiceName { namespace: "admit-testing".to_owned(), name: "marker".to_owned() };
+    let webhook = Router::new().fallback_service(deny);
+    let endpoint = Endpoint::start(&service, webhook, authority, Arc::clone(&calls)).await?;
+    let mark = Uuid::new_v4().to_string();
+    let configuration = configuration(kind, &mark, endpoint.port(), authority);
+    let failed = |error: kube::Error| Error::Setup(format!("{kind} {NAME}: {error}"));
+    let configurations: Api<DynamicObject> = api(client, "admissionregistration.k8s.io", kind);
+    configurations.create(&PostParams::default(), &object(configuration)?).await.map_err(failed)?;
+
+    let lease = object(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "admit-testing-marker", "namespace": "default", "labels": {LABEL: mark}},
+    }))?;
+    let kind_of_lease = ApiResource::from_gvk(&GroupVersionKind::gvk("coordination.k8s.io", "v1", "Lease"));
+    let leases: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind_of_lease);
+    let deadline = Instant::now() + LONGEST_WAIT;
+    while calls.calls().is_empty() {
+        if Instant::now() > deadline {
+            let seconds = LONGEST_WAIT.as_secs();
+            return Err(Error::Setup(format!("the server did not use a new {kind} within {seconds} s")));
+        }
+        // Whether another webhook refuses the lease does not matter: this one is called before it, or at the same time.
+        drop(leases.create(&PostParams { dry_run: true, ..PostParams::default() }, &lease).await);
+        if calls.calls().is_empty() {
+            sleep(ASK_AGAIN_AFTER).await;
+        }
+    }
+    configurations.delete(NAME, &DeleteParams::default()).await.map(drop).map_err(failed)
+}
+
+/// Mutating webhooks are called in the order of the names of their configurations: this one comes first.
+const NAME: &str = "0-admit-testing";
+
+fn configuration(kind: &str, mark: &str, port: u16, authority: &CertificateAuthority) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
+        "metadata": {"name": NAME},
+        "webhooks": [{
+            "name": "marker.admit-testing.example.com",
+            "clientConfig": {
+                "url": format!("https://{LOOPBACK}:{port}/"),
+                "caBundle": BASE64_STANDARD.encode(authority.certificate_pem()),
+            },
+            "rules": [{
+                "operations": ["CREATE"],
+                "apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["leases"],
+            }],
+            "objectSelector": {"matchLabels": {LABEL: mark}},
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }],
+    })
+}
+
+fn api(client: &kube::Client, group: &str, kind: &str) -> Api<DynamicObject> {
+    Api::all_with(client.clone(), &ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", kind)))
+}
+
+fn object(value: Value) -> Result<DynamicObject, Error> {
+    serde_json::from_value(value).map_err(|error| Error::Setup(error.to_string()))
+}

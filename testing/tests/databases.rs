@@ -1,0 +1,62 @@
+//! A webhook that keeps a custom resource from being made smaller, tested with its definition.
+
+#![expect(clippy::indexing_slicing, clippy::print_stderr, reason = "a test fails where something is missing")]
+
+use std::error::Error;
+
+use admit_testing::{Backend, Call, TestServer};
+use axum::routing::post;
+use axum::{Json, Router};
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use serde_json::{Value, json};
+
+/// The webhook under test.
+async fn validate(Json(review): Json<Value>) -> Json<Value> {
+    let size = |object: &str| review["request"][object]["spec"]["gigabytes"].as_i64().unwrap_or_default();
+    let shrinks = size("object") < size("oldObject");
+    Json(json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {
+            "uid": review["request"]["uid"],
+            "allowed": !shrinks,
+            "status": {"message": format!("{} GB are in use", size("oldObject"))},
+        },
+    }))
+}
+
+#[tokio::test]
+async fn a_database_does_not_shrink() -> Result<(), Box<dyn Error>> {
+    let backends = Backend::available();
+    if !backends.contains(&Backend::Envtest) {
+        eprintln!(
+            "skipped: admit-testing databases a_database_does_not_shrink: KUBEBUILDER_ASSETS is not set"
+        );
+    }
+    for backend in backends {
+        let server = TestServer::builder()
+            .on(backend)
+            .webhook("databases/webhook", Router::new().route("/validate", post(validate)))
+            .manifests("tests/databases")
+            .start()
+            .await?;
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Database"));
+        let databases: Api<DynamicObject> = Api::default_namespaced_with(server.client(), &kind);
+        let orders = DynamicObject::new("orders", &kind).data(json!({"spec": {"gigabytes": 10}}));
+        databases.create(&PostParams::default(), &orders).await?;
+
+        for (gigabytes, expected) in [(20, None), (5, Some("20 GB are in use"))] {
+            let patch = Patch::Merge(json!({"spec": {"gigabytes": gigabytes}}));
+            let patched = databases.patch("orders", &PatchParams::default(), &patch).await;
+            let error = patched.err().map(|error| error.to_string());
+            assert_eq!(error.is_some(), expected.is_some(), "{backend:?}: {error:?}");
+            assert!(error.unwrap_or_default().contains(expected.unwrap_or_default()));
+            let request = server.last_write().await.ok_or("no request")?;
+            let calls: Vec<_> = request.calls_to("/validate").map(Call::allowed).collect();
+            assert_eq!(calls, [Some(expected.is_none())], "{backend:?}");
+        }
+        assert_eq!(server.calls().len(), 3);
+    }
+    Ok(())
+}
