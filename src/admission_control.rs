@@ -76,6 +76,7 @@ struct PluginConfiguration {
 }
 
 /// Source: apiserver pkg/admission/config.go, `ReadAdmissionConfiguration`.
+/// Rule: LOAD-02.
 fn plugins(file: &Path) -> Result<Vec<PluginConfiguration>, Failure> {
     let shown = file.display();
     let wrong = |what: String| Failure::usage(format!("--admission-control-config-file {shown}: {what}"));
@@ -150,6 +151,8 @@ fn refuse_configured(plugins: &[PluginConfiguration], file: &Path) -> Result<(),
 }
 
 /// The configuration of a plugin; none if it has none. The first entry of the plugin counts.
+///
+/// Rule: LOAD-02.
 fn configuration(
     plugins: &[PluginConfiguration],
     name: &str,
@@ -204,6 +207,7 @@ struct WebhookAdmission {
 }
 
 /// Source: apiserver pkg/admission/plugin/webhook/config/kubeconfig.go, `LoadConfig`.
+/// Rule: LOAD-02, LOAD-03, NEW-08.
 fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, String> {
     check_kind(object, "WebhookAdmissionConfiguration")?;
     let text = |field: &str| text(object, field, &format!("WebhookAdmission.{field}"));

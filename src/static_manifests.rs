@@ -34,6 +34,8 @@ pub(crate) struct Loaded {
 impl Loaded {
     /// Adds the folder of a plugin; nothing if `path` is empty.
     ///
+    /// Rule: LOAD-14.
+    ///
     /// # Errors
     /// What kube-apiserver says before it ends, or what admit does not imitate.
     pub(crate) fn load(&mut self, phase: Phase, path: &str) -> Result<(), ManifestError> {
@@ -70,6 +72,7 @@ impl Loaded {
 /// What kube-apiserver says before it ends.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateStaticManifestsDir`.
+/// Rule: LOAD-10, NEW-04.
 pub(crate) fn check(path: &str) -> Result<(), String> {
     if path.is_empty() {
         return Ok(());

@@ -20,6 +20,7 @@ use crate::quoting::quote;
 ///
 /// Source: apiserver pkg/endpoints/handlers/{update,patch}.go and pkg/registry/rest/delete.go: each attempt makes
 /// attributes of its own, and with them the state of reinvocation.
+/// Rule: RIV-13.
 pub struct AdmissionRun<'a> {
     /// `object` is in the version of `kind`, which may be another one than `attributes.kind`.
     attributes: Attributes,
@@ -120,6 +121,7 @@ impl<'a> AdmissionRun<'a> {
     /// [`ConversionError`] when one of them cannot be had in that version.
     ///
     /// Source: apiserver pkg/admission/conversion.go, `NewVersionedAttributes` and `ConvertVersionedAttributes`.
+    /// Rule: REQ-10, REQ-20, REQ-21.
     pub(crate) fn convert(&mut self, kind: &GroupVersionKind) -> Result<(), ConversionError> {
         if let Some(old) = &self.attributes.old_object
             && *kind != self.attributes.kind
@@ -150,6 +152,8 @@ impl<'a> AdmissionRun<'a> {
 
     /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through
     /// JSON.
+    ///
+    /// Rule: MUT-13.
     pub(crate) fn round_times(&mut self) -> bool {
         std::mem::replace(&mut self.times, Times::Whole) == Times::Fine
     }
@@ -168,6 +172,7 @@ impl<'a> AdmissionRun<'a> {
     /// [`ConversionError`] when it became another kind, or cannot be converted.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
+    /// Rule: MUT-12, MUT-15.
     pub(crate) fn fold_back(&mut self) -> Result<(), ConversionError> {
         let own = &self.attributes.kind;
         let Some(object) = &mut self.attributes.object else { return Ok(()) };

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A resource as a path names it: `apps/v1 deployments`. Serialises as in `request.resource`.
+///
+/// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionResource {
     /// The API group; empty for the core group.
@@ -36,6 +38,8 @@ impl GroupVersionResource {
 }
 
 /// A kind as an object names it: `apps/v1, Kind=Deployment`. Serialises as in `request.kind`.
+///
+/// Rule: REQ-05.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GroupVersionKind {
     /// The API group; empty for the core group.
@@ -109,6 +113,8 @@ impl fmt::Display for Operation {
 }
 
 /// Who makes the request: `request.userInfo`. Empty members are left out on the wire.
+///
+/// Rule: REQ-07.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserInfo {
     /// The user's name.

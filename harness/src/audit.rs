@@ -14,6 +14,7 @@ use crate::names;
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go;
 /// kubernetes plugin/pkg/admission/security/podsecurity/admission.go, `Validate`.
+/// Rule: AUD-02, AUD-03, AUD-09.
 pub fn annotations(record: &Record) -> BTreeMap<String, String> {
     let mut annotations = BTreeMap::new();
     let in_time = |called: &&Called| record.cut_off.is_none_or(|limit| called.started + called.took < limit);
@@ -37,6 +38,7 @@ pub fn annotations(record: &Record) -> BTreeMap<String, String> {
 /// The annotations that tell how long webhooks took, for a request that took `total`: none up to half a second.
 ///
 /// Source: apiserver pkg/endpoints/filters/audit.go; `pkg/endpoints/request/webhook_duration.go`.
+/// Rule: AUD-11.
 pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
     if total <= Duration::from_millis(500) {
         return BTreeMap::new();
@@ -51,6 +53,9 @@ pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The annotations of one call, by their whole keys.
+///
+/// Rule: AUD-01, AUD-04, AUD-05, AUD-06, AUD-08.
 fn of_call(called: &Called) -> Vec<(String, String)> {
     let name = &called.webhook.name;
     let place = format!("round_{}_index_{}", called.round.number(), called.index);
@@ -157,6 +162,7 @@ fn escape_html(json: &str) -> String {
 /// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
 ///
 /// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
+/// Rule: AUD-02.
 pub(crate) fn is_qualified_name(key: &str) -> bool {
     key.contains('/') && names::label_key(key).is_empty()
 }

@@ -41,6 +41,8 @@ pub struct Call<'a> {
 }
 
 /// What came back, undecoded.
+///
+/// Rule: HTTP-27.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The HTTP status code.

@@ -15,6 +15,7 @@ use crate::quantity;
 ///
 /// Source: apimachinery pkg/api/equality/semantic.go, `Semantic`, and
 /// `third_party/forked/golang/reflect/deep_equal.go`.
+/// Rule: MUT-13.
 pub fn semantically_equal(a: &Value, b: &Value, built_in: bool) -> bool {
     if built_in { same(a, b, Field::Other) } else { a == b }
 }

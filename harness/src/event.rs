@@ -246,6 +246,8 @@ pub enum CallResult {
 }
 
 /// Why a call has no valid answer: upstream's `ErrCallingWebhook`.
+///
+/// Rule: ERR-02.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFailure {
     /// The reason, with its prefix: `failed to call webhook: Post "https://…": …`.

@@ -9,6 +9,8 @@ use crate::quoting::quote;
 use crate::status::{Status, Unsupported};
 
 /// How a call that failed ends: only here the failure policy is asked.
+///
+/// Rule: VAL-08.
 pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
     let failed_open = match policy {
         FailurePolicy::Ignore => true,
@@ -20,6 +22,7 @@ pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
 /// What the client gets because of this call; none if the request goes on.
 ///
 /// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-18.
 pub fn refusal(called: &Called) -> Option<Box<Status>> {
     match &called.result {
         CallResult::Allowed { .. } | CallResult::Failed { failed_open: true, .. } => None,
@@ -36,6 +39,7 @@ pub fn refusal(called: &Called) -> Option<Box<Status>> {
 /// [`Unsupported`]: kube-apiserver would have a reply.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
+/// Rule: HTTP-21.
 pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
     match error {
         CallError::Client(text) => {
@@ -52,6 +56,8 @@ pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
 }
 
 /// 500: the webhook failed, and its policy is `Fail`. The code that the webhook answered is of no matter.
+///
+/// Rule: ERR-01, ERR-03.
 pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
     let message = format!("failed calling webhook {}: {}", quote(webhook), failure.reason);
     Box::new(Status::internal_error(&message))
@@ -61,6 +67,7 @@ pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `ToStatusErr`; pkg/endpoints/handlers/
 /// responsewriters/status.go.
+/// Rule: ERR-10, ERR-11, ERR-14.
 pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
     let mut status = status.unwrap_or_default();
     "Status".clone_into(&mut status.kind);
@@ -82,6 +89,8 @@ pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
 }
 
 /// The code of a denial: at least 400.
+///
+/// Rule: ERR-10, ERR-12.
 pub fn denial_code(status: &Status) -> i32 {
     status.code.max(400)
 }
@@ -89,6 +98,7 @@ pub fn denial_code(status: &Status) -> i32 {
 /// A dry run, and the webhook does not say whether it has side effects.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, `Webhook SideEffects is nil`.
+/// Rule: MUT-04.
 pub fn no_side_effects() -> CallFailure {
     CallFailure { reason: "Webhook SideEffects is nil".to_owned(), code: 400 }
 }
@@ -96,6 +106,7 @@ pub fn no_side_effects() -> CallFailure {
 /// 400: a dry run, and the webhook has side effects. The failure policy is of no matter.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `NewDryRunUnsupportedErr`.
+/// Rule: MUT-03.
 pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
     Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
 }
@@ -103,6 +114,7 @@ pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
 /// 500: a patch where there is no object. The failure policy is of no matter.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-07.
 pub fn nothing_to_patch(webhook: &str) -> Box<Status> {
     Box::new(Status::internal_error(&format!(
         "admission webhook {} attempted to modify the object, which is not supported for this operation",
@@ -113,6 +125,7 @@ pub fn nothing_to_patch(webhook: &str) -> Box<Status> {
 /// 504: the request's own time is up.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-17, VAL-02.
 pub fn out_of_time() -> Box<Status> {
     Box::new(Status::timeout("request did not complete within requested timeout"))
 }
@@ -120,6 +133,7 @@ pub fn out_of_time() -> Box<Status> {
 /// 500 without a reason: an error of the server that is no Status, such as a patched object that is of another kind.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/status.go, `ErrorToAPIStatus`.
+/// Rule: ERR-15.
 pub fn bare(message: impl Into<String>) -> Box<Status> {
     Box::new(Status::failure(500, "", message))
 }

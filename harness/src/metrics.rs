@@ -41,6 +41,9 @@ pub struct Metrics {
     summary: Summary,
 }
 
+/// All metrics with nothing counted.
+///
+/// Rule: MET-01, MET-02, MET-03, MET-04, MET-08, MET-12, MET-13.
 impl Default for Metrics {
     fn default() -> Self {
         let registry = Registry::new();
@@ -123,6 +126,8 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts what happened to one request.
+    ///
+    /// Rule: MET-09, MET-11.
     pub fn observe(&self, operation: Operation, record: &Record) {
         for event in &record.events {
             match event {
@@ -160,6 +165,9 @@ impl Metrics {
         text
     }
 
+    /// A call that failed open counts as not rejected, with the code of its failure.
+    ///
+    /// Rule: MET-01, MET-02, MET-03, MET-04, MET-05, MET-06.
     fn observe_call(&self, operation: Operation, called: &Called) {
         if let CallResult::Failed { failure, .. } = &called.result {
             self.certificates.observe(&failure.reason);
@@ -196,6 +204,7 @@ impl Metrics {
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`;
     /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+    /// Rule: MET-09, MET-10.
     fn observe_conditions(&self, operation: Operation, conditions: &Conditions) {
         let Conditions { webhook, phase, evaluation, .. } = conditions;
         if evaluation.outcome == Outcome::True {
@@ -213,6 +222,9 @@ impl Metrics {
         }
     }
 
+    /// One observation for each plugin in each round, and one for each phase.
+    ///
+    /// Rule: MET-12, MET-13.
     fn observe_pass(&self, operation: Operation, pass: &Pass) {
         let kind = match pass.phase {
             Phase::Mutating => "admit",

@@ -42,6 +42,7 @@ pub(crate) enum PatchError {
 /// To lose fractions of a second is a change: the first patch sends the object through JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
+/// Rule: MUT-05, MUT-06, MUT-07, MUT-08, MUT-09, MUT-10, MUT-13, MUT-14.
 pub(crate) fn apply(
     webhook: &str,
     response: &Response,
@@ -85,6 +86,7 @@ pub(crate) fn apply(
 /// The patched document as an object of the server that was in the version of `kind`.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
+/// Rule: MUT-09, MUT-11, MUT-12, MUT-16.
 fn decoded(
     mut patched: Value,
     kind: &GroupVersionKind,

@@ -49,6 +49,7 @@ pub struct Remarks {
 /// The Status that the client gets.
 ///
 /// Source: apiserver pkg/admission/{chain,reinvocation}.go.
+/// Rule: CHN-09, RIV-07, RIV-12.
 pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) -> Result<(), Box<Status>> {
     let (attributes, record) = run.parts_mut();
     for plugin in plugins {
@@ -69,6 +70,7 @@ pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) 
 /// The Status that the client gets.
 ///
 /// Source: apiserver pkg/admission/chain.go.
+/// Rule: CHN-09.
 pub fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
     for plugin in plugins {
         let started = Instant::now();

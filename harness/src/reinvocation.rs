@@ -7,6 +7,7 @@ use crate::event::{CallResult, Event, Phase, Record, Round};
 /// change does not count.
 ///
 /// Source: apiserver pkg/admission/reinvocation.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: RIV-01, RIV-02.
 pub fn is_second_round_due(record: &Record) -> bool {
     record.events.iter().any(|event| changed_by_webhook(event, |round| round == Round::First))
 }
@@ -17,6 +18,7 @@ pub fn is_second_round_due(record: &Record) -> bool {
 /// A call that failed open counts as called. A webhook's own change does not count against itself.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go.
+/// Rule: RIV-04, RIV-05, RIV-06, RIV-07, RIV-08, RIV-09, RIV-11.
 pub fn is_due(webhook: &Webhook, record: &Record) -> bool {
     webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded && {
         let mut events = record.events.iter();

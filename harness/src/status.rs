@@ -84,6 +84,7 @@ pub struct StatusCause {
 /// One thing that is wrong with an object: a line of a 422.
 ///
 /// Source: apimachinery pkg/util/validation/field/errors.go.
+/// Rule: VLD-01.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FieldError {
     /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueNotSupported`, `FieldValueDuplicate`,
@@ -208,6 +209,7 @@ impl Status {
     }
 
     /// 409: the name that the server made of a `generateName` is taken. Source: `NewGenerateNameConflict`.
+    /// Rule: CHN-05.
     pub fn generate_name_conflict(group: &str, resource: &str, name: &str) -> Self {
         let mut status = Self::already_exists(group, resource, name);
         status.message += ", the server was not able to generate a unique name for the object";
@@ -228,6 +230,7 @@ impl Status {
     /// and so is the resource, which a path may not have.
     ///
     /// Source: `NewForbidden`.
+    /// Rule: MC-12, NEW-11.
     pub fn forbidden(group: &str, resource: &str, name: &str, why: &str) -> Self {
         let resource_text = group_resource(group, resource);
         let message = if resource.is_empty() {
@@ -241,6 +244,7 @@ impl Status {
     }
 
     /// 422: the object is invalid, for these reasons. 501 if they are too many to be listed. Source: `NewInvalid`.
+    /// Rule: VLD-01.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         if errors.len() > MAX_ERRORS {
             let what = format!("refusing an object for more than {MAX_ERRORS} errors");

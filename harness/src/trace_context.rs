@@ -27,6 +27,7 @@ impl TraceContext {
     /// `--tracing-config-file` kube-apiserver has no spans of its own.
     ///
     /// Source: go.opentelemetry.io/otel `propagation/{trace_context,baggage}.go`, `Extract` and `Inject`.
+    /// Rule: HTTP-24.
     #[must_use]
     pub fn of_request(request: &HeaderMap) -> Self {
         let text = |name: HeaderName| request.get(name)?.to_str().ok();

@@ -31,6 +31,7 @@ pub fn texts(record: &Record) -> impl Iterator<Item = &String> {
 /// characters in all every text is cut to 256.
 ///
 /// Source: apiserver pkg/endpoints/filters/warning.go; apimachinery pkg/util/net/http.go, `NewWarningHeader`.
+/// Rule: WRN-01, WRN-02, WRN-03.
 pub fn encode<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
     let mut recorded = BTreeSet::new();
     let mut ordered: Vec<&str> = Vec::new();

@@ -59,6 +59,7 @@ impl Reloader {
     /// A change is seen at once where the system reports changes, and within a minute where it does not.
     ///
     /// Source: apiserver pkg/util/filesystem/watchuntil.go, `WatchUntil`.
+    /// Rule: LOAD-14.
     async fn run(mut self) {
         // One that waits is enough: whoever reads the folder sees all changes.
         let (seen, mut changes) = mpsc::channel(1);

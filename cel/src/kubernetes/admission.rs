@@ -43,6 +43,7 @@ pub fn with_admission_variables(environment: Environment, variables: Variables) 
 /// managed fields and owner references of a Namespace.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/compile.go, `BuildRequestType` and `BuildNamespaceType`.
+/// Rule: MC-04.
 fn object_types() -> [ObjectType; 9] {
     let (text, texts) = (Type::String, Type::list(Type::String));
     let map = |value: &Type| Type::map(Type::String, value.clone());

@@ -22,6 +22,7 @@ const ALWAYS: Version = Version::new(1, 0);
 /// All changes, in the order in which they are declared upstream: overloads and errors of validators depend on it.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `baseOpts`.
+/// Rule: NEW-10.
 pub(super) const CHANGES: &[Change] = &[
     Change::since(ALWAYS, |environment| {
         environment

@@ -72,6 +72,7 @@ impl FromStr for Version {
 /// The environment of a release's expressions, without variables.
 ///
 /// Source: apiserver pkg/cel/environment/base.go, `DefaultCompatibilityVersion`, and environment.go, `EnvSet`.
+/// Rule: VLD-30.
 pub fn environment(release: Version, expressions: Expressions) -> Environment {
     environment_at(match expressions {
         Expressions::New => release.previous(),

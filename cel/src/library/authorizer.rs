@@ -20,6 +20,8 @@ const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
 const DECISION: &str = "kubernetes.authorization.Decision";
 
 /// The library.
+///
+/// Rule: MC-14.
 pub(crate) fn functions() -> Vec<Function> {
     let check = Function::new(
         "check",

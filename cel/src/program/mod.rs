@@ -88,6 +88,7 @@ struct Seen<'a> {
 /// The cost above which kube-apiserver ends the evaluation of one expression.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `PerCallLimit`.
+/// Rule: MC-14.
 pub const COST_LIMIT: u64 = 1_000_000;
 
 impl Default for Limits<'_> {

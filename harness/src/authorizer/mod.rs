@@ -152,6 +152,7 @@ pub fn is_privileged(user: &UserInfo) -> bool {
 ///
 /// Source: kubernetes pkg/kubeapiserver/authorizer/reload.go, `newForConfig`; apiserver
 /// pkg/authorization/union/union.go, which puts the name of the authorizer before its reason where none decides.
+/// Rule: RBAC-09.
 impl Authorizer for Policies {
     fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision {
         if is_privileged(request.user) {

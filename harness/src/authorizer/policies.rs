@@ -97,6 +97,7 @@ impl Policies {
     /// What RBAC itself says of a request, without regard to `system:masters`.
     ///
     /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `Authorize`.
+    /// Rule: RBAC-09.
     pub(super) fn decide(&self, request: &AccessRequest<'_>) -> AccessDecision {
         let namespace = match request.target {
             AccessTarget::Resource(target) => target.namespace,
@@ -154,6 +155,7 @@ impl Policies {
     /// The bindings of a user, those of the whole cluster first, and by which subject.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `VisitRulesFor`.
+    /// Rule: RBAC-03.
     fn applying<'a>(
         &'a self,
         user: &'a UserInfo,
@@ -213,6 +215,7 @@ impl Binding {
     /// `ClusterRoleBinding "x" of ClusterRole "y" to User "z"`; where there is a namespace, it follows the name.
     ///
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `roleBindingDescriber` and `describeSubject`.
+    /// Rule: RBAC-11.
     fn describe(&self, subject: &Subject) -> String {
         let role = format!("{} {}", self.role_kind, quote(&self.role_name));
         let binding = if self.namespace.is_empty() {
@@ -233,6 +236,7 @@ impl Binding {
 
 impl Subject {
     /// Source: kubernetes pkg/registry/rbac/validation/rule.go, `appliesToUser`.
+    /// Rule: RBAC-08.
     fn is(&self, user: &UserInfo, binding_namespace: &str) -> bool {
         match self.kind.as_str() {
             "User" => user.username == self.name,

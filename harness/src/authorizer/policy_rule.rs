@@ -45,6 +45,7 @@ impl PolicyRule {
     /// Whether the rule allows this.
     ///
     /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/rbac.go, `RuleAllows`; `pkg/apis/rbac/v1/evaluation_helpers.go`.
+    /// Rule: RBAC-05.
     pub fn allows(&self, request: &AccessRequest<'_>) -> bool {
         let has = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
         if !has(&self.verbs, request.verb) {
@@ -85,6 +86,8 @@ pub(super) fn quoted(list: &[String]) -> String {
 }
 
 /// Whether a rule's resource means this one: `*`, `RESOURCE`, `RESOURCE/SUBRESOURCE` or `*/SUBRESOURCE`.
+///
+/// Rule: RBAC-06.
 fn names(rule: &str, resource: &str, subresource: &str) -> bool {
     if rule == "*" {
         return true;
@@ -101,6 +104,7 @@ fn names(rule: &str, resource: &str, subresource: &str) -> bool {
 /// Whether a rule's path means this one. All stars at its end are one.
 ///
 /// Source: kubernetes `pkg/apis/rbac/v1/evaluation_helpers.go`, `NonResourceURLMatches`.
+/// Rule: RBAC-07.
 pub(super) fn covers_path(rule: &str, path: &str) -> bool {
     rule == path || (rule.ends_with('*') && path.starts_with(rule.trim_end_matches('*')))
 }

@@ -20,6 +20,7 @@ impl Address {
     /// A URL that is none: configurations with one are refused at registration.
     ///
     /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
+    /// Rule: HTTP-03, HTTP-05.
     pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
         let (origin, path) = match target {
             WebhookTarget::Service(service) => {
@@ -41,6 +42,7 @@ impl Address {
 ///
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
+/// Rule: HTTP-15.
 pub(super) fn is_the_api_server(target: &WebhookTarget) -> bool {
     match target {
         WebhookTarget::Service(service) => {
@@ -55,6 +57,7 @@ pub(super) fn is_the_api_server(target: &WebhookTarget) -> bool {
 /// `path` without empty, `.` and `..` segments and without a slash at its end.
 ///
 /// Source: Go path/path.go, `Clean`.
+/// Rule: HTTP-04.
 fn cleaned(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in path.split(|&byte| byte == b'/') {

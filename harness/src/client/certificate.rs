@@ -74,6 +74,7 @@ fn rfc3339(seconds: i64) -> String {
 }
 
 /// Source: Go crypto/x509/verify.go, `VerifyHostname` and `HostnameError`.
+/// Rule: HTTP-17.
 fn name(certificate: &X509Certificate<'_>, host: &str) -> Option<String> {
     let extension = certificate.subject_alternative_name().ok().flatten();
     let names: &[GeneralName<'_>] = extension.as_ref().map_or(&[], |names| &names.value.general_names);

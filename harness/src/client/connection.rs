@@ -54,6 +54,8 @@ enum Versions {
 }
 
 /// The clients, at most [`MAX_CLIENTS`] of them.
+///
+/// Rule: HTTP-22.
 pub(super) struct Connections {
     services: Arc<dyn ServiceResolver>,
     credentials: WebhookCredentials,
@@ -92,6 +94,8 @@ impl Client {
 
     /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
     /// port goes into the Host header only.
+    ///
+    /// Rule: HTTP-01, HTTP-02.
     pub(super) fn request(self, method: Method, url: &str) -> RequestBuilder {
         let service = self.service.as_ref().and_then(|service| Some((service, path_at(url, service)?)));
         let request = match service {
@@ -153,6 +157,7 @@ impl Connections {
     /// The client for a request to `url` on behalf of `config`.
     ///
     /// Source: apiserver pkg/util/webhook/client.go, `HookClient`; client-go transport/transport.go, `TLSConfigFor`.
+    /// Rule: HTTP-13, NEW-06.
     pub(super) async fn client(
         &self,
         config: &ClientConfig,
@@ -286,6 +291,7 @@ fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
 }
 
 /// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
+/// Rule: HTTP-12.
 fn is_loopback(url: &str) -> bool {
     Url::parse(url).is_ok_and(|url| match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),

@@ -119,6 +119,7 @@ impl Credentials {
     /// the call is anonymous.
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `clientConfig`.
+    /// Rule: HTTP-19.
     pub(super) fn user(&self, target: &WebhookTarget) -> Option<&Arc<User>> {
         if self.users.is_empty() {
             return None;

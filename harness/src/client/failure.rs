@@ -12,11 +12,13 @@ use crate::caller::CallError;
 use crate::quoting::quote;
 
 /// Source: Go net/url/url.go, `Error`.
+/// Rule: HTTP-16.
 pub(super) fn post_failed(url: &str, text: &str) -> CallError {
     CallError::Transport(format!("Post {}: {text}", quote(url)))
 }
 
 /// Source: client-go rest/request.go, `transformResponse`.
+/// Rule: HTTP-31.
 pub(super) fn reading_failed(text: &str) -> CallError {
     CallError::Transport(format!(
         "unexpected error when reading response body. Please retry. Original error: {text}"

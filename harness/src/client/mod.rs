@@ -38,6 +38,8 @@ const MAX_RETRIES: usize = 10;
 /// How many requests a chain of redirects may cost.
 const MAX_REDIRECTS: usize = 10;
 /// How large a reply may be. The API server has no bound.
+///
+/// Rule: HTTP-25.
 const MAX_REPLY: usize = 32 * 1024 * 1024;
 /// How many JSON values a reply may have, each of which costs some hundred bytes once it is read. The API server has no
 /// bound.
@@ -150,6 +152,7 @@ impl HttpsCaller {
     /// One POST, and the requests that its redirects ask for.
     ///
     /// Source: Go net/http/client.go, `redirectBehavior` and `defaultCheckRedirect`.
+    /// Rule: HTTP-01, HTTP-11.
     async fn request(
         &self,
         address: &Address,
@@ -209,6 +212,8 @@ impl HttpsCaller {
     }
 
     /// One HTTP request, as `complete` makes it, and nothing that its answer asks for.
+    ///
+    /// Rule: HTTP-32.
     async fn once(
         &self,
         (config, phase): (&ClientConfig, Phase),
@@ -253,6 +258,7 @@ impl HttpsCaller {
     /// As for [`Caller::call`].
     ///
     /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
+    /// Rule: HTTP-08, HTTP-09, HTTP-10.
     pub async fn call_noting(&self, call: Call<'_>, detours: &mut Vec<Detour>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
         if address::is_the_api_server(&call.client_config.target) {
@@ -312,6 +318,7 @@ impl From<Exhausted> for CallError {
 /// How long a webhook asks to wait before the same review is sent again: with 429 and 5xx only, in whole seconds.
 ///
 /// Source: client-go `rest/with_retry.go`, `checkWait`.
+/// Rule: HTTP-09.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let status = response.status();
     if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {

@@ -80,6 +80,7 @@ impl Proxies {
     /// [`Unsupported`] for a proxy that is not spoken to by plain HTTP.
     ///
     /// Source: golang.org/x/net `http/httpproxy/proxy.go`, `proxyForURL` and `useProxy`.
+    /// Rule: HTTP-23.
     pub(super) fn for_url(&self, url: &Url) -> Result<Option<Url>, Unsupported> {
         let proxy = match url.scheme() {
             "https" => self.https.as_ref(),

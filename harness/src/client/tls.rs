@@ -71,6 +71,8 @@ pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String>
 
 /// TLS for calls to those whom `verifier` lets pass.
 ///
+/// Rule: HTTP-17.
+///
 /// # Errors
 /// The library knows no version of TLS.
 pub(super) fn client_config_with(
@@ -100,12 +102,20 @@ pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, 
 
 /// The certificates that are trusted.
 ///
+/// Rule: HTTP-18.
+///
 /// # Errors
 /// As [`client_config`].
 pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
 }
 
+/// The certificates of a `caBundle`; one that can be parsed is enough.
+///
+/// Rule: HTTP-21.
+///
+/// # Errors
+/// As [`client_config`].
 pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();

@@ -65,6 +65,7 @@ pub enum Outcome {
 /// What the client is told when the conditions of a webhook cost too much.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
+/// Rule: MC-15.
 pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
@@ -90,6 +91,7 @@ impl Evaluation {
     /// out.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+    /// Rule: MC-15, MET-11.
     pub fn counted_errors(&self) -> u64 {
         let scanned = match self.outcome {
             Outcome::True | Outcome::OutOfBudget => 0,
@@ -110,6 +112,7 @@ impl Evaluation {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`; apimachinery
 /// pkg/util/errors/errors.go, `aggregate.Error`.
+/// Rule: MC-10.
 pub(super) fn outcome(conditions: &[Evaluated]) -> Outcome {
     if let Some(index) = conditions.iter().position(|condition| condition.value == Ok(false)) {
         return Outcome::False { index };

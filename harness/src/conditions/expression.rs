@@ -54,6 +54,7 @@ static NEW: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expre
 static STORED: LazyLock<environment::Environment> = LazyLock::new(|| declared(Expressions::Stored));
 
 /// Source: apiserver pkg/admission/plugin/webhook/accessors.go, `GetCompiledMatcher`.
+/// Rule: MC-02.
 fn declared(expressions: Expressions) -> environment::Environment {
     let variables = Variables { params: false, authorizer: true };
     with_admission_variables(kubernetes::environment(RELEASE, expressions), variables)
@@ -92,6 +93,9 @@ pub fn compile(text: &str, environment: Environment) -> Result<Expression, Compi
     }
 }
 
+/// A condition must be of the type `bool` when it is compiled; `dyn` is not enough.
+///
+/// Rule: MC-04, VLD-29.
 fn check_type(found: &Type) -> Result<(), CompileError> {
     if found.is_bool() {
         return Ok(());
@@ -108,6 +112,7 @@ impl Expression {
     /// The value, or why there is none; and the cost.
     ///
     /// Source: apiserver pkg/admission/plugin/cel/activation.go, `Evaluate`.
+    /// Rule: MC-13.
     pub(super) fn evaluate(&self, variables: &Bindings<'_>) -> (Result<bool, EvaluationError>, u64) {
         let evaluation = self.0.evaluate(variables, &Limits::default());
         let value = match evaluation.value {

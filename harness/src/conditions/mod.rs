@@ -18,6 +18,7 @@ pub use self::variables::{Bindings, Subject};
 /// What all conditions of a webhook may cost together.
 ///
 /// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudgetMatchConditions`.
+/// Rule: MC-14.
 pub const BUDGET: u64 = 2_500_000;
 
 /// One of the `matchConditions` of a webhook.
@@ -41,6 +42,8 @@ impl PartialEq for Condition {
 
 impl Condition {
     /// A stored condition.
+    ///
+    /// Rule: MC-09.
     pub fn new(name: &str, text: &str) -> Self {
         Self { expression: compile(text, Environment::Stored), name: name.into(), text: text.into() }
     }
@@ -55,6 +58,7 @@ impl Condition {
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `ForInput`, and activation.go, `Evaluate`;
 /// pkg/admission/plugin/webhook/matchconditions/matcher.go.
+/// Rule: MC-09, MC-10, MC-15, MC-16.
 pub fn evaluate(conditions: &[Condition], subject: &Subject<'_>) -> Evaluation {
     let started = Instant::now();
     let request = OnceLock::new();

@@ -8,6 +8,7 @@ use crate::attributes::{Attributes, GroupVersionKind};
 /// request's own, whatever the version; of the objects there is nothing.
 ///
 /// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateAdmissionRequest`; api admission/v1/types.go.
+/// Rule: MC-05, MC-06.
 pub(super) fn value(attributes: &Attributes, kind: &GroupVersionKind) -> Value {
     let mut request = Map::new();
     let resource = json!(attributes.resource);

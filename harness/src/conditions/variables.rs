@@ -51,6 +51,9 @@ impl<'a> Bindings<'a> {
         Self { subject: *subject, request }
     }
 
+    /// The new or the old object, with the members that its JSON has and no others.
+    ///
+    /// Rule: MC-07.
     fn object(&self, object: Option<&'a Json>) -> Value<'a> {
         let origin = if self.subject.built_in { Origin::Typed } else { Origin::Unstructured };
         object.map_or(Value::Null, |object| Value::from_json_of(object, origin))
@@ -78,6 +81,7 @@ impl<'a> Bindings<'a> {
 ///
 /// Source: apiserver pkg/admission/plugin/cel/activation.go, `newActivation`;
 /// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+/// Rule: MC-03, MC-08.
 impl<'a> Variables<'a> for Bindings<'a> {
     fn get(&self, name: &str) -> Option<Value<'a>> {
         let Subject { attributes, kind, object, old_object, authorizer, .. } = self.subject;

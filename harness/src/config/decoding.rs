@@ -107,6 +107,8 @@ static VALIDATING_WEBHOOK: Struct =
     Struct { name: "ValidatingWebhook", fields: WEBHOOK_FIELDS.split_at(WEBHOOK_FIELDS.len() - 1).0 };
 
 /// The last one is a mutating webhook's only.
+///
+/// Rule: CFG-03.
 static WEBHOOK_FIELDS: [(&str, &str, Shape); 12] = [
     ("admissionReviewVersions", "admissionReviewVersions", Shape::Texts("string")),
     ("clientConfig", "clientConfig", Shape::Struct(&CLIENT_CONFIG)),

@@ -10,6 +10,7 @@ use super::{DEFAULT_PORT, DEFAULT_TIMEOUT_SECONDS, MUTATING, v1beta1};
 /// type is left alone.
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/{v1,v1beta1}/defaults.go`.
+/// Rule: CFG-04, CFG-05.
 pub fn set_defaults(configuration: &mut Value) {
     let mutating = configuration.get("kind").and_then(Value::as_str) == Some(MUTATING);
     let is_v1beta1 = v1beta1::is_v1beta1(configuration);

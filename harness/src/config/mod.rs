@@ -92,6 +92,7 @@ pub enum Phase {
 /// Which webhook: unique in a cluster, and how reinvocation remembers it.
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`.
+/// Rule: LOAD-05.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookId {
     /// `metadata.name` of the configuration.
@@ -220,6 +221,7 @@ impl ServiceReference {
     /// The host and the port, which is always there: `NAME.NAMESPACE.svc:443`.
     ///
     /// Source: apiserver pkg/util/webhook/client.go.
+    /// Rule: HTTP-02.
     pub fn authority(&self) -> String {
         format!("{}:{}", self.host(), self.port)
     }

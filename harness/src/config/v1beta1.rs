@@ -36,6 +36,8 @@ pub fn is_v1beta1(object: &Value) -> bool {
 }
 
 /// The defaults of v1beta1 that are not those of v1.
+///
+/// Rule: CFG-06.
 pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {
     set(webhook, "failurePolicy", || json!("Ignore"));
     set(webhook, "matchPolicy", || json!("Exact"));

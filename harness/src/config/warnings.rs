@@ -21,6 +21,7 @@ pub(crate) const EXCLUDED: [(&str, &str); 6] = [
 /// The warnings that a create or an update of `configuration` gives: one for each rule and resource without effect.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/warnings.go.
+/// Rule: VLD-34.
 pub fn warnings(configuration: &Value) -> Vec<String> {
     let mut warnings = Vec::new();
     for (index, webhook) in list(configuration, "webhooks").iter().enumerate() {
@@ -61,6 +62,7 @@ fn excluded(rule: &Value) -> Vec<(&str, &str)> {
 /// The warning that an update of a configuration with a reserved name gives; on a create it is an error.
 ///
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `WarningsForStaticSuffix`.
+/// Rule: VLD-33.
 pub fn update_warnings(configuration: &Value) -> Vec<String> {
     let name = configuration.get("metadata").and_then(|metadata| text(metadata, "name")).unwrap_or_default();
     let reserved = name.ends_with(super::STATIC_SUFFIX).then(|| {

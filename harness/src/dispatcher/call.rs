@@ -82,6 +82,8 @@ impl Answered {
 
 impl<C: Caller> Dispatcher<C> {
     /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`.
+    ///
+    /// Rule: MUT-03, MUT-04, RSP-18, RSP-19, VAL-06.
     pub(super) async fn call(
         &self,
         webhook: &Webhook,
@@ -137,6 +139,8 @@ impl<C: Caller> Dispatcher<C> {
     }
 
     /// Sends the review and reads the reply.
+    ///
+    /// Rule: HTTP-05.
     async fn exchange(
         &self,
         webhook: &Webhook,

@@ -86,6 +86,8 @@ struct Place {
 
 impl<C: Caller> Dispatcher<C> {
     /// A dispatcher whose reviews get random uids.
+    ///
+    /// Rule: REQ-02.
     pub fn new(caller: C) -> Self {
         Self { caller, new_uid: || uuid::Uuid::new_v4().to_string() }
     }
@@ -126,6 +128,9 @@ impl<C: Caller> Dispatcher<C> {
         Ok(())
     }
 
+    /// In each round all plugins come before all webhooks.
+    ///
+    /// Rule: RIV-01, RIV-03.
     async fn mutate_in_rounds(&self, run: &mut AdmissionRun<'_>, chain: &Chain<'_>) -> Result<(), Refusal> {
         for round in [Round::First, Round::Second] {
             if round == Round::Second && !reinvocation::is_second_round_due(&run.record) {
@@ -144,6 +149,8 @@ impl<C: Caller> Dispatcher<C> {
     }
 
     /// One webhook after another; each sees what those before it did.
+    ///
+    /// Rule: AUD-07, MUT-01, MUT-02, MUT-17, RIV-10, SEL-25, SEL-32.
     async fn mutate_by_webhooks(
         &self,
         run: &mut AdmissionRun<'_>,
@@ -198,6 +205,8 @@ impl<C: Caller> Dispatcher<C> {
     }
 
     /// Decides about all webhooks, then calls all that match at the same time and waits for all of them.
+    ///
+    /// Rule: AUD-08, SEL-33, VAL-01, VAL-02, VAL-03, VAL-04, VAL-05.
     async fn validate_by_webhooks(
         &self,
         run: &mut AdmissionRun<'_>,
@@ -278,6 +287,8 @@ fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut Admis
 }
 
 /// Upstream wraps the error of a mutating webhook's conversion twice.
+///
+/// Rule: REQ-19.
 fn unconvertible(
     error: ConversionError,
     webhook: &Webhook,

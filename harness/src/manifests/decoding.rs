@@ -54,6 +54,8 @@ struct Json {
 }
 
 /// The configurations of `kind` in a document, or the items of a list.
+///
+/// Rule: LOAD-11.
 pub(super) fn decode(document: &[u8], kind: &str) -> Result<Decoded, DecodeError> {
     let json = json(document)?;
     let found = interpret(&json.value, document)?;

@@ -6,6 +6,7 @@
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `splitYAMLDocuments`; apimachinery pkg/util/yaml/decoder.go,
 /// `YAMLReader.Read`.
+/// Rule: LOAD-11.
 ///
 /// # Errors
 /// The server's text for a line that begins with `---` and goes on with something other than a comment.

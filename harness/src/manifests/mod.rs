@@ -66,6 +66,7 @@ pub enum ManifestError {
 /// Whether a file of this name is read: its extension is `yaml`, `yml` or `json`, in any case. `.yaml` is one, too.
 ///
 /// Source: apiserver pkg/admission/plugin/manifest/loader.go, `LoadFiles`; Go path/filepath, `Ext`.
+/// Rule: LOAD-11.
 pub fn is_manifest(file_name: &str) -> bool {
     let extension = file_name.rsplit_once('.').map(|(_, extension)| extension);
     extension
@@ -79,6 +80,7 @@ pub fn is_manifest(file_name: &str) -> bool {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/loader/loader.go, `LoadManifests`; kubernetes
 /// pkg/admission/plugin/webhook/manifest/loader/loader.go.
+/// Rule: LOAD-13.
 pub fn load(phase: Phase, files: &[ManifestFile]) -> Result<Manifests, ManifestError> {
     let mut loader = Loader { kind: kind_of(phase), seen: BTreeMap::new(), found: Vec::new() };
     let mut documents = Vec::new();
@@ -176,6 +178,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Source: kubernetes pkg/admission/plugin/webhook/manifest/loader/loader.go, `defaultAndValidateMWC`.
+    /// Rule: LOAD-12.
     fn validate(&self, configuration: &Value) -> Result<(), ManifestError> {
         for field in ["ownerReferences", "managedFields"] {
             let list = at(configuration, &["metadata", field]).as_array();
@@ -197,6 +200,7 @@ impl<'a> Loader<'a> {
 
     /// Source: apiserver pkg/admission/plugin/manifest/validation.go, `ValidateManifestName`; pkg/admission/plugin/webhook
     /// /manifest/loader/loader.go, `ValidateWebhookClientConfig`.
+    /// Rule: LOAD-12.
     fn accept(&mut self, configuration: Value, path: &'a str) -> Result<(), ManifestError> {
         let invalid = |text: String| Err(ManifestError::Invalid(text));
         let name = text(&configuration, &["metadata", "name"]).to_owned();

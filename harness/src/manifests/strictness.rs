@@ -11,6 +11,8 @@ use crate::quoting::quote;
 /// Checks a document, whose JSON is `text`. `unknown` are the paths of the fields that its type does not have, such as
 /// `webhooks[0].foo`; `repeated` is what the reader of YAML said of keys that are there twice.
 ///
+/// Rule: LOAD-12.
+///
 /// # Errors
 /// The server's text, with everything that is wrong in the order of `text`.
 pub(super) fn check(text: &str, unknown: &[String], repeated: Option<&str>) -> Result<(), String> {

@@ -8,6 +8,7 @@ use crate::config::{self, Source};
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `Dispatch`; kubernetes
 /// pkg/kubeapiserver/admission/exclusion/resources.go.
+/// Rule: EXM-02.
 pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
     let is_protected = match source {
         Source::Api => configures_admission(attributes),
@@ -17,6 +18,8 @@ pub(super) fn is_exempt(source: Source, attributes: &Attributes) -> bool {
 }
 
 /// Reviews of who somebody is and what they may do: a webhook in their way could lock everybody out.
+///
+/// Rule: EXM-03, NEW-05.
 fn is_virtual(attributes: &Attributes) -> bool {
     config::EXCLUDED.contains(&(attributes.resource.group.as_str(), attributes.resource.resource.as_str()))
 }
@@ -25,6 +28,7 @@ fn is_virtual(attributes: &Attributes) -> bool {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go,
 /// `IsExemptAdmissionConfigurationResource`.
+/// Rule: EXM-01, NEW-09.
 fn configures_admission(attributes: &Attributes) -> bool {
     attributes.kind.group == "admissionregistration.k8s.io"
         && matches!(

@@ -74,6 +74,7 @@ impl Invocation {
 /// that is not there, or a selector that cannot be evaluated, refuses the request only if everything before the conditions matches.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
+/// Rule: SEL-01, SEL-02.
 pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
     let attributes = run.attributes();
     if exemption::is_exempt(webhook.source, attributes) {
@@ -105,6 +106,7 @@ pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
 /// Asks the conditions of a webhook that is called otherwise. They see the objects as the webhook would.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
+/// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.
 fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionRun<'_>) -> Decided {
     let kind = invocation.kind();
     if let Err(error) = run.convert(kind) {
@@ -145,6 +147,8 @@ pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
 }
 
 /// Any rule that catches the request as it came.
+///
+/// Rule: SEL-09.
 fn exact(webhook: &Webhook, attributes: &Attributes) -> Option<Invocation> {
     let request = request(attributes, &attributes.resource);
     webhook
@@ -155,6 +159,8 @@ fn exact(webhook: &Webhook, attributes: &Attributes) -> Option<Invocation> {
 }
 
 /// The first rule that catches an equivalent resource, and the first such resource: only for webhooks that ask for it.
+///
+/// Rule: SEL-10, SEL-11.
 fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<Invocation>, Box<Status>> {
     match webhook.match_policy {
         MatchPolicy::Exact => return Ok(None),

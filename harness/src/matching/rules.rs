@@ -15,6 +15,7 @@ pub(super) struct Request<'a> {
 /// Whether `rule` catches `request`.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/rules/rules.go, `Matcher.Matches`.
+/// Rule: SEL-03.
 pub(super) fn matches(rule: &Rule, request: Request<'_>) -> bool {
     mismatch(rule, request).is_none()
 }
@@ -44,6 +45,8 @@ pub(super) enum Field {
 }
 
 /// Namespaces are cluster-scoped, although a request for one has its name as the namespace.
+///
+/// Rule: SEL-07.
 fn scope(rule: &Rule, request: Request<'_>) -> bool {
     let namespaced = !request.namespace.is_empty() && !is_namespaces(request.resource);
     match rule.scope {
@@ -66,6 +69,8 @@ fn version(rule: &Rule, request: Request<'_>) -> bool {
 }
 
 /// An entry without a slash is for no subresource; a star behind the slash is for every subresource and for none.
+///
+/// Rule: SEL-05, SEL-06.
 fn resource(rule: &Rule, request: Request<'_>) -> bool {
     rule.resources.iter().any(|entry| {
         let (resource, subresource) = entry.split_once('/').unwrap_or((entry, ""));
@@ -73,6 +78,9 @@ fn resource(rule: &Rule, request: Request<'_>) -> bool {
     })
 }
 
+/// Operations, groups and versions: a star may stand anywhere in the list.
+///
+/// Rule: SEL-04.
 pub(crate) fn exact_or_star(entries: &[String], requested: &str) -> bool {
     entries.iter().any(|entry| is_or_star(entry, requested))
 }

@@ -12,6 +12,7 @@ use crate::status::Status;
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector` and
 /// `GetNamespaceLabels`.
+/// Rule: SEL-20, SEL-21, SEL-22, SEL-23, SEL-24.
 pub(super) fn namespace(
     webhook: &Webhook,
     attributes: &Attributes,
@@ -45,6 +46,7 @@ pub(super) fn namespace(
 /// too.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
+/// Rule: SEL-21, SEL-30, SEL-31.
 pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> Result<bool, Box<Status>> {
     let selector = &webhook.object_selector;
     can_be_evaluated(selector)?;

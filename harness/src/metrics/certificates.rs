@@ -6,6 +6,7 @@ use super::registered;
 use crate::audit::CertificateFlaw;
 
 /// Source: apiserver `pkg/util/webhook/metrics.go`.
+/// Rule: MET-14.
 #[derive(Debug)]
 pub(super) struct Certificates {
     missing_san: IntCounter,

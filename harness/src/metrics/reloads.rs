@@ -21,6 +21,7 @@ pub(crate) enum Reload<'a> {
 }
 
 /// Source: apiserver pkg/admission/plugin/manifest/metrics/metrics.go.
+/// Rule: MET-15.
 #[derive(Debug)]
 pub(super) struct Reloads {
     total: IntCounterVec,

@@ -26,6 +26,8 @@ const BUCKETS: u32 = 5;
 pub(super) type Labels = [&'static str; 3];
 
 /// `apiserver_admission_step_admission_duration_seconds_summary`.
+///
+/// Rule: MET-13.
 #[derive(Debug, Default)]
 pub(super) struct Summary(Mutex<BTreeMap<Labels, Series>>);
 

@@ -90,6 +90,8 @@ pub(crate) fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
 impl Patch {
     /// Reads a patch: a JSON list of operations. A JSON null is a patch without operations.
     ///
+    /// Rule: PAT-13.
+    ///
     /// # Errors
     /// [`DecodeError`] when `bytes` are no JSON, or not a list of objects.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
@@ -122,6 +124,8 @@ impl Patch {
     }
 
     /// The document that comes of `document` when all operations are done, one after another.
+    ///
+    /// Rule: PAT-02.
     ///
     /// # Errors
     /// [`ApplyError`] of the first operation that cannot be done.

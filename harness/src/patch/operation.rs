@@ -47,6 +47,7 @@ impl Work {
 /// How many bytes the copies of one patch may have together.
 ///
 /// Source: apiserver pkg/server/config.go, `JSONPatchMaxCopyBytes`.
+/// Rule: PAT-12.
 const COPY_LIMIT: usize = 3 * 1024 * 1024;
 const MISSING: &str = "missing value";
 const NIL_DEREFERENCE: ApplyError =
@@ -80,6 +81,8 @@ impl Operation {
     }
 
     /// The value: none if the operation has no such member.
+    ///
+    /// Rule: PAT-11.
     fn value(&self) -> Option<Node> {
         self.members.get("value").map(|node| match node {
             Node::Null => Node::Given,
@@ -107,6 +110,9 @@ impl Document {
         self.root
     }
 
+    /// Does one operation.
+    ///
+    /// Rule: PAT-01.
     pub(super) fn apply(&mut self, operation: &Operation) -> Result<(), ApplyError> {
         match operation.kind().as_str() {
             "add" => self.add(operation),
@@ -146,6 +152,9 @@ impl Document {
             .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
     }
 
+    /// The path `""` is the whole document.
+    ///
+    /// Rule: PAT-05, PAT-09, PAT-13.
     fn replace(&mut self, operation: &Operation) -> Result<(), ApplyError> {
         let path = operation
             .path()
@@ -232,6 +241,9 @@ impl Document {
             .map_err(|error| error.within("error while adding value during copy"))
     }
 
+    /// A member that is missing equals null, and no value at all.
+    ///
+    /// Rule: PAT-08, PAT-09.
     fn test(&mut self, operation: &Operation) -> Result<(), ApplyError> {
         let path = operation
             .path()
@@ -261,6 +273,8 @@ impl Document {
 /// The object or list that holds what `path` leads to, and the last key; none if there is no way.
 ///
 /// What is before the first slash counts for nothing.
+///
+/// Rule: PAT-03, PAT-09, PAT-10.
 fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
     let mut keys: Vec<String> = path.split('/').skip(1).map(unescaped).collect();
     let last = keys.pop()?;
@@ -286,6 +300,8 @@ fn unescaped(key: &str) -> String {
 }
 
 /// What a container has at `key`: a member that is missing is null.
+///
+/// Rule: PAT-05, PAT-07.
 fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
     match container {
         Node::Array(nodes) => {
@@ -297,6 +313,9 @@ fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
     }
 }
 
+/// Adds a value to a container: to a list before the element of that index, or at its end for `-`.
+///
+/// Rule: PAT-06.
 fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Result<(), ApplyError> {
     match container {
         Node::Array(nodes) if key == "-" => nodes.push(value),
@@ -331,6 +350,9 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
     Ok(())
 }
 
+/// Takes out what a container has at `key`, which must be there.
+///
+/// Rule: PAT-04.
 fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, ApplyError> {
     match container {
         Node::Array(nodes) => {
@@ -353,6 +375,8 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
 }
 
 /// Negative numbers count from the end.
+///
+/// Rule: PAT-06.
 fn within(number: i64, length: usize) -> Result<usize, String> {
     let magnitude = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
     let index = if number < 0 { length.checked_sub(magnitude) } else { Some(magnitude) };
@@ -373,6 +397,7 @@ fn number(key: &str) -> Result<i64, String> {
 /// Whether a value of the document is the one that a `test` expects.
 ///
 /// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `lazyNode.equal`.
+/// Rule: PAT-08.
 fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
     match (value, expected) {
         (Node::Null, _) | (_, Node::Null) => Err(NIL_DEREFERENCE),

@@ -39,6 +39,7 @@ pub(crate) struct Document {
 /// Reads `body` as JSON when it begins with a brace, else as YAML.
 ///
 /// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
+/// Rule: RSP-01, RSP-03.
 pub(crate) fn document(body: &[u8]) -> Result<Document, DecodeError> {
     let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
     let claimed = type_meta(&value)?;
@@ -80,6 +81,7 @@ pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeErro
 /// The fields of an `AdmissionReview` of `version` in `body`, and the kind that it claims for itself.
 ///
 /// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
+/// Rule: RSP-04, RSP-05.
 pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, DecodeError> {
     let document = document(body)?;
     let expected = GroupVersionKind::new("admission.k8s.io", version.as_str(), "AdmissionReview");

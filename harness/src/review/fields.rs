@@ -11,6 +11,8 @@ use crate::json::json_type;
 use crate::status::{Status, StatusCause, StatusDetails};
 
 /// A JSON object that is being read into a Go struct.
+///
+/// Rule: RSP-02.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,

@@ -13,6 +13,7 @@ const MAX_BODY: usize = 2048;
 ///
 /// Source: client-go rest/request.go, `Result.Error`; apimachinery pkg/api/errors/errors.go,
 /// `NewGenericServerResponse`.
+/// Rule: HTTP-28.
 pub(super) fn failure(reply: &Reply) -> (String, u16) {
     status_in(&reply.body).unwrap_or_else(|| (generic(reply.status, &text(reply)), reply.status))
 }
@@ -29,6 +30,8 @@ fn status_in(body: &[u8]) -> Option<(String, u16)> {
 }
 
 /// The body, when it is text.
+///
+/// Rule: HTTP-29.
 fn text(reply: &Reply) -> String {
     let is_text = reply.content_type.as_deref().is_none_or(|content_type| {
         content_type.is_empty() || content_type.trim_start().to_ascii_lowercase().starts_with("text/")

@@ -27,6 +27,7 @@ impl ReviewVersion {
     /// [`CallFailure`] when it speaks none of them.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `CreateAdmissionObjects`.
+    /// Rule: REQ-01.
     pub fn negotiate(accepted: &[String]) -> Result<Self, CallFailure> {
         accepted
             .iter()

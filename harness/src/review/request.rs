@@ -16,6 +16,7 @@ use crate::matching::Invocation;
 /// [`CallFailure`] if the objects are no JSON.
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go; client-go rest/request.go.
+/// Rule: REQ-03, REQ-04.
 pub fn encode(
     version: ReviewVersion,
     uid: &str,
@@ -61,6 +62,8 @@ struct Review<'a> {
 }
 
 /// In the order of upstream's struct, which is the order on the wire.
+///
+/// Rule: REQ-06, REQ-08.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "the names of the API")]

@@ -38,6 +38,7 @@ pub struct Response {
 ///
 /// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`; client-go
 /// rest/request.go.
+/// Rule: RSP-10, RSP-11, RSP-12, RSP-16.
 pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
     successful(reply)?;
     let document =
@@ -72,6 +73,9 @@ struct Answer {
 }
 
 impl Answer {
+    /// A patch and its type must be given together, and only a mutating webhook may give them.
+    ///
+    /// Rule: RSP-13, RSP-14.
     fn strict(self, phase: Phase) -> Result<Response, CallFailure> {
         let Self { patch_type, mut response, .. } = self;
         let complaint = match (phase, response.patch.is_empty(), &patch_type) {
@@ -91,6 +95,8 @@ impl Answer {
     }
 
     /// Any patch counts as a `JSONPatch`, and a validating webhook's is not looked at.
+    ///
+    /// Rule: RSP-15.
     fn lax(self, phase: Phase) -> Response {
         let mut response = self.response;
         match phase {
@@ -102,6 +108,9 @@ impl Answer {
     }
 }
 
+/// Whether a reply has a body to decode: by its media type, its HTTP status and its length.
+///
+/// Rule: HTTP-26, HTTP-30.
 fn successful(reply: &Reply) -> Result<(), CallFailure> {
     if let Some(complaint) = reply.content_type.as_deref().and_then(media_type::complaint) {
         return Err(failed_to_call(&format!("Internal error occurred: {complaint}"), 500));
@@ -122,6 +131,9 @@ fn successful(reply: &Reply) -> Result<(), CallFailure> {
     Ok(())
 }
 
+/// `response` of a review, whose missing fields have the zero values of their Go types; none if it has no response.
+///
+/// Rule: RSP-17.
 fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, DecodeError> {
     let review = Fields::root(review, "AdmissionReview");
     let Some(fields) = review.object("response", "v1.AdmissionResponse", "AdmissionResponse")? else {
@@ -142,10 +154,16 @@ fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, Dec
     }))
 }
 
+/// No review could be decoded.
+///
+/// Rule: RSP-06.
 fn failed_to_call(text: &str, code: u16) -> CallFailure {
     CallFailure { reason: format!("failed to call webhook: {text}"), code }
 }
 
+/// A review was decoded and is not valid.
+///
+/// Rule: RSP-06.
 fn invalid(text: &str) -> CallFailure {
     CallFailure { reason: format!("received invalid webhook response: {text}"), code: 503 }
 }

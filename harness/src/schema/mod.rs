@@ -16,6 +16,7 @@ use crate::quantity::Quantity;
 /// as `spec.containers[0].bogus`. A kind without such a type stays as it is, and so does a value of a wrong type.
 ///
 /// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
+/// Rule: MUT-11, REQ-11.
 pub(crate) fn settle(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
     let Some(message) = MESSAGES.of_kind(kind) else { return Vec::new() };
     let mut settler = Settler::default();
@@ -27,6 +28,7 @@ pub(crate) fn settle(object: &mut Value, kind: &GroupVersionKind) -> Vec<String>
 /// an empty list or map is none.
 ///
 /// Source: `Marshal` and `Unmarshal` in api `*/*/generated.pb.go`.
+/// Rule: KND-06.
 pub(crate) fn settle_stored(object: &mut Value) {
     let Some(message) = MESSAGES.of_kind(&GroupVersionKind::of(object)) else { return };
     let mut settler = Settler { encoding: Encoding::Protobuf, ..Settler::default() };
@@ -48,6 +50,7 @@ pub(crate) fn settle_metadata(object: &mut Value) -> Vec<String> {
 /// is a float, which is written without a fraction that is zero.
 ///
 /// Source: sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`; Go encoding/json/encode.go, `floatEncoder`.
+/// Rule: REQ-10.
 pub(crate) fn settle_numbers(value: &mut Value) {
     match value {
         Value::Object(members) => members.values_mut().for_each(settle_numbers),

@@ -57,6 +57,7 @@ struct Sources {
 
 impl Sources {
     /// Source: apiserver `pkg/admission/plugin/webhook/generic/composite_webhook_source.go`, `Webhooks`.
+    /// Rule: LOAD-10.
     fn new(manifests: Option<Manifests>, api: Compiled) -> Self {
         let from_files = manifests.iter().flat_map(|manifests| &manifests.webhooks);
         let in_order = from_files.chain(&api.in_order).cloned().collect();
@@ -68,6 +69,7 @@ impl Sources {
 ///
 /// Source: apiserver `pkg/admission/configuration/mutating_webhook_manager.go`, `configurationsCache` and
 /// `MutatingWebhookConfigurationSorter`.
+/// Rule: LOAD-04, LOAD-06.
 #[derive(Clone, Debug, Default)]
 struct Compiled {
     configurations: Vec<(Arc<Value>, Vec<Arc<Webhook>>)>,
@@ -156,6 +158,7 @@ impl Admission {
     /// Takes over what the folder of a plugin holds now; whether that is something new.
     ///
     /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
+    /// Rule: LOAD-14.
     pub(super) fn replace_manifests(&self, phase: Phase, manifests: Manifests) -> bool {
         let mut webhooks = self.webhooks.write().unwrap_or_else(PoisonError::into_inner);
         let (mut mutating, mut validating) = (webhooks.mutating.clone(), webhooks.validating.clone());
@@ -185,6 +188,8 @@ impl<'a> Admitting<'a> {
 
     /// The mutating phase. What happened in it goes over into the record of the request.
     ///
+    /// Rule: AUD-10.
+    ///
     /// # Errors
     /// What the client gets.
     pub(super) async fn mutate(&mut self, run: &mut AdmissionRun<'a>) -> Result<(), Box<Status>> {
@@ -197,6 +202,8 @@ impl<'a> Admitting<'a> {
     }
 
     /// The validating phase, as [`Self::mutate`].
+    ///
+    /// Rule: AUD-10.
     ///
     /// # Errors
     /// What the client gets.
@@ -216,6 +223,8 @@ impl<'a> Admitting<'a> {
 
     /// The client of a request whose time is up is answered at once, whatever its webhooks make of it. Only who opens a
     /// connection is not.
+    ///
+    /// Rule: ERR-16, HTTP-06, VAL-08.
     ///
     /// # Errors
     /// 504: the time is up.

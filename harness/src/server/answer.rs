@@ -126,6 +126,7 @@ fn encode(
 /// A Status as a response.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
+/// Rule: ERR-13.
 pub(super) fn refusal(status: &Status) -> Response {
     let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
     let body = serde_json::to_string(status).unwrap_or_default() + "\n";

@@ -136,6 +136,7 @@ const PATCH: &str = "patch.webhook.admission.k8s.io/";
 ///
 /// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
 /// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
+/// Rule: AUD-05, RBAC-10, RBAC-24.
 pub(crate) fn event(answered: &Answered<'_>) -> Value {
     let mut event = json!({
         "kind": "Event",

@@ -83,6 +83,8 @@ const fn copies(keep: Keep) -> usize {
 
 /// Fills in the defaults of an object that was read, and reserves what it takes with them.
 ///
+/// Rule: REQ-16.
+///
 /// # Errors
 /// 429 if other requests have the memory, 501 if it is too much for any.
 pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {

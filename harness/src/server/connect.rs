@@ -74,6 +74,7 @@ fn check_name(object: &Value, name: &str, kind: &str) -> Result<(), Box<Status>>
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `ConnectResource`, and pkg/endpoints/handlers/get.go,
 /// `getRequestOptions`.
+/// Rule: CHN-08, REQ-09, REQ-18.
 pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     if !request.query.all("dryRun").is_empty() {
         return Err(Box::new(Status::bad_request("dryRun is not supported")));
@@ -122,6 +123,8 @@ pub(super) async fn connect(request: &mut ObjectRequest<'_>) -> Result<Answer, B
 }
 
 /// POST to a subresource: `pods/eviction`, `pods/binding`, `serviceaccounts/token` and others.
+///
+/// Rule: EXM-04.
 pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let resource = Arc::clone(&request.target.resource);
     let kind = request.target.kind().clone();

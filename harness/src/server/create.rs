@@ -18,6 +18,7 @@ use crate::status::{Status, Unsupported};
 /// How often another name is tried if the generated one is taken.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
+/// Rule: CHN-05.
 const NAME_ATTEMPTS: usize = 8;
 
 /// What is warned of where a client named an owner twice.
@@ -31,6 +32,7 @@ pub(super) const DUPLICATES_OF_WEBHOOKS: &str = " after mutating admission happe
 /// validation, validating admission, storage.
 ///
 /// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
+/// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.
 pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     if !request.target.subresource.is_empty() {
         return connect::create_subresource(request).await;

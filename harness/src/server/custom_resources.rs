@@ -33,6 +33,8 @@ pub(super) struct ScalePaths {
 }
 
 /// The resources of a definition, one for each version, in the order of `spec.versions`.
+///
+/// Rule: SEL-14.
 pub(super) fn resources(definition: &Value) -> Vec<Resource> {
     let text =
         |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -89,6 +89,8 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 }
 
 /// DELETE of all objects that the query selects: one admission for each, without a name.
+///
+/// Rule: REQ-14.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
     warn_of_orphans(request, &options);
@@ -112,6 +114,7 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
 }
 
 /// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.
+/// Rule: KND-07.
 fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
     let decided = ["propagationPolicy", "orphanDependents"]
         .iter()
@@ -141,6 +144,7 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
 /// the time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
+/// Rule: CHN-02, CHN-06.
 pub(super) async fn delete_one(
     request: &mut ObjectRequest<'_>,
     name: &str,
@@ -212,6 +216,8 @@ async fn attempt(
 }
 
 /// Asks admission about the deletion of `stored`.
+///
+/// Rule: REQ-09.
 async fn admit(
     request: &mut ObjectRequest<'_>,
     stored: &Arc<Value>,
@@ -238,6 +244,7 @@ async fn admit(
 /// count.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
+/// Rule: CHN-06.
 async fn remove_marked(
     request: &mut ObjectRequest<'_>,
     before: &Arc<Value>,
@@ -378,6 +385,7 @@ pub(super) fn check_versions(
 ///
 /// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
 /// pkg/registry/core/namespace/storage/storage.go, `Delete`.
+/// Rule: REQ-13.
 fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
     let mut options = options.clone();
     let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);

@@ -11,6 +11,8 @@ use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::json::set;
 
 /// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
+///
+/// Rule: CFG-01, CFG-02, SEL-13.
 const BUILT_IN: &str = include_str!("discovery.json");
 
 /// One version of one resource.
@@ -50,6 +52,7 @@ impl Resource {
     ///
     /// Source: apiserver pkg/endpoints/deprecation/deprecation.go, `WarningMessage`; `APILifecycleDeprecated` and
     /// `APILifecycleReplacement` in api core/v1.
+    /// Rule: KND-07.
     pub(super) fn deprecation(&self) -> Option<&'static str> {
         match self.gvr.group_resource().as_str() {
             "endpoints" => {
@@ -192,6 +195,7 @@ impl Resources {
     /// resources that are not served are among them.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
+    /// Rule: SEL-12, SEL-14.
     pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
         let place = storage_group(&gvr.group, &gvr.resource);
         let same =

@@ -164,6 +164,7 @@ fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
 /// Says in the Pod's status that it is evicted, and deletes it, which admission is not asked about.
 ///
 /// Source: `addConditionAndDeletePod`.
+/// Rule: EXM-04.
 async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) -> Result<(), Box<Status>> {
     let name = request.target.name.clone();
     let key = create::key(request, &name);

@@ -26,6 +26,7 @@ pub(super) fn apply(target: &mut Value, patch: &Value) {
 /// What a merge adds has no null members, also not inside lists.
 ///
 /// Source: evanphx json-patch merge.go, `pruneNils`.
+/// Rule: REQ-10.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {

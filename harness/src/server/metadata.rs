@@ -65,6 +65,7 @@ pub(super) fn seconds_from_now(seconds: i64) -> String {
 /// Takes out what a client must not say, and what the API leaves out when it is empty.
 ///
 /// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.
+/// Rule: CHN-01.
 pub(super) fn wipe(object: &mut Value) {
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
         remove(object, field);
@@ -74,6 +75,7 @@ pub(super) fn wipe(object: &mut Value) {
 /// Takes out owners that are there already; the warning, if there were any. `when` tells webhooks' from a client's.
 ///
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
+/// Rule: MUT-21.
 pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option<String> {
     let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
     let mut duplicates = Vec::new();

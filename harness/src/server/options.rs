@@ -37,6 +37,7 @@ pub(super) struct RequestOptions {
 ///
 /// A patch shows `UpdateOptions` to admission. Source: apiserver pkg/endpoints/handlers/patch.go,
 /// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
+/// Rule: REQ-12.
 ///
 /// # Errors
 /// 422 for a value that the API does not know.

@@ -175,6 +175,8 @@ pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: H
 }
 
 /// Answers one request, and tells the audit log of it.
+///
+/// Rule: WRN-04.
 pub(super) async fn respond(
     server: &Arc<Server>,
     parts: &Parts,
@@ -261,6 +263,7 @@ struct Received<'a> {
 /// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
 ///
 /// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
+/// Rule: RBAC-10.
 async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
     let Received { parts, info, authorizer, .. } = received;
     let time_limit = match time_limit(&received.query) {

@@ -8,6 +8,7 @@ use super::query::Query;
 /// A request as its path and method tell it.
 ///
 /// Source: apiserver pkg/endpoints/request/requestinfo.go, `NewRequestInfo`.
+/// Rule: RBAC-02.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RequestInfo {
     /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; empty for another method;
@@ -112,6 +113,8 @@ fn of_method(method: &Method) -> &'static str {
 }
 
 /// The name that a field selector asks for; empty if it asks for none.
+///
+/// Rule: RBAC-05.
 fn only_name(selector: &str) -> &str {
     let mut names = selector.split(',').filter_map(|term| {
         let (field, value) = term.split_once("==").or_else(|| term.split_once('='))?;

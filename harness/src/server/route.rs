@@ -55,6 +55,8 @@ pub(super) struct Target {
 
 impl Target {
     /// The namespace as admission and the audit log see it: a Namespace is in itself.
+    ///
+    /// Rule: SEL-08.
     pub(super) fn admitted_namespace(&self) -> &str {
         if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
     }
@@ -164,6 +166,7 @@ fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) 
 /// what follows.
 ///
 /// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`; pkg/endpoints/request/requestinfo.go, `splitPath`.
+/// Rule: REQ-22.
 fn subpath(path: &str, segments: usize) -> String {
     let path = client::percent_decoded(path);
     let path = String::from_utf8_lossy(&path);

@@ -96,6 +96,7 @@ impl ServiceAllocator {
     /// 422 if the Service wants what it cannot have, 500 if nothing is left.
     ///
     /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginCreate` and `beginUpdate`.
+    /// Rule: KND-05.
     pub(super) fn complete(
         &self,
         service: &mut Value,

@@ -100,6 +100,7 @@ impl State {
 /// and API services: these are stored as JSON, as custom resources are.
 ///
 /// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
+/// Rule: KND-06.
 pub(super) fn settle_stored(object: &mut Value, resource: &Resource) {
     let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
     if resource.custom.is_none() && !is_json {
@@ -115,6 +116,7 @@ impl ClusterState for State {
     }
 
     /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourcesFor`.
+    /// Rule: SEL-11.
     fn equivalent_resources(
         &self,
         resource: &GroupVersionResource,
@@ -166,6 +168,7 @@ pub(super) struct Services {
 }
 
 /// Source: kube-aggregator pkg/apiserver/resolvers.go and apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
+/// Rule: HTTP-14, HTTP-16.
 impl ServiceResolver for Services {
     fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
         let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };

@@ -15,6 +15,7 @@ pub(super) const TIME_LIMIT: Duration = Duration::from_secs(34);
 /// `?timeout=`, as far as it is shorter than the server's own limit.
 ///
 /// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
+/// Rule: HTTP-06.
 pub(super) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
     let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
     let Some(seconds) = duration(text) else {

@@ -74,6 +74,7 @@ pub(super) enum Attempt {
 /// time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `Update`; pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
+/// Rule: CHN-02.
 async fn write(
     request: &mut ObjectRequest<'_>,
     change: &Change,
@@ -101,6 +102,8 @@ async fn write(
 }
 
 /// Whether a refusal does not count: the attempt began with an object that is not the stored one any more.
+///
+/// Rule: CHN-02.
 pub(super) fn is_outdated(
     request: &ObjectRequest<'_>,
     key: &Key,
@@ -113,6 +116,8 @@ pub(super) fn is_outdated(
 }
 
 /// None: another write was faster.
+///
+/// Rule: CHN-03, CHN-04, REQ-09, REQ-17.
 async fn attempt(
     request: &mut ObjectRequest<'_>,
     change: &Change,
@@ -247,6 +252,8 @@ struct Final<'a> {
 }
 
 /// Stores the object; none if another write was faster.
+///
+/// Rule: CHN-04, CHN-07.
 fn store(
     request: &ObjectRequest<'_>,
     write: Final<'_>,
@@ -293,6 +300,9 @@ fn store(
     }
 }
 
+/// Whether the `resourceVersion` of the request, which some resources require, is that of the stored object.
+///
+/// Rule: CFG-09, CHN-03.
 fn check_resource_version(
     new: &Value,
     old: &Value,

@@ -80,6 +80,9 @@ impl Work {
     }
 }
 
+/// Requests for built-in and for custom resources are handled alike.
+///
+/// Rule: CHN-12.
 async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     match verb {
         Verb::Get => read::get(request),

@@ -230,6 +230,7 @@ impl Plugin {
     /// Why there are none, in the words of kube-apiserver.
     ///
     /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `getCreds`.
+    /// Rule: HTTP-20.
     pub(super) async fn credentials(self: &Arc<Self>) -> Result<Arc<Printed>, UserError> {
         let state = Arc::clone(&self.state).lock_owned().await;
         match &state.printed {

@@ -130,6 +130,7 @@ impl User {
     ///
     /// Source: apiserver pkg/util/webhook/authentication.go, `restConfigFromKubeconfig`; client-go
     /// transport/transport.go, `loadTLSFiles`.
+    /// Rule: HTTP-20.
     pub(in super::super) fn identity(&self) -> Result<Option<Identity>, UserError> {
         self.current_token()?;
         if self.has_auth_provider {
@@ -176,6 +177,7 @@ impl User {
     /// Credentials exclude each other, or cannot be a header.
     ///
     /// Source: client-go `transport/round_trippers.go`, `HTTPWrappersForConfig`.
+    /// Rule: HTTP-20.
     pub(in super::super) fn headers(&self, plugin: Option<&FromPlugin>) -> Result<HeaderMap, UserError> {
         let mut headers = HeaderMap::new();
         let token = match plugin {

@@ -11,6 +11,7 @@ use crate::quoting::quote;
 const FORM: &str = "; desired format: https://host[/path]";
 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMutatingWebhook`.
+/// Rule: VLD-20, VLD-25.
 pub(super) fn validate(client_config: &Value, path: &str, errors: &mut Errors) {
     let url = text(client_config, "url");
     let service = client_config.get("service").filter(|service| !service.is_null());
@@ -24,6 +25,7 @@ pub(super) fn validate(client_config: &Value, path: &str, errors: &mut Errors) {
 }
 
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateWebhookURL`.
+/// Rule: VLD-21.
 fn validate_url(text: &str, path: &str, errors: &mut Errors) {
     let url = match Url::parse(text) {
         Ok(url) => url,
@@ -50,6 +52,7 @@ fn validate_url(text: &str, path: &str, errors: &mut Errors) {
 }
 
 /// Source: apiserver pkg/util/webhook/validation.go, `ValidateWebhookService`.
+/// Rule: VLD-22, VLD-23.
 fn validate_service(service: &Value, path: &str, errors: &mut Errors) {
     // Upstream passes name and namespace the wrong way round: each is missed in the other's place.
     if text(service, "namespace").unwrap_or_default().is_empty() {
@@ -66,6 +69,9 @@ fn validate_service(service: &Value, path: &str, errors: &mut Errors) {
     service_path(text(service, "path").unwrap_or_default(), &format!("{path}.path"), errors);
 }
 
+/// The path of a service, segment by segment.
+///
+/// Rule: VLD-24.
 fn service_path(text: &str, path: &str, errors: &mut Errors) {
     match text {
         "" | "/" => return,

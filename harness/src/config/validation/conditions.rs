@@ -22,6 +22,7 @@ pub(super) fn expressions(webhooks: &[Value]) -> BTreeSet<&str> {
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateMatchConditions`,
 /// `validateMatchCondition`, `validateMatchConditionsExpression` and `convertCELErrorToValidationError`.
+/// Rule: VLD-27, VLD-28, VLD-29, VLD-30.
 pub(super) fn validate(
     conditions: &[Value],
     stored: Option<&BTreeSet<&str>>,

@@ -18,6 +18,7 @@ impl Errors {
     ///
     /// Source: apimachinery pkg/api/validate/errors.go: the filter that all errors of a create pass through drops
     /// repetitions.
+    /// Rule: VLD-01.
     pub(super) fn distinct(self) -> Vec<FieldError> {
         let mut seen = HashSet::with_capacity(self.0.len());
         self.0.into_iter().filter(|error| seen.insert(error.clone())).collect()
@@ -40,6 +41,8 @@ impl Errors {
     }
 
     /// A number or a list that is invalid.
+    ///
+    /// Rule: NEW-12.
     pub(super) fn invalid_value(&mut self, path: impl Into<String>, value: &Value, detail: &str) {
         self.push(FieldError::invalid(path, encode(value), detail));
     }

@@ -11,6 +11,7 @@ const ANNOTATIONS_LIMIT: usize = 256 * 1024;
 /// Name, labels, annotations and finalizers. Owner references and managed fields are not looked at.
 ///
 /// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
+/// Rule: VLD-03.
 pub(super) fn validate(metadata: &Value, errors: &mut Errors) {
     let generate_name = text(metadata, "generateName").unwrap_or_default();
     if !generate_name.is_empty() {
@@ -46,6 +47,7 @@ fn without_trailing_dash(prefix: &str) -> String {
 }
 
 /// Source: kubernetes `pkg/apis/admissionregistration/validation/static_suffix.go`, `ValidateStaticSuffix`.
+/// Rule: VLD-33.
 pub(super) fn validate_static_suffix(metadata: &Value, errors: &mut Errors) {
     let name = text(metadata, "name").unwrap_or_default();
     if name.ends_with(STATIC_SUFFIX) {

@@ -29,6 +29,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go,
 /// `ValidateMutatingWebhookConfiguration` and `ValidateValidatingWebhookConfiguration`; `static_suffix.go` beside it.
+/// Rule: NEW-13.
 pub fn validate(configuration: &Value) -> Vec<FieldError> {
     let mut errors = Errors::default();
     validate_with(configuration, Lenience::default(), &mut errors);
@@ -75,6 +76,8 @@ struct Lenience<'a> {
 
 impl Lenience<'_> {
     /// Judged by all of the old webhooks together, but for match conditions, which must not have changed.
+    ///
+    /// Rule: VLD-31, VLD-32.
     fn towards(new: &Value, old: &Value) -> Self {
         let (new, old) = (list(new, "webhooks"), list(old, "webhooks"));
         let mut seen = BTreeSet::new();
@@ -102,6 +105,9 @@ impl Lenience<'_> {
     }
 }
 
+/// The metadata first, then one webhook after another.
+///
+/// Rule: VLD-02, VLD-05.
 fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Errors) {
     metadata::validate(configuration.get("metadata").unwrap_or(&Value::Null), errors);
     let mutating = text(configuration, "kind") == Some(MUTATING);
@@ -117,6 +123,9 @@ fn validate_with(configuration: &Value, lenience: Lenience<'_>, errors: &mut Err
     }
 }
 
+/// The fields of one webhook, in the API server's order.
+///
+/// Rule: VLD-02, VLD-06, VLD-15, VLD-16, VLD-17.
 fn validate_webhook(
     webhook: &Value,
     path: &str,
@@ -161,6 +170,7 @@ fn selectors(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut E
 }
 
 /// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedName`.
+/// Rule: VLD-04.
 fn name(name: &str, path: &str, errors: &mut Errors) {
     if name.is_empty() {
         errors.required(path, "");
@@ -175,6 +185,7 @@ fn name(name: &str, path: &str, errors: &mut Errors) {
 }
 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateAdmissionReviewVersions`.
+/// Rule: VLD-18, VLD-19.
 fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
     let versions = list(webhook, "admissionReviewVersions");
     if versions.is_empty() {
@@ -198,6 +209,7 @@ fn review_versions(webhook: &Value, path: &str, lenience: Lenience<'_>, errors: 
 }
 
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
+/// Rule: VLD-26.
 fn selector(selector: &Value, path: &str, lenience: Lenience<'_>, errors: &mut Errors) {
     metadata::labels(selector.get("matchLabels"), &format!("{path}.matchLabels"), errors);
     for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {

@@ -11,6 +11,7 @@ const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const SCOPES: [&str; 3] = ["*", "Cluster", "Namespaced"];
 
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateRuleWithOperations`.
+/// Rule: VLD-07, VLD-08, VLD-14.
 pub(super) fn validate(rule: &Value, path: &str, errors: &mut Errors) {
     let operations = texts(rule, "operations");
     let operations_path = format!("{path}.operations");
@@ -42,6 +43,7 @@ pub(super) fn validate(rule: &Value, path: &str, errors: &mut Errors) {
 /// An entry is held against the entries before it only.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/validation/validation.go, `validateResources`.
+/// Rule: VLD-09, VLD-10, VLD-11, VLD-12, VLD-13.
 fn resources(resources: &[&str], path: &str, errors: &mut Errors) {
     some(resources, path, errors);
     let mut with_any_subresource = BTreeSet::new();

@@ -36,6 +36,7 @@ const METADATA: [&str; 14] = [
 /// Refuses a review that is invalid; `resource` is its plural, `namespace` that of the request.
 ///
 /// Source: kubernetes pkg/apis/authorization/validation/validation.go; `pkg/registry/authorization/*/rest.go`.
+/// Rule: RBAC-13, RBAC-14.
 ///
 /// # Errors
 /// 400 or 422.
@@ -149,6 +150,7 @@ fn selector_errors(selector: &Value, path: &str, is_of_labels: bool) -> Vec<Fiel
 /// The answer to a valid review that `user` makes.
 ///
 /// Source: `pkg/registry/authorization/*/rest.go` and pkg/registry/authorization/util/helpers.go.
+/// Rule: RBAC-11, RBAC-12.
 ///
 /// # Errors
 /// 501 for a label selector that is not imitated.
@@ -264,6 +266,8 @@ fn is_readable(raw: &str, is_of_labels: bool) -> Result<bool, Box<Status>> {
 }
 
 /// What the answer says is nothing but the status.
+///
+/// Rule: RBAC-14.
 fn rules(review: &Value, spec: &Value, user: &UserInfo, authorizer: &dyn Authorizer) -> Value {
     let found = authorizer.rules_for(user, text(spec, "namespace"));
     let shown = |rule: &PolicyRule, fields: &[(&str, &Vec<String>)]| {

@@ -14,6 +14,7 @@ const GROUP: &str = "certificates.k8s.io";
 ///
 /// Source: kubernetes plugin/pkg/admission/certificates/approval/admission.go, `Validate`, and
 /// pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.
+/// Rule: RBAC-25.
 ///
 /// # Errors
 /// 403: the user may not.

@@ -9,6 +9,7 @@ use super::aggregation;
 /// `resourceVersion`s.
 ///
 /// Source: kubernetes plugin/pkg/auth/authorizer/rbac/bootstrappolicy.
+/// Rule: RBAC-21.
 const OBJECTS: &str = include_str!("bootstrap.json");
 
 /// How many there are. They are counted before they are read.

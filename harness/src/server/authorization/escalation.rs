@@ -16,6 +16,7 @@ use crate::status::Status;
 ///
 /// Source: kubernetes `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go` and
 /// `pkg/registry/rbac/escalation_check.go`.
+/// Rule: RBAC-15, RBAC-16, RBAC-17.
 ///
 /// # Errors
 /// 403: the user would give away rights without having them. 404: a binding names a role that is not there.

@@ -68,6 +68,7 @@ pub(super) fn authorize(
 /// 403 for a request that nothing allows.
 ///
 /// Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go, `ForbiddenStatusError`.
+/// Rule: RBAC-01, RBAC-07.
 pub(super) fn forbidden(request: &AccessRequest<'_>, reason: &str) -> Status {
     let (user, verb) = (quote(&request.user.username), request.verb);
     let (what, group, resource, name) = match request.target {

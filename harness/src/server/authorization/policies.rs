@@ -11,6 +11,8 @@ use crate::authorizer::{
 
 /// RBAC over the stored roles and bindings, which are read when the first request needs them, and again when they have
 /// changed.
+///
+/// Rule: RBAC-04.
 pub(in crate::server) struct StoredPolicies {
     storage: Arc<Storage>,
     read: RwLock<Option<Read>>,

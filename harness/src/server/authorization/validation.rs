@@ -19,6 +19,9 @@ pub(in crate::server) fn errors(object: &Value, old: Option<&Value>, resource: &
     }
 }
 
+/// The rules of a role, and the selectors by which it gathers others.
+///
+/// Rule: RBAC-18.
 fn role(object: &Value, is_namespaced: bool) -> Vec<FieldError> {
     let (mut errors, mut generated) = (Vec::new(), Vec::new());
     for (index, rule) in list(object, "rules").iter().enumerate() {
@@ -86,6 +89,9 @@ fn aggregation_errors(aggregation: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// The role and the subjects of a binding.
+///
+/// Rule: RBAC-19, RBAC-20.
 fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<FieldError> {
     let none = Value::Null;
     let reference = object.get("roleRef").unwrap_or(&none);

@@ -73,6 +73,7 @@ pub(super) fn is_empty(object: &Value, field: &str) -> bool {
 /// Rounds the amounts of the resources at `object[field]` up to thousandths. What is no amount is left to validation.
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
+/// Rule: KND-01.
 pub(super) fn resource_list(object: &mut Value, field: &str) {
     let amounts = object.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
     for (_, amount) in amounts {

@@ -21,6 +21,8 @@ use crate::schema;
 
 /// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
 /// nothing.
+///
+/// Rule: KND-01.
 pub(crate) fn set_defaults(object: &mut Value) {
     let meant = GroupVersionKind::of(object);
     // Nobody is told here of what its type does not have.

@@ -58,6 +58,8 @@ pub(super) struct Plugins {
 
 impl Plugins {
     /// The plugins that are on, and that do something, for a server with these objects.
+    ///
+    /// Rule: CHN-10.
     pub(super) fn new(selection: &AdmissionPlugins, objects: &Arc<dyn ObjectReader>) -> Self {
         let mut plugins = Self { first: Vec::new(), last: Vec::new() };
         for name in selection.in_order() {

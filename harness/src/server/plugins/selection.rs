@@ -49,6 +49,7 @@ use Imitation::{Imitated, Missing, PassedOver};
 /// Every plugin of kube-apiserver, in the order in which they run.
 ///
 /// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`.
+/// Rule: CHN-10, LOAD-01.
 const ALL: [(&str, ByDefault, Imitation); 39] = [
     ("AlwaysAdmit", Off, Imitated),
     ("NamespaceAutoProvision", Off, Missing),
@@ -104,6 +105,7 @@ impl AdmissionPlugins {
     /// The default plugins, and those of `enable`, but for those of `disable`. The order of the names is no matter.
     ///
     /// Source: apiserver pkg/server/options/admission.go, `Validate` and `enabledPluginNames`.
+    /// Rule: CHN-11.
     ///
     /// # Errors
     /// [`SelectionError`] for a name that kube-apiserver does not know or that is in both lists, and for one that admit

@@ -10,6 +10,7 @@ use crate::status::Status;
 /// Gives a new object the finalizer that a controller takes away once nothing uses it.
 ///
 /// Source: kubernetes plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go.
+/// Rule: KND-02.
 pub(crate) struct StorageObjectInUseProtection;
 
 const FINALIZERS: [(&str, &str); 3] = [

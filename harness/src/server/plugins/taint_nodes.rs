@@ -9,6 +9,7 @@ use crate::status::Status;
 /// Gives a new Node the taint that the node controller takes away once the Node is ready.
 ///
 /// Source: kubernetes plugin/pkg/admission/nodetaint/admission.go.
+/// Rule: KND-02.
 pub(crate) struct TaintNodesByCondition;
 
 const KEY: &str = "node.kubernetes.io/not-ready";

@@ -16,6 +16,7 @@ const SINCE: &str = "lastTransitionTime";
 /// Nobody approves or denies by writing the status; conditions get the times that they lack.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrStatusStrategy.PrepareForUpdate`.
+/// Rule: KND-09.
 pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
     let before = conditions(old);
     let Some(conditions) = request.pointer_mut("/status/conditions").and_then(Value::as_array_mut) else {
@@ -36,6 +37,7 @@ pub(super) fn complete_conditions(request: &mut Value, old: &Value) {
 /// An approval writes the conditions and nothing else.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `csrApprovalStrategy.PrepareForUpdate`.
+/// Rule: KND-08.
 pub(super) fn keep_all_but_conditions(request: &mut Value, old: &Value) {
     let mut given = conditions(request).to_vec();
     set_times(&mut given, conditions(old));
@@ -78,6 +80,7 @@ fn set_times(conditions: &mut [Value], before: &[Value]) {
 ///
 /// Source: kubernetes pkg/apis/certificates/validation/validation.go, `validateConditions` and
 /// `validateCertificateSigningRequestUpdate`; `pkg/apis/certificates/v1/zz_generated.validations.go`, whose errors come last.
+/// Rule: KND-09.
 pub(super) fn errors(object: &Value, old: &Value, subresource: &str) -> Vec<FieldError> {
     let (new, old) = (conditions(object), conditions(old));
     let mut errors = Vec::new();

@@ -11,6 +11,7 @@ use crate::attributes::UserInfo;
 /// What the resource's strategy does to a new object, as far as it depends on nothing else. The object has its name.
 ///
 /// Source: apiserver pkg/registry/rest/create.go, `BeforeCreate`, and the resources' `PrepareForCreate`.
+/// Rule: KND-03.
 pub(in crate::server) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     metadata::remove(object, "deletionTimestamp");
     metadata::remove(object, "deletionGracePeriodSeconds");
@@ -58,6 +59,7 @@ pub(in crate::server) fn prepare_for_create(object: &mut Value, resource: &Resou
 /// Writes down who asks for a certificate, whatever the object says.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.
+/// Rule: KND-03.
 pub(in crate::server) fn set_requester(object: &mut Value, resource: &Resource, user: &UserInfo) {
     if resource.gvr.group_resource() != "certificatesigningrequests.certificates.k8s.io" {
         return;

@@ -256,6 +256,7 @@ pub(super) fn is_configuration(resource: &Resource) -> bool {
 /// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
 /// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
 /// pkg/registry/networking/networkpolicy/strategy.go.
+/// Rule: CFG-09, KND-04.
 pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
     is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
 }

@@ -33,6 +33,7 @@ pub(super) fn keeps_metadata(resource: &str) -> bool {
 }
 
 /// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`, and the resources' `PrepareForUpdate`.
+/// Rule: KND-04.
 pub(in crate::server) fn prepare_for_update(
     object: &mut Value,
     old: &Value,
@@ -185,6 +186,7 @@ pub(in crate::server) fn generation(object: &Value) -> i64 {
 ///
 /// Source: `PrepareForUpdate` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
 /// pkg/registry/customresource/strategy.go.
+/// Rule: CFG-09, KND-04.
 fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
     // What a value means is told by the name of its field.
     let differs = |parent: &str, field: &str| {

@@ -80,6 +80,7 @@ impl Impersonation {
     ///
     /// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `getImpersonatedUser`. The
     /// answers that it remembers for ten seconds are not remembered here.
+    /// Rule: RBAC-23.
     ///
     /// # Errors
     /// 403: `requestor` may not be that user, or not for this request.
@@ -293,6 +294,9 @@ fn service_account_groups(namespace: &str) -> Vec<String> {
     vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")]
 }
 
+/// Adds `system:authenticated`, or `system:unauthenticated` for the anonymous user, where it is missing.
+///
+/// Rule: RBAC-22.
 fn complete_groups(user: &mut UserInfo) {
     let is_in = |group: &str| user.groups.iter().any(|present| present == group);
     let missing = if user.username == ANONYMOUS {
