@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/references.rs"]
+mod references;
+
 /// The modules of `harness`, facts first: a module imports only from modules above it.
 ///
 /// The first nine are values and words that everything may use; `server` is the API server around the dispatcher,
