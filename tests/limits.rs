@@ -30,11 +30,16 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::with(&[])
+    }
+
+    fn with(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let mut process = Command::new(env!("CARGO_BIN_EXE_admit"))
             .args(["serve", "--kubeconfig-out"])
             .arg(&kubeconfig)
+            .args(flags)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -134,6 +139,18 @@ async fn watchers_that_do_not_read_take_no_more_than_there_is_room_for() {
     }
     let taken = server.peak() - before;
     assert!(taken < 150, "{taken} MiB for 100 watchers of 10 MB");
+}
+
+#[tokio::test]
+async fn there_are_as_many_watches_as_the_flag_allows() {
+    let server = Server::with(&["--max-watches=2"]);
+    let client = server.administrator();
+    let mut watches = Vec::new();
+    for expected in [StatusCode::OK, StatusCode::OK, StatusCode::TOO_MANY_REQUESTS] {
+        let watch = client.get(format!("{}{CONFIG_MAPS}?watch=true", server.url)).send().await.unwrap();
+        assert_eq!(watch.status(), expected);
+        watches.push(watch);
+    }
 }
 
 /// As many as there are places, and more.

@@ -26,6 +26,12 @@ pub(super) struct LimitFlags {
     /// closed
     #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().watch_cache_bytes))]
     watch_cache_bytes: Bytes,
+    /// Memory for events larger than 8 KiB that are being sent. Watches for which none is left wait for the others
+    #[arg(long, value_name = "BYTES", default_value_t = Bytes(Limits::default().event_bytes))]
+    max_event_bytes: Bytes,
+    /// Maximum number of watches. Further ones are answered with 429
+    #[arg(long, value_name = "NUMBER", default_value_t = Limits::default().watches, value_parser = positive)]
+    max_watches: usize,
 }
 
 impl From<LimitFlags> for Limits {
@@ -36,17 +42,18 @@ impl From<LimitFlags> for Limits {
             in_flight_bytes: flags.max_inflight_bytes.0,
             storage_bytes: flags.quota_backend_bytes.0,
             watch_cache_bytes: flags.watch_cache_bytes.0,
-            ..Self::default()
+            event_bytes: flags.max_event_bytes.0,
+            watches: flags.max_watches,
         }
     }
 }
 
-/// A number of requests.
+/// A number of requests or watches.
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("the server would answer no request: give 1 or more".to_owned()),
+        Ok(0) => Err("nobody would be answered: give 1 or more".to_owned()),
         Ok(number) => Ok(number),
-        Err(_) => Err("not a number of requests, such as 400".to_owned()),
+        Err(_) => Err("not a number, such as 400".to_owned()),
     }
 }
 
