@@ -13,7 +13,7 @@ mod references;
 ///
 /// The first nine are values and words that everything may use; `server` is the API server around the dispatcher,
 /// `verify` judges webhooks with both.
-const HARNESS_LAYERS: [&str; 40] = [
+const HARNESS_LAYERS: [&str; 41] = [
     "status",
     "names",
     "json",
@@ -46,6 +46,7 @@ const HARNESS_LAYERS: [&str; 40] = [
     "mutation",
     "reinvocation",
     "audit",
+    "trace_log",
     "warnings",
     "metrics",
     "plugin",

@@ -43,6 +43,7 @@ pub mod selector;
 pub mod server;
 pub mod status;
 pub mod trace_context;
+pub mod trace_log;
 pub mod verify;
 pub mod warnings;
 
