@@ -10,7 +10,7 @@ use harness::config::Phase;
 use harness::manifests::{self, ManifestError, ManifestFile, Manifests, StaticManifests};
 use harness::quoting::{quote, system_error};
 
-pub(crate) use self::watch::Watch;
+pub(crate) use self::watch::{Change, Watch};
 use crate::Failure;
 
 /// The folder of one plugin.

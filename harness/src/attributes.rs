@@ -37,6 +37,15 @@ impl GroupVersionResource {
     }
 }
 
+/// `apps/v1, Resource=deployments`.
+///
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
+impl fmt::Display for GroupVersionResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}, Resource={}", self.group, self.version, self.resource)
+    }
+}
+
 /// A kind as an object names it: `apps/v1, Kind=Deployment`. Serialises as in `request.kind`.
 ///
 /// Rule: REQ-05.

@@ -256,3 +256,10 @@ pub struct CallFailure {
     /// happened before a call.
     pub code: u16,
 }
+
+impl CallFailure {
+    /// Whether the webhook answered with an `AdmissionReview`, and it is the response in it that is not valid.
+    pub(crate) fn has_response(&self) -> bool {
+        self.reason.starts_with("received invalid webhook response: ")
+    }
+}

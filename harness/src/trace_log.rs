@@ -250,10 +250,7 @@ impl Logged {
         let milliseconds = self.took.as_millis();
         let mut text = format!("Trace[{number}]: {} ", quote(&self.name));
         write_fields(&mut text, &self.fields);
-        text += &format!(
-            "({}) (total time: {milliseconds}ms):",
-            self.at.strftime("%d-%b-%Y %H:%M:%S%.3f")
-        );
+        text += &format!("({}) (total time: {milliseconds}ms):", self.at.strftime("%d-%b-%Y %H:%M:%S%.3f"));
         self.write_items(&mut text, &format!("\nTrace[{number}]: "));
         let took = go_duration(self.took.unsigned_abs());
         text + &format!("\nTrace[{number}]: [{took}] [{took}] END")
@@ -382,7 +379,11 @@ Trace[7]: [1.249588s] [1.249588s] END"#;
         log.end(nested, ms(701));
         log.end(log.root(), ms(702));
         let [logged] = &log.logged(Detail::Slow)[..] else { panic!("one span") };
-        assert!(logged.text(1).starts_with(r#"Trace[1]: "inner" (23-Nov-2026 08:17:04.370) (total time: 700ms):"#));
+        assert!(
+            logged
+                .text(1)
+                .starts_with(r#"Trace[1]: "inner" (23-Nov-2026 08:17:04.370) (total time: 700ms):"#)
+        );
     }
 
     #[test]

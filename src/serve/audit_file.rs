@@ -9,6 +9,7 @@ use harness::json::set;
 use harness::server::{AuditPolicy, AuditSink};
 use serde_json::{Map, Value};
 
+use super::log::Log;
 use crate::{Failure, documents};
 
 /// What is written, under the names that kube-apiserver has for its flags, but for the file itself.
@@ -53,9 +54,9 @@ impl AuditFlags {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub(crate) fn open(&self) -> Result<Option<AuditFile>, Failure> {
+    pub(crate) fn open(&self, log: Log) -> Result<Option<AuditFile>, Failure> {
         let most = self.truncates.then_some(self.max_event_size);
-        self.log.as_deref().map(|path| AuditFile::open(path, most)).transpose()
+        self.log.as_deref().map(|path| AuditFile::open(path, most, log)).transpose()
     }
 }
 
@@ -63,13 +64,15 @@ impl AuditFlags {
 #[derive(Clone, Debug)]
 pub(crate) struct AuditFile {
     path: PathBuf,
-    log: Arc<Mutex<Log>>,
+    state: Arc<Mutex<State>>,
     /// How many bytes an event may have.
     most: Option<usize>,
+    /// Where it is said that events are lost.
+    log: Log,
 }
 
 #[derive(Debug)]
-enum Log {
+enum State {
     Open(File),
     /// An event could not be written, and none is after it: why.
     Ended(String),
@@ -77,16 +80,16 @@ enum Log {
 
 impl AuditFile {
     /// Opens the file to append to it, and makes it if there is none.
-    fn open(path: &Path, most: Option<usize>) -> Result<Self, Failure> {
+    fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
         let file = output::open_to_append(path).map_err(|error| {
             Failure::environment(format!("cannot write the audit log {}: {error}", path.display()))
         })?;
-        Ok(Self { path: path.to_owned(), log: Arc::new(Mutex::new(Log::Open(file))), most })
+        Ok(Self { path: path.to_owned(), state: Arc::new(Mutex::new(State::Open(file))), most, log })
     }
 
     /// Writes each event at once: whoever waits for its line finds it whole, and memory holds no queue.
     pub(crate) fn sink(&self) -> AuditSink {
-        let Self { path, log, most } = self.clone();
+        let Self { path, state, most, log } = self.clone();
         Arc::new(move |event: &Value| {
             let mut line = event.to_string();
             line.push('\n');
@@ -95,14 +98,14 @@ impl AuditFile {
             {
                 match truncated(event, most) {
                     Some(shorter) => line = shorter,
-                    None => return anstream::eprintln!("an audit event is too large even after truncating"),
+                    None => return log.error("an audit event is too large even after truncating"),
                 }
             }
-            let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-            let Log::Open(file) = &mut *log else { return };
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let State::Open(file) = &mut *state else { return };
             if let Err(error) = file.write_all(line.as_bytes()) {
-                anstream::eprintln!("error: the audit log {} ends here: {error}", path.display());
-                *log = Log::Ended(error.to_string());
+                log.error(&format!("the audit log {} ends here: {error}", path.display()));
+                *state = State::Ended(error.to_string());
             }
         })
     }
@@ -112,9 +115,9 @@ impl AuditFile {
     /// # Errors
     /// One was not.
     pub(crate) fn is_whole(&self) -> Result<(), Failure> {
-        match &*self.log.lock().unwrap_or_else(PoisonError::into_inner) {
-            Log::Open(_) => Ok(()),
-            Log::Ended(why) => Err(Failure::environment(format!(
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(_) => Ok(()),
+            State::Ended(why) => Err(Failure::environment(format!(
                 "events are missing at the end of the audit log {}: {why}",
                 self.path.display()
             ))),
@@ -145,6 +148,7 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::log::TEXT;
     use super::*;
 
     #[test]
@@ -152,7 +156,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for number in [1, 2] {
-            AuditFile::open(&path, None).unwrap().sink()(&json!({"a": number, "b": "x\ny"}));
+            AuditFile::open(&path, None, TEXT).unwrap().sink()(&json!({"a": number, "b": "x\ny"}));
         }
         assert_eq!(
             std::fs::read_to_string(&path).unwrap(),
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn an_event_that_cannot_be_written_is_a_failure() {
-        let log = AuditFile::open(Path::new("/dev/full"), None).unwrap();
+        let log = AuditFile::open(Path::new("/dev/full"), None, TEXT).unwrap();
         log.is_whole().unwrap();
         log.sink()(&json!({}));
         log.sink()(&json!({}));
@@ -175,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_named() {
-        let failure = AuditFile::open(Path::new("/nowhere/audit.log"), None).unwrap_err();
+        let failure = AuditFile::open(Path::new("/nowhere/audit.log"), None, TEXT).unwrap_err();
         assert_eq!(
             failure.to_string(),
             "cannot write the audit log /nowhere/audit.log: No such file or directory (os error 2)"
@@ -186,7 +190,7 @@ mod tests {
     fn a_large_event_loses_its_objects_and_a_larger_one_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        let sink = AuditFile::open(&path, Some(150)).unwrap().sink();
+        let sink = AuditFile::open(&path, Some(150), TEXT).unwrap().sink();
         let long = "x".repeat(200);
         sink(&json!({"level": "Request", "auditID": "a", "requestObject": {"a": long}}));
         sink(&json!({"level": "RequestResponse", "auditID": "b", "requestURI": long}));

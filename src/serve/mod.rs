@@ -5,6 +5,7 @@ mod delivery;
 mod kubeconfig;
 mod limit_flags;
 pub(crate) mod listener;
+mod log;
 mod places;
 pub(crate) mod tls;
 
@@ -19,6 +20,7 @@ use self::audit_file::{AuditFile, AuditFlags};
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
+use self::log::{Log, LogFlags};
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
@@ -54,6 +56,8 @@ pub(crate) struct Serve {
     authorization_mode: Mode,
     #[command(flatten)]
     limits: LimitFlags,
+    #[command(flatten)]
+    log: LogFlags,
 }
 
 /// `--authorization-mode`, as kube-apiserver spells it.
@@ -76,6 +80,17 @@ impl From<Mode> for AuthorizationMode {
 
 impl Serve {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
+        let log = self.log.start()?;
+        match self.serve(log).await {
+            Err(failure) if log.is_json() => {
+                log.failure(&failure);
+                Ok(failure.code)
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn serve(self, log: Log) -> Result<ExitCode, Failure> {
         if !self.listen.ip().is_loopback() && !self.allow_remote {
             let message = format!(
                 "--listen {}: other machines reach that address; add --allow-remote if they are meant to",
@@ -89,7 +104,7 @@ impl Serve {
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
-        let audit = self.audit.open()?;
+        let audit = self.audit.open(log)?;
         let socket = listener::bind(self.listen)?;
         let serving = tls::Credentials::new(socket.address())?;
         let kubeconfig = Kubeconfig {
@@ -116,9 +131,8 @@ impl Serve {
         let router = server.router(authentication.clone());
         let tls = Arc::new(serving.server_config()?);
         let listener = Listener::start(socket, tls, router, authentication)?;
-        let _manifests = Watch::start(plugins.manifests.folders, &server, |line| {
-            anstream::eprintln!("admit serve: {line}");
-        });
+        let tell = move |change, line: &str| log.change(change, line);
+        let _manifests = Watch::start(plugins.manifests.folders, &server, Arc::new(tell));
 
         anstream::println!("admit serve: {}", kubeconfig.server);
         anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));

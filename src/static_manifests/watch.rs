@@ -1,6 +1,7 @@
 //! Reads the folders again while the API server runs.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use harness::manifests::ManifestError;
@@ -16,6 +17,18 @@ use super::Folder;
 /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `defaultReloadInterval`.
 const INTERVAL: Duration = Duration::from_secs(60);
 
+/// What became of a change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Change {
+    /// The server took it over.
+    Taken,
+    /// It did not, or may see changes late.
+    Failed,
+}
+
+/// Gets what became of a change, and a line about it.
+pub(crate) type Told = Arc<dyn Fn(Change, &str) + Send + Sync>;
+
 /// Ends when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
@@ -29,10 +42,10 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    /// Has `server` take over what changes in `folders`; `log` gets what becomes of it, line by line.
-    pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: fn(&str)) -> Self {
+    /// Has `server` take over what changes in `folders`; `log` is told what becomes of it.
+    pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: Told) -> Self {
         let tasks = folders.into_iter().map(|folder| {
-            let reloader = Reloader { folder, server: server.clone(), log, failure: None };
+            let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };
             tokio::spawn(reloader.run()).abort_handle()
         });
         Self { tasks: tasks.collect() }
@@ -42,7 +55,7 @@ impl Watch {
 struct Reloader {
     folder: Folder,
     server: ApiServer,
-    log: fn(&str),
+    log: Told,
     /// What was wrong the last time: it is said once.
     failure: Option<ManifestError>,
 }
@@ -111,25 +124,26 @@ impl Reloader {
         let failure = read.as_ref().err().cloned();
         let is_new = self.server.reload_manifests(self.folder.phase, read);
         if is_new {
-            self.say("reloaded admission manifest config");
+            self.say(Change::Taken, "reloaded admission manifest config");
         }
         if let Some(error) = &failure
             && self.failure.as_ref() != Some(error)
         {
-            self.say(&format!(
-                "reloading admission manifest config: {error}; the webhooks stay as they were"
-            ));
+            let what =
+                format!("reloading admission manifest config: {error}; the webhooks stay as they were");
+            self.say(Change::Failed, &what);
         }
         self.failure = failure;
     }
 
     fn complain(&self, error: &notify::Error) {
-        self.say(&format!("watching manifest directory: {error}; it is read every minute"));
+        let what = format!("watching manifest directory: {error}; it is read every minute");
+        self.say(Change::Failed, &what);
     }
 
-    fn say(&self, what: &str) {
+    fn say(&self, change: Change, what: &str) {
         let line = format!("{}: {}: {what}", self.folder.plugin(), self.folder.path);
         // What a file holds may be in it.
-        (self.log)(&output::lines(&line));
+        (self.log)(change, &output::lines(&line));
     }
 }

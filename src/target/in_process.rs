@@ -41,7 +41,8 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
         ..UserInfo::default()
     };
     let router = server.router(Authentication::Always(user));
-    let manifests = Watch::start(plugins.manifests.folders, &server, |line| anstream::eprintln!("{line}"));
+    let tell = |_, line: &str| anstream::eprintln!("{line}");
+    let manifests = Watch::start(plugins.manifests.folders, &server, Arc::new(tell));
     Ok(Target {
         kind: TargetKind::InProcess,
         client: kube::Client::new(router.clone(), "default"),

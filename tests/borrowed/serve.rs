@@ -1,5 +1,8 @@
 //! An `admit serve` that a test runs.
 
+#![allow(dead_code, reason = "each test borrows something else")]
+
+use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -12,11 +15,21 @@ pub(crate) struct Serve(Child);
 impl Serve {
     /// Starts one in `folder` with these flags. The client is that of its kubeconfig.
     pub(crate) async fn start(folder: &Path, flags: &[&str]) -> (Self, kube::Client) {
+        Self::start_with(folder, flags, Stdio::inherit()).await
+    }
+
+    /// The same, whose standard error is the file `log`.
+    pub(crate) async fn start_logged(folder: &Path, flags: &[&str], log: &Path) -> (Self, kube::Client) {
+        Self::start_with(folder, flags, File::create(log).unwrap().into()).await
+    }
+
+    async fn start_with(folder: &Path, flags: &[&str], stderr: Stdio) -> (Self, kube::Client) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_admit"))
             .args(["serve", "--kubeconfig-out", "kubeconfig"])
             .args(flags)
             .current_dir(folder)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .unwrap();
         let output = child.stdout.take().unwrap();

@@ -10,6 +10,7 @@ mod serve;
 mod certificates;
 mod proxies;
 mod services;
+mod slow;
 mod traces;
 
 use admit::target::{Launched, TargetArguments, TargetKind};

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span, info, info_span};
 
 use super::{Chain, Dispatcher, Place, Refusal};
 use crate::admission_run::AdmissionRun;
 use crate::caller::{Call, CallError, Caller};
 use crate::config::{SideEffects, Webhook};
-use crate::event::{CallFailure, CallResult, Called};
+use crate::event::{CallFailure, CallResult, Called, Phase};
 use crate::failure;
 use crate::matching::Invocation;
 use crate::review::ReviewVersion;
@@ -30,6 +31,8 @@ pub(super) struct Answered {
     pub(super) allowed: Option<Response>,
     /// Why the request does not go on whatever the failure policy is.
     refusal: Option<Refusal>,
+    /// The span of the call; none if there was no call.
+    pub(super) span: Span,
 }
 
 /// Why there is no response.
@@ -107,7 +110,7 @@ impl<C: Caller> Dispatcher<C> {
             audit_annotations: BTreeMap::new(),
             result: CallResult::Allowed { patch: None, changed: false },
         };
-        let mut answered = Answered { called, allowed: None, refusal: None };
+        let mut answered = Answered { called, allowed: None, refusal: None, span: Span::none() };
         let called = &mut answered.called;
         if run.attributes().dry_run && webhook.side_effects == SideEffects::Unset {
             called.result = failure::result(webhook.failure_policy, failure::no_side_effects());
@@ -115,7 +118,7 @@ impl<C: Caller> Dispatcher<C> {
             let status = failure::dry_run_unsupported(&webhook.id.name);
             called.result = CallResult::ServerError { status, patch: None };
         } else {
-            match self.exchange(webhook, run, invocation, chain, called).await {
+            match self.exchange(webhook, run, invocation, chain, called, &mut answered.span).await {
                 Err(Obstacle::Failure(failure)) => {
                     called.result = failure::result(webhook.failure_policy, failure);
                 }
@@ -148,6 +151,7 @@ impl<C: Caller> Dispatcher<C> {
         invocation: &Invocation,
         chain: &Chain<'_>,
         called: &mut Called,
+        span: &mut Span,
     ) -> Result<Response, Obstacle> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
@@ -159,10 +163,36 @@ impl<C: Caller> Dispatcher<C> {
         if timeout.is_zero() {
             return Err(CallError::Transport("context deadline exceeded".to_owned()).into());
         }
+        *span = span_of(webhook, run, called);
         let (client_config, phase) = (&webhook.client_config, webhook.phase);
         let trace = chain.trace;
         let call = Call { client_config, phase, body: called.review.clone(), timeout, trace };
-        let reply = called.reply.insert(self.caller.call(call).await?);
-        Ok(response::read(reply, version, &called.uid, called.phase)?)
+        let reply = called.reply.insert(self.caller.call(call).instrument(span.clone()).await?);
+        let response = response::read(reply, version, &called.uid, called.phase);
+        if response.as_ref().err().is_none_or(CallFailure::has_response) {
+            info!(parent: &*span, "Request completed");
+        }
+        Ok(response?)
+    }
+}
+
+/// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
+fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {
+    macro_rules! call {
+        ($name:literal) => {
+            info_span!(
+                $name,
+                configuration = webhook.id.configuration,
+                webhook = webhook.id.name,
+                resource = %run.attributes().resource,
+                subresource = run.attributes().subresource,
+                operation = run.attributes().operation.as_str(),
+                UID = called.uid,
+            )
+        };
+    }
+    match called.phase {
+        Phase::Mutating => call!("Call mutating webhook"),
+        Phase::Validating => call!("Call validating webhook"),
     }
 }

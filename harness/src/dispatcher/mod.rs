@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
+use tracing::info;
 
 use crate::admission_run::AdmissionRun;
 use crate::caller::Caller;
@@ -174,6 +175,7 @@ impl<C: Caller> Dispatcher<C> {
                 match mutation::apply(&webhook.id.name, &response, kind, run) {
                     Ok(None) => {}
                     Ok(Some(Patched { operations, changed })) => {
+                        info!(parent: &answered.span, "Patch applied");
                         answered.called.result = CallResult::Allowed { patch: Some(operations), changed };
                     }
                     Err(PatchError::Failure(failure)) => {

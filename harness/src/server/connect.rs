@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tracing::info;
 
 use super::answer::Answer;
 use super::request::ObjectRequest;
@@ -129,8 +130,10 @@ pub(super) async fn create_subresource(request: &mut ObjectRequest<'_>) -> Resul
     let resource = Arc::clone(&request.target.resource);
     let kind = request.target.kind().clone();
     let options = options::of_write("CreateOptions", &request.query)?;
+    info!("About to convert to expected version");
     let mut object = body::object(request, &kind)?;
     body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
     request.note_decoded(&object);
     create::fill_in_namespace(&mut object, request)?;
     let mut attributes = request.attributes(Operation::Create, &kind);

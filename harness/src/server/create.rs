@@ -2,12 +2,13 @@
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use tracing::info;
 
 use super::answer::Answer;
 use super::authorization::{access_review, escalation};
 use super::request::ObjectRequest;
 use super::storage::Key;
-use super::{binding, body, connect, custom_resources, metadata, options, strategy};
+use super::{binding, body, connect, custom_resources, metadata, options, spans, strategy};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
 use crate::cluster_state::{ClusterState as _, ConversionError};
@@ -39,13 +40,28 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     }
     let resource = std::sync::Arc::clone(&request.target.resource);
     let options = options::of_write("CreateOptions", &request.query)?;
+    info!("About to convert to expected version");
     let mut object = body::object(request, &resource.kind)?;
     body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
     request.note_decoded(&object);
     fill_in_namespace(&mut object, request)?;
     metadata::wipe(&mut object);
     request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATES));
+    info!("About to store object in database");
+    let body_bytes = request.body.len();
+    let stored = admit_and_store(request, object, options).await;
+    spans::wrote(body_bytes, &stored);
+    stored
+}
 
+/// Admits an object that has its defaults, and stores it.
+async fn admit_and_store(
+    request: &mut ObjectRequest<'_>,
+    object: Value,
+    options: options::RequestOptions,
+) -> Result<Answer, Box<Status>> {
+    let resource = std::sync::Arc::clone(&request.target.resource);
     let mut attributes = request.attributes(Operation::Create, &resource.kind);
     metadata::text(&object, "name").clone_into(&mut attributes.name);
     if resource.gvr.group_resource() == "namespaces" {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use serde_json::{Value, json};
+use tracing::info;
 
 use super::answer::{Answer, List};
 use super::deletion::{self, Marked};
@@ -67,7 +68,9 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     warn_of_orphans(request, &options);
     let resource = Arc::clone(&request.target.resource);
     let name = request.target.name.clone();
+    info!("About to delete object from database");
     let deleted = delete_one(request, &name, &options, Asked::Admission(&name)).await?;
+    info!("Object deleted from database");
     let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
     match deleted {
         Deleted::Waits(object) => Ok(Answer::ok(object)),
@@ -132,10 +135,12 @@ fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptio
     let has_body = document.is_some();
     let options = options::of_delete(document, &request.query)?;
     if has_body {
+        info!("Decoded delete options");
         // The audit log encodes the internal type.
         let mut noted = options.document.clone();
         set(&mut noted, &["apiVersion"], "meta.k8s.io/__internal");
         request.note_decoded(&noted);
+        info!("Recorded the audit event");
     }
     Ok(options)
 }

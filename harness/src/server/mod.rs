@@ -44,6 +44,7 @@ mod request_info;
 mod route;
 mod scale;
 mod service_allocation;
+mod spans;
 mod state;
 mod status_conditions;
 mod storage;

@@ -4,11 +4,13 @@ use std::future::Future;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tracing::Instrument as _;
 
 /// Runs `work` on a thread of its own. When the result is no longer waited for, because the client has gone, the work ends
 /// where it waits next.
 pub(super) async fn run<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
     let runtime = Handle::current();
+    let work = work.in_current_span();
     let (_waits, gone) = oneshot::channel::<()>();
     let thread = tokio::task::spawn_blocking(move || {
         runtime.block_on(async {

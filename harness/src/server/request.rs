@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span, info};
 
 use super::accept::check_accept;
 use super::admission::Admitting;
@@ -30,7 +31,7 @@ use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
-use super::{Server, websocket};
+use super::{Server, spans, websocket};
 use crate::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
 use crate::authorizer::{AccessDecision, Authorizer};
 use crate::budget::Reservation;
@@ -133,6 +134,8 @@ pub(super) struct Outcome {
     pub(super) record: Record,
     /// What the request takes of the bytes that all requests share.
     pub(super) reservation: Option<Reservation>,
+    /// The span of the operation, which lasts until the response is encoded.
+    pub(super) operation: Span,
 }
 
 impl Outcome {
@@ -152,6 +155,7 @@ impl Outcome {
             warnings: Vec::new(),
             record: Record::default(),
             reservation: None,
+            operation: Span::none(),
             answered,
         }
     }
@@ -188,7 +192,8 @@ pub(super) async fn respond(
     let audit_id = audit_log::audit_id(&parts.headers);
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
-    let received_request = Received { parts, info: &info, query, body, keep, authorizer };
+    let received_request =
+        Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
     let unanswered = auditing.as_ref().map(Auditing::begin);
     let mut outcome = admitted(server, received_request).await;
@@ -200,6 +205,11 @@ pub(super) async fn respond(
     let response_object = auditing.as_ref().and_then(|auditing| auditing.response_object(&outcome.answered));
     let mut connection = None;
     let mut is_upgrade = false;
+    let is_answered = outcome.answered.is_ok();
+    let operation = std::mem::replace(&mut outcome.operation, Span::none());
+    if is_answered {
+        info!(parent: &operation, "About to write a response");
+    }
     let mut response = match outcome.answered {
         Ok(Answer::Watch(watch)) if websocket::is_requested(&parts.headers) => {
             is_upgrade = true;
@@ -215,6 +225,9 @@ pub(super) async fn respond(
         }
         Err(status) => refusal(&status),
     };
+    if is_answered {
+        info!(parent: &operation, "Writing http response done");
+    }
     let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
     for warning in warnings::encode(told) {
         if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
@@ -254,6 +267,7 @@ pub(super) async fn respond(
 struct Received<'a> {
     parts: &'a Parts,
     info: &'a RequestInfo,
+    audit_id: &'a str,
     query: Query,
     body: &'a mut Incoming,
     keep: Keep,
@@ -297,7 +311,7 @@ async fn outcome(
     user: &UserInfo,
     time_limit: Duration,
 ) -> Outcome {
-    let Received { parts, info, query, body, keep, authorizer } = received;
+    let Received { parts, info, audit_id, query, body, keep, authorizer } = received;
     let started = Instant::now();
     let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
     let share = match &*body {
@@ -330,37 +344,40 @@ async fn outcome(
         Ok(verb) => verb,
         Err(status) => return Outcome::of(Err(status)),
     };
-    if let Err(status) = check_accept(&parts.headers) {
-        return Outcome::of(Err(status));
-    }
-    let came_over_a_connection = matches!(body, Incoming::Stream(_));
-    let body = match verb {
-        Verb::Get | Verb::List => Bytes::new(),
-        Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection | Verb::Connect => {
-            match body.read(&mut reservation, started + time_limit).await {
-                Ok(body) => body,
-                Err(status) => return Outcome::of(Err(status)),
-            }
-        }
+    let operation = spans::operation(verb, parts, info, audit_id);
+    let work = async {
+        check_accept(&parts.headers)?;
+        let came_over_a_connection = matches!(body, Incoming::Stream(_));
+        let deadline = started + time_limit;
+        let body = match verb {
+            Verb::Get | Verb::List => Bytes::new(),
+            Verb::Create
+            | Verb::Update
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::DeleteCollection
+            | Verb::Connect => spans::read(body.read(&mut reservation, deadline).await)?,
+        };
+        // All of it is there: a slow client keeps no thread.
+        let is_beside = came_over_a_connection && body.len() > LARGE;
+        let work = Work {
+            server: Arc::clone(server),
+            authorizer: Arc::clone(authorizer),
+            verb,
+            target,
+            query,
+            headers: parts.headers.clone(),
+            body,
+            user: user.clone(),
+            keep,
+            reservation,
+            started,
+            deadline,
+        };
+        Ok(if is_beside { off_thread::run(work.run()).await } else { work.run().await })
     };
-    // All of it is there: a slow client keeps no thread.
-    let is_beside = came_over_a_connection && body.len() > LARGE;
-    let deadline = started + time_limit;
-    let work = Work {
-        server: Arc::clone(server),
-        authorizer: Arc::clone(authorizer),
-        verb,
-        target,
-        query,
-        headers: parts.headers.clone(),
-        body,
-        user: user.clone(),
-        keep,
-        reservation,
-        started,
-        deadline,
-    };
-    if is_beside { off_thread::run(work.run()).await } else { work.run().await }
+    let outcome = work.instrument(operation.clone()).await;
+    Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
 }
 
 /// What is not an object: discovery, health, metrics.

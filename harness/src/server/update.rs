@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tracing::info;
 
 use super::answer::Answer;
 use super::authorization::{approval, escalation};
@@ -12,7 +13,7 @@ use super::patches::{self, Change};
 use super::request::ObjectRequest;
 use super::state::settle_stored;
 use super::storage::Key;
-use super::{body, create, metadata, options, scale, strategy};
+use super::{body, create, metadata, options, scale, spans, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::ownership::{Owners, Write};
@@ -27,8 +28,10 @@ const MODIFIED: &str =
 pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = options::of_write("UpdateOptions", &request.query)?;
     let kind = request.target.kind().clone();
+    info!("About to convert to expected version");
     let mut object = body::object(request, &kind)?;
     body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
     if request.target.subresource == "scale" {
         scale::complete(&mut object);
     }
@@ -36,7 +39,11 @@ pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATES));
-    write(request, &Change::Replace(object), &options).await
+    info!("About to store object in database");
+    let body_bytes = request.body.len();
+    let written = write(request, &Change::Replace(object), &options).await;
+    spans::wrote(body_bytes, &written);
+    written
 }
 
 /// PATCH.
@@ -44,7 +51,10 @@ pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box
     patches::refuse_apply(request)?;
     let options = options::of_write("PatchOptions", &request.query)?;
     let change = patches::read(request)?;
-    write(request, &change, &options).await
+    info!("Recorded the audit event");
+    let answer = write(request, &change, &options).await?;
+    info!("Object stored in database");
+    Ok(answer)
 }
 
 /// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
@@ -134,10 +144,14 @@ async fn attempt(
     // Admission sees the Scale; what is stored is the object that it scales.
     let shown_old = if is_scale { Arc::new(scale::of(&old, &resource)) } else { Arc::clone(&old) };
     let kind = request.target.kind().clone();
+    let is_patch = !matches!(change, Change::Replace(_));
+    if is_patch {
+        info!("About to apply patch");
+    }
     let new = patches::apply(request, change, &shown_old, &kind)?;
     let wanted_uid = metadata::text(&new, "uid");
     let uid = metadata::text(&old, "uid");
-    if matches!(change, Change::Replace(_)) && !wanted_uid.is_empty() && wanted_uid != uid {
+    if !is_patch && !wanted_uid.is_empty() && wanted_uid != uid {
         return Err(Box::new(Status::conflict(
             &gvr_group(&resource),
             &resource.gvr.resource,
@@ -165,6 +179,9 @@ async fn attempt(
     attributes.options = Some(options.document.clone());
     attributes.dry_run = options.dry_run;
     let mut run = request.admitting.begin(attributes, times);
+    if is_patch {
+        info!("About to check admission control");
+    }
     request.admitting.mutate(&mut run).await?;
     let Some(mut new) = run.take_object() else {
         return Err(Box::new(Status::internal_error("admission left no object")));

@@ -28,7 +28,7 @@ pub struct Envtest {
     audit_log: PathBuf,
     // These are dropped in this order: the one that watches the servers, the servers, their folder.
     _watchdog: Watchdog,
-    _apiserver: Server,
+    apiserver: Server,
     _etcd: Server,
     _folder: TempDir,
 }
@@ -97,6 +97,11 @@ impl Envtest {
     pub fn audit_log(&self) -> &Path {
         &self.audit_log
     }
+
+    /// What kube-apiserver writes to standard output and standard error.
+    pub fn server_log(&self) -> &Path {
+        &self.apiserver.log
+    }
 }
 
 async fn start_once(
@@ -146,7 +151,7 @@ async fn start_once(
         etcd_url,
         audit_log: files.audit_log,
         _watchdog: watchdog,
-        _apiserver: apiserver,
+        apiserver,
         _etcd: etcd,
         _folder: folder,
     })

@@ -1,0 +1,119 @@
+//! The spans of requests for objects. Nothing is made of them unless somebody subscribes to `tracing`.
+
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, Version};
+use tracing::{Span, info, info_span};
+
+use super::audit_log;
+use super::request_info::{RequestInfo, RequestObject};
+use super::route::Verb;
+use crate::status::Status;
+
+/// How much of a `User-Agent` is told, in bytes.
+///
+/// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
+const USER_AGENT_BYTES: usize = 1024;
+
+/// The span of an operation that webhooks may be called for; none of a connection, as upstream.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
+pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
+    macro_rules! operation {
+        ($name:literal) => {{
+            let of = |part: fn(&RequestObject) -> &String| {
+                info.object.as_ref().map(part).map_or("", String::as_str)
+            };
+            info_span!(
+                $name,
+                accept = header(parts, http::header::ACCEPT),
+                "audit-id" = audit_id,
+                client = client(parts),
+                "api-group" = of(|object| &object.group),
+                "api-version" = of(|object| &object.version),
+                name = of(|object| &object.name),
+                subresource = of(|object| &object.subresource),
+                namespace = of(|object| &object.namespace),
+                protocol = protocol(parts.version),
+                resource = of(|object| &object.resource),
+                scope = scope(info),
+                url = info.path,
+                "user-agent" = user_agent(parts),
+                verb = parts.method.as_str(),
+            )
+        }};
+    }
+    match verb {
+        Verb::Create => operation!("Create"),
+        Verb::Update => operation!("Update"),
+        Verb::Patch => operation!("Patch"),
+        Verb::Delete | Verb::DeleteCollection => operation!("Delete"),
+        Verb::Get | Verb::List | Verb::Connect => Span::none(),
+    }
+}
+
+/// The body of a request, and the step that it was read.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go`.
+pub(super) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status>> {
+    match &body {
+        Ok(body) => info!(len = body.len(), "limitedReadBody succeeded"),
+        Err(status) => info!(len = 0, err = status.message, "limitedReadBody failed"),
+    }
+    body
+}
+
+/// What a write to the storage came to, as a step of a creation or an update.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update}.go`.
+pub(super) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
+    match written {
+        Ok(_) => info!(len = body_bytes, "Write to database call succeeded"),
+        Err(status) => info!(len = body_bytes, err = status.message, "Write to database call failed"),
+    }
+}
+
+fn header(parts: &Parts, name: HeaderName) -> &str {
+    parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn client(parts: &Parts) -> String {
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+    audit_log::source_ips(&parts.headers, peer)
+        .first()
+        .map_or_else(|| "unknown".to_owned(), ToString::to_string)
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// Source: apiserver pkg/endpoints/metrics/metrics.go, `CleanScope`.
+fn scope(info: &RequestInfo) -> &'static str {
+    match &info.object {
+        Some(object) if !object.name.is_empty() || info.verb == "create" => "resource",
+        Some(object) if !object.namespace.is_empty() => "namespace",
+        Some(_) => "cluster",
+        None => "",
+    }
+}
+
+/// Source: apiserver pkg/endpoints/handlers/helpers.go, `lazyTruncatedUserAgent`.
+fn user_agent(parts: &Parts) -> String {
+    match header(parts, http::header::USER_AGENT) {
+        "" => "unknown".to_owned(),
+        name if name.len() > USER_AGENT_BYTES => {
+            // It is ASCII.
+            let kept = name.get(..USER_AGENT_BYTES).unwrap_or_default();
+            format!("{kept}...TRUNCATED")
+        }
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,153 @@
+//! What `admit serve` writes to standard error.
+
+mod slow_requests;
+
+use harness::trace_log::{Detail, Logged};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use self::slow_requests::SlowRequests;
+use crate::Failure;
+use crate::static_manifests::Change;
+
+/// How the log looks and how much is in it.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct LogFlags {
+    /// Format of the lines on standard error: text, or a JSON object a line with `ts`, `level` and `msg`
+    #[arg(long, visible_alias = "logging-format", value_enum, value_name = "FORMAT", default_value = "text")]
+    log_format: Format,
+    /// Verbosity as in kube-apiserver: from 2 on requests that take longer than 500 ms are logged with the calls of
+    /// webhooks in them, from 4 on with all steps. The default of kube-apiserver is 0
+    #[arg(short, long = "v", value_name = "LEVEL", default_value_t = 2)]
+    verbosity: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+impl LogFlags {
+    /// The log. From now on it has the requests that take long, and panics.
+    ///
+    /// # Errors
+    /// Something in this process has subscribed to `tracing` already.
+    pub(crate) fn start(self) -> Result<Log, Failure> {
+        let log = Log(self.log_format);
+        if log.0 == Format::Json {
+            std::panic::set_hook(Box::new(move |panic| log.error(&panic.to_string())));
+        }
+        let detail = match self.verbosity {
+            0..2 => return Ok(log),
+            2..4 => Detail::Slow,
+            4.. => Detail::All,
+        };
+        let slow_requests = SlowRequests::new(detail, move |request| log.slow_request(request));
+        let subscriber = tracing_subscriber::registry().with(slow_requests.layer());
+        tracing::subscriber::set_global_default(subscriber)
+            .map_err(|error| Failure::environment(format!("requests cannot be logged: {error}")))?;
+        Ok(log)
+    }
+}
+
+/// Writes lines to standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log(Format);
+
+/// The log of tests.
+#[cfg(test)]
+pub(super) const TEXT: Log = Log(Format::Text);
+
+impl Log {
+    /// Whether lines are JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.0 == Format::Json
+    }
+
+    /// Something happened that is as it should be.
+    pub(crate) fn info(self, message: &str) {
+        match self.0 {
+            Format::Text => anstream::eprintln!("admit serve: {message}"),
+            Format::Json => write(&line("info", message, Map::new())),
+        }
+    }
+
+    /// What became of a change in a folder of manifests.
+    pub(crate) fn change(self, change: Change, message: &str) {
+        match (self.0, change) {
+            (_, Change::Taken) | (Format::Text, Change::Failed) => self.info(message),
+            (Format::Json, Change::Failed) => write(&line("error", message, Map::new())),
+        }
+    }
+
+    /// Something went wrong.
+    pub(crate) fn error(self, message: &str) {
+        match self.0 {
+            Format::Text => anstream::eprintln!("error: {}", output::lines(message)),
+            Format::Json => write(&line("error", message, Map::new())),
+        }
+    }
+
+    /// The command ends with this exit status.
+    pub(crate) fn failure(self, failure: &Failure) {
+        match self.0 {
+            Format::Text => self.error(&failure.to_string()),
+            Format::Json => {
+                let fields = Map::from_iter([("exitCode".to_owned(), json!(failure.code as u8))]);
+                write(&line("error", &failure.to_string(), fields));
+            }
+        }
+    }
+
+    fn slow_request(self, request: &Logged) {
+        match self.0 {
+            Format::Text => {
+                // 31 bits, as upstream.
+                let number = uuid::Uuid::new_v4().as_fields().0 >> 1;
+                self.info(&request.text(number));
+            }
+            Format::Json => {
+                let fields = Map::from_iter([("trace".to_owned(), request.document())]);
+                write(&line("info", "slow request", fields));
+            }
+        }
+    }
+}
+
+/// A line of the log as JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    ts: String,
+    level: &'a str,
+    msg: &'a str,
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+}
+
+fn line<'a>(level: &'a str, msg: &'a str, fields: Map<String, Value>) -> Line<'a> {
+    Line { ts: Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(), level, msg, fields }
+}
+
+fn write(line: &Line<'_>) {
+    // Its members are texts and JSON: nothing in it fails to be written.
+    let line = serde_json::to_string(line).unwrap_or_default();
+    anstream::eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_json_begins_with_the_time() {
+        let fields = Map::from_iter([("exitCode".to_owned(), json!(2))]);
+        let text = serde_json::to_string(&line("error", "a\nb", fields)).unwrap();
+        let (time, rest) = text.split_once(',').unwrap();
+        let time = time.strip_prefix("{\"ts\":\"").and_then(|time| time.strip_suffix('"')).unwrap();
+        time.parse::<Timestamp>().unwrap();
+        assert_eq!(rest, r#""level":"error","msg":"a\nb","exitCode":2}"#);
+    }
+}
