@@ -18,6 +18,8 @@ use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode, header};
 use reqwest::RequestBuilder;
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
 use url::Url;
 
 pub(crate) use self::address::percent_decoded;
@@ -118,6 +120,25 @@ pub struct HttpsCaller {
     redirects: Redirects,
     /// What reviews and replies may take, if that is limited.
     memory: Option<Budget>,
+}
+
+/// The span of one HTTP request.
+///
+/// Source: go.opentelemetry.io/contrib `instrumentation/net/http/otelhttp/transport.go`, `RoundTrip`.
+fn span_of(method: &Method, url: &str) -> Span {
+    macro_rules! request {
+        ($name:literal) => {
+            info_span!(
+                $name,
+                otel.kind = "client",
+                "http.request.method" = method.as_str(),
+                "http.response.status_code" = Empty,
+                "url.full" = url,
+            )
+        };
+    }
+    // A webhook is asked by a POST, and by a GET where it redirects to.
+    if *method == Method::GET { request!("HTTP GET") } else { request!("HTTP POST") }
 }
 
 impl HttpsCaller {
@@ -238,12 +259,13 @@ impl HttpsCaller {
                 }
                 Err(error) => return Err(failure::transport(&error, url).await),
             };
+            Span::current().record("http.response.status_code", response.status().as_u16());
             if let Some(plugin) = plugin.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
                 plugin.unauthorized().await;
             }
             Ok(response)
         };
-        match timeout_at(deadline, sending).await {
+        match timeout_at(deadline, sending).instrument(span_of(method, url)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(connection::Error::Client(text))) => Err(CallError::Client(text)),
             Ok(Err(connection::Error::Unsupported(what))) => Err(CallError::Unsupported(what)),

@@ -196,7 +196,8 @@ pub(super) async fn respond(
         Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
     let unanswered = auditing.as_ref().map(Auditing::begin);
-    let mut outcome = admitted(server, received_request).await;
+    let span = spans::request(parts, &info, &audit_id);
+    let mut outcome = admitted(server, received_request).instrument(span.clone()).await;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {
         Ok(answer) => answer.status(),
@@ -234,6 +235,7 @@ pub(super) async fn respond(
             response.headers_mut().append(WARNING, value);
         }
     }
+    spans::answered(&span, response.status());
     if let Ok(value) = HeaderValue::from_str(&audit_id) {
         response.headers_mut().insert("audit-id", value);
     }

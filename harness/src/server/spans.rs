@@ -1,14 +1,16 @@
-//! The spans of requests for objects. Nothing is made of them unless somebody subscribes to `tracing`.
+//! The spans of requests and of operations on objects. Nothing is made of them unless somebody subscribes to `tracing`.
 
 use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderName, Version};
+use http::{HeaderName, StatusCode, Version};
+use tracing::field::Empty;
 use tracing::{Span, info, info_span};
 
 use super::audit_log;
+use super::authentication::Claim;
 use super::request_info::{RequestInfo, RequestObject};
 use super::route::Verb;
 use crate::status::Status;
@@ -17,6 +19,65 @@ use crate::status::Status;
 ///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
 const USER_AGENT_BYTES: usize = 1024;
+
+/// The span of a request by a user who is known. `otel.name` and `otel.kind` are what `tracing-opentelemetry` makes the
+/// name and the kind of.
+///
+/// Source: apiserver pkg/endpoints/filters/traces.go, `WithTracing`.
+pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
+    if parts.extensions.get::<Claim>().is_none() {
+        return Span::none();
+    }
+    let span = info_span!(
+        "KubernetesAPI",
+        otel.name = name(parts, info),
+        otel.kind = "server",
+        "audit-id" = audit_id,
+        "client.address" = client(parts),
+        "http.request.method" = parts.method.as_str(),
+        "http.response.status_code" = Empty,
+        "http.target" = parts.uri.path_and_query().map_or("", |target| target.as_str()),
+        "network.peer.address" = Empty,
+        "network.peer.port" = Empty,
+        "network.protocol.version" = protocol(parts.version).trim_start_matches("HTTP/"),
+        "url.path" = parts.uri.path(),
+        "user_agent.original" = header(parts, http::header::USER_AGENT),
+    );
+    if let Some(ConnectInfo(peer)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() {
+        span.record("network.peer.address", tracing::field::display(peer.ip()));
+        span.record("network.peer.port", peer.port());
+    }
+    span
+}
+
+/// The request was answered.
+pub(super) fn answered(request: &Span, status: StatusCode) {
+    request.record("http.response.status_code", status.as_u16());
+}
+
+/// Source: apiserver pkg/endpoints/filters/traces.go, `getSpanNameFromRequestInfo`.
+fn name(parts: &Parts, info: &RequestInfo) -> String {
+    let mut name = parts.method.to_string();
+    let Some(object) = &info.object else { return name };
+    name.push_str(if object.group.is_empty() { " /api" } else { " /apis/" });
+    name.push_str(&object.group);
+    let namespace = if object.namespace.is_empty() { "" } else { "/namespaces/{:namespace}" };
+    let object_name = if object.name.is_empty() { "" } else { "/{:name}" };
+    let subresource = if object.subresource.is_empty() { "" } else { "/" };
+    for part in [
+        "/",
+        &object.version,
+        namespace,
+        "/",
+        &object.resource,
+        object_name,
+        subresource,
+        &object.subresource,
+    ] {
+        name.push_str(part);
+    }
+    name
+}
 
 /// The span of an operation that webhooks may be called for; none of a connection, as upstream.
 ///
