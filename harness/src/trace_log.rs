@@ -122,7 +122,7 @@ impl TraceLog {
         }
     }
 
-    /// What is logged when the outermost span has ended: itself if it took long, else the spans in it that did.
+    /// What is logged when the outermost span has ended: itself if it took long, else the spans in it that did (HTTP-33).
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
     pub fn logged(&self, detail: Detail) -> Vec<Logged> {

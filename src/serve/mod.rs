@@ -58,6 +58,9 @@ pub(crate) struct Serve {
     limits: LimitFlags,
     #[command(flatten)]
     log: LogFlags,
+    /// Not imitated: exit status 5
+    #[arg(long, value_name = "FILE", hide = true)]
+    tracing_config_file: Option<PathBuf>,
 }
 
 /// `--authorization-mode`, as kube-apiserver spells it.
@@ -97,6 +100,10 @@ impl Serve {
                 self.listen
             );
             return Err(Failure::usage(message));
+        }
+        if let Some(file) = &self.tracing_config_file {
+            let what = format!("--tracing-config-file {}: admit does not export spans", file.display());
+            return Err(Failure::unsupported(what));
         }
         let audit_policy = self.audit.policy()?;
         let plugins = self.admission_control.read()?;

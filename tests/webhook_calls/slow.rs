@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use admit_testing::envtest::{Envtest, Settings};
@@ -269,4 +270,56 @@ async fn both_servers_log_slow_calls() {
         let client = kube::Client::try_from(envtest.config().clone()).unwrap();
         check(&client, envtest.server_log(), verbosity).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_call_is_logged_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("admit.log");
+    let (_server, client) = Serve::start_logged(folder.path(), &["--log-format", "json"], &log).await;
+    let operations = ["CREATE"];
+    let _slow =
+        webhook(&client, "ValidatingWebhookConfiguration", "looks", &json!("allow"), &operations).await;
+    let map = json!({"metadata": {"name": "slow"}});
+    let (status, created) = send(&client, "POST", MAPS, "create", &map).await;
+    assert_eq!(status, 201, "{created}");
+    let started = tokio::time::Instant::now();
+    let (line, trace) = loop {
+        let text = fs::read_to_string(&log).unwrap();
+        let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let of_create =
+            |line: &Value| line.pointer("/trace/fields/audit-id").is_some_and(|it| it == "create");
+        if let Some(mut line) = lines.find(of_create) {
+            let trace = line.as_object_mut().unwrap().remove("trace").unwrap();
+            break (line, trace);
+        }
+        assert!(started.elapsed() < PATIENCE, "not logged: {text}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let text = |value: &Value, path: &str| value.pointer(path).unwrap().as_str().unwrap().to_owned();
+    text(&line, "/ts").parse::<jiff::Timestamp>().unwrap();
+    assert_eq!((text(&line, "/level"), text(&line, "/msg")), ("info".to_owned(), "slow request".to_owned()));
+    assert_eq!(text(&trace, "/name"), "Create");
+    let steps = trace.pointer("/steps").unwrap().as_array().unwrap();
+    let call = steps.iter().find(|step| step.get("steps").is_some()).unwrap();
+    assert_eq!(text(call, "/name"), "Call validating webhook");
+    assert_eq!(text(call, "/fields/configuration"), "looks");
+    assert_eq!(text(call, "/steps/0/name"), "Request completed");
+}
+
+#[test]
+fn what_ends_the_server_is_logged_as_json_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["serve", "--kubeconfig-out", "kubeconfig", "--logging-format=json"];
+    let ended = Command::new(env!("CARGO_BIN_EXE_admit"))
+        .args(arguments)
+        .args(["--tracing-config-file", "tracing.yaml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(ended.status.code(), Some(5));
+    let line: Value = serde_json::from_slice(&ended.stderr).unwrap();
+    let of = |field: &str| line.get(field).unwrap().clone();
+    assert_eq!((of("level"), of("exitCode")), (json!("error"), json!(5)));
+    assert_eq!(of("msg"), "--tracing-config-file tracing.yaml: admit does not export spans");
 }

@@ -176,6 +176,8 @@ impl<C: Caller> Dispatcher<C> {
     }
 }
 
+/// The span of a call (HTTP-33).
+///
 /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
 fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {
     macro_rules! call {

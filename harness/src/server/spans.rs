@@ -1,5 +1,6 @@
 //! The spans of requests and of operations on objects. Nothing is made of them unless somebody subscribes to `tracing`.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use axum::extract::ConnectInfo;
@@ -15,10 +16,10 @@ use super::request_info::{RequestInfo, RequestObject};
 use super::route::Verb;
 use crate::status::Status;
 
-/// How much of a `User-Agent` is told, in bytes.
+/// How much of a header is told, in bytes. Upstream it is that of `User-Agent`, and others are told whole.
 ///
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
-const USER_AGENT_BYTES: usize = 1024;
+const HEADER_BYTES: usize = 1024;
 
 /// The span of a request by a user who is known. `otel.name` and `otel.kind` are what `tracing-opentelemetry` makes the
 /// name and the kind of.
@@ -32,7 +33,7 @@ pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span
         "KubernetesAPI",
         otel.name = name(parts, info),
         otel.kind = "server",
-        "audit-id" = audit_id,
+        "audit-id" = &*truncated(audit_id),
         "client.address" = client(parts),
         "http.request.method" = parts.method.as_str(),
         "http.response.status_code" = Empty,
@@ -41,7 +42,7 @@ pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span
         "network.peer.port" = Empty,
         "network.protocol.version" = protocol(parts.version).trim_start_matches("HTTP/"),
         "url.path" = parts.uri.path(),
-        "user_agent.original" = header(parts, http::header::USER_AGENT),
+        "user_agent.original" = &*truncated(header(parts, http::header::USER_AGENT)),
     );
     if let Some(ConnectInfo(peer)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() {
         span.record("network.peer.address", tracing::field::display(peer.ip()));
@@ -90,8 +91,8 @@ pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id:
             };
             info_span!(
                 $name,
-                accept = header(parts, http::header::ACCEPT),
-                "audit-id" = audit_id,
+                accept = &*truncated(header(parts, http::header::ACCEPT)),
+                "audit-id" = &*truncated(audit_id),
                 client = client(parts),
                 "api-group" = of(|object| &object.group),
                 "api-version" = of(|object| &object.version),
@@ -102,7 +103,7 @@ pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id:
                 resource = of(|object| &object.resource),
                 scope = scope(info),
                 url = info.path,
-                "user-agent" = user_agent(parts),
+                "user-agent" = &*user_agent(parts),
                 verb = parts.method.as_str(),
             )
         }};
@@ -167,14 +168,17 @@ fn scope(info: &RequestInfo) -> &'static str {
 }
 
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `lazyTruncatedUserAgent`.
-fn user_agent(parts: &Parts) -> String {
+fn user_agent(parts: &Parts) -> Cow<'_, str> {
     match header(parts, http::header::USER_AGENT) {
-        "" => "unknown".to_owned(),
-        name if name.len() > USER_AGENT_BYTES => {
-            // It is ASCII.
-            let kept = name.get(..USER_AGENT_BYTES).unwrap_or_default();
-            format!("{kept}...TRUNCATED")
-        }
-        name => name.to_owned(),
+        "" => "unknown".into(),
+        name => truncated(name),
+    }
+}
+
+/// A header is ASCII.
+fn truncated(text: &str) -> Cow<'_, str> {
+    match text.get(..HEADER_BYTES) {
+        Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),
+        _ => text.into(),
     }
 }
