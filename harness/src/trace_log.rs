@@ -1,5 +1,7 @@
 //! What the log says of requests that take long: their spans, and the steps in them that took their time.
 
+use std::fmt::Write as _;
+
 use jiff::{SignedDuration, Zoned};
 use serde_json::{Map, Value, json};
 
@@ -183,7 +185,7 @@ impl Writing<'_> {
                 }
                 Item::Span(index) => {
                     let Some(nested) = self.log.spans.get(index.0) else { continue };
-                    self.write_span(nested, last, share, &mut items);
+                    self.write_span(nested, &mut items);
                     last = nested.ended.unwrap_or(nested.started);
                 }
             }
@@ -194,7 +196,7 @@ impl Writing<'_> {
     /// A span in another one is said to have taken all the time until it is written.
     ///
     /// Source: k8s.io/utils trace/trace.go, `Trace.writeItem` and `TotalTime`.
-    fn write_span(self, span: &Span, last: SignedDuration, share: SignedDuration, items: &mut Vec<Logged>) {
+    fn write_span(self, span: &Span, items: &mut Vec<Logged>) {
         if span.is_slow() || self.detail == Detail::All {
             items.push(self.logged(span, self.now - span.started, self.items(span, self.share(span))));
             return;
@@ -203,7 +205,7 @@ impl Writing<'_> {
             if let Item::Span(index) = item
                 && let Some(nested) = self.log.spans.get(index.0)
             {
-                self.write_span(nested, last, share, items);
+                self.write_span(nested, items);
             }
         }
     }
@@ -250,7 +252,9 @@ impl Logged {
         let milliseconds = self.took.as_millis();
         let mut text = format!("Trace[{number}]: {} ", quote(&self.name));
         write_fields(&mut text, &self.fields);
-        text += &format!("({}) (total time: {milliseconds}ms):", self.at.strftime("%d-%b-%Y %H:%M:%S%.3f"));
+        // Writing into a String cannot fail.
+        let _ =
+            write!(text, "({}) (total time: {milliseconds}ms):", self.at.strftime("%d-%b-%Y %H:%M:%S%.3f"));
         self.write_items(&mut text, &format!("\nTrace[{number}]: "));
         let took = go_duration(self.took.unsigned_abs());
         text + &format!("\nTrace[{number}]: [{took}] [{took}] END")
@@ -263,7 +267,7 @@ impl Logged {
             *text += &quote(&item.name);
             *text += " ";
             write_fields(text, &item.fields);
-            *text += &format!("{}ms ({})", item.took.as_millis(), item.at.strftime("%H:%M:%S%.3f"));
+            let _ = write!(text, "{}ms ({})", item.took.as_millis(), item.at.strftime("%H:%M:%S%.3f"));
             if item.items.is_some() {
                 item.write_items(text, &format!("{line} "));
                 *text += "]";
@@ -289,7 +293,7 @@ impl Logged {
 fn write_fields(text: &mut String, fields: &Fields) {
     for (index, (name, value)) in fields.iter().enumerate() {
         let separator = if index == 0 { "" } else { "," };
-        *text += &format!("{separator}{name}:{}", output::one_line(&printed(value)));
+        let _ = write!(text, "{separator}{name}:{}", output::one_line(&printed(value)));
     }
     if !fields.is_empty() {
         *text += " ";

@@ -1,6 +1,6 @@
 //! The spans of a request, as a subscriber to `tracing` sees them. It is for the whole process: this is the only test in it.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "what a test does not expect may panic")]
+#![expect(clippy::unwrap_used, reason = "what a test does not expect may panic")]
 
 use std::sync::{Arc, Mutex};
 
@@ -14,9 +14,11 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
-/// The spans, each with its name, that of its parent, and its fields and events.
+/// The name of a span, that of its parent, and its fields and events.
+type Seen = (String, String, Vec<String>);
+
 #[derive(Clone, Default)]
-struct Spans(Arc<Mutex<Vec<(String, String, Vec<String>)>>>);
+struct Spans(Arc<Mutex<Vec<Seen>>>);
 
 /// Fields as they are told.
 struct Told<'a>(&'a mut Vec<String>);

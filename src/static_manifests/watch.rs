@@ -44,7 +44,7 @@ impl Drop for Watch {
 impl Watch {
     /// Has `server` take over what changes in `folders`; `log` is told what becomes of it.
     pub(crate) fn start(folders: Vec<Folder>, server: &ApiServer, log: Told) -> Self {
-        let tasks = folders.into_iter().map(|folder| {
+        let tasks = folders.into_iter().map(move |folder| {
             let reloader = Reloader { folder, server: server.clone(), log: Arc::clone(&log), failure: None };
             tokio::spawn(reloader.run()).abort_handle()
         });

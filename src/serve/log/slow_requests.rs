@@ -2,11 +2,11 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use harness::trace_log::{Detail, Fields, Logged, SpanIndex, TraceLog, threshold};
 use jiff::{SignedDuration, Zoned};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Metadata, Subscriber};
@@ -77,17 +77,14 @@ where
         let mut read = Read::default();
         attributes.record(&mut read);
         let (name, fields) = (name.to_owned(), read.fields);
-        let open = match span.parent().and_then(|parent| Open::of(parent.scope())) {
-            Some(parent) => {
-                let now = parent.now();
-                let nested = parent.log().nest(parent.span, now, name, fields, threshold);
-                nested.map(|span| Open { span, ..parent })
-            }
-            None => {
-                let log = TraceLog::new(Zoned::now(), name, fields, threshold);
-                let span = log.root();
-                Some(Open { log: Arc::new(Mutex::new(log)), began: Instant::now(), span })
-            }
+        let open = if let Some(parent) = span.parent().and_then(|parent| Open::of(parent.scope())) {
+            let now = parent.now();
+            let nested = parent.log().nest(parent.span, now, name, fields, threshold);
+            nested.map(|span| Open { span, ..parent })
+        } else {
+            let log = TraceLog::new(Zoned::now(), name, fields, threshold);
+            let span = log.root();
+            Some(Open { log: Arc::new(Mutex::new(log)), began: Instant::now(), span })
         };
         if let Some(open) = open {
             span.extensions_mut().insert(open);
