@@ -28,6 +28,7 @@ const HARNESS_LAYERS: [&str; 41] = [
     "secrets",
     "authorizer",
     "schema",
+    "structural",
     "conditions",
     "config",
     "cluster_state",

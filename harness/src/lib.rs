@@ -52,6 +52,7 @@ mod go_base64;
 mod json_text;
 mod mutation;
 mod schema;
+mod structural;
 #[cfg(test)]
 mod testing;
 mod typed;

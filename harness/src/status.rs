@@ -127,6 +127,11 @@ impl FieldError {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
     }
 
+    /// A value that is wrong and is not shown.
+    pub(crate) fn invalid_unshown(field: impl Into<String>, why: impl fmt::Display) -> Self {
+        Self::new("FieldValueInvalid", field, format!("Invalid value: {why}"))
+    }
+
     /// A value that is none of a few; each is shown as it is, a text with its quotes.
     pub(crate) fn not_supported(
         field: impl Into<String>,
@@ -142,6 +147,11 @@ impl FieldError {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
+    /// A value that is there twice and is not shown.
+    pub(crate) fn duplicate_unshown(field: impl Into<String>) -> Self {
+        Self::new("FieldValueDuplicate", field, "Duplicate value".to_owned())
+    }
+
     /// A field that must not be there, or not so.
     pub(crate) fn forbidden(field: impl Into<String>, why: impl fmt::Display) -> Self {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
@@ -153,14 +163,31 @@ impl FieldError {
     }
 
     /// A list of more than `limit` items.
-    pub(crate) fn too_many(field: impl Into<String>, count: usize, limit: usize) -> Self {
-        let text = format!("Too many: {count}: must have at most {limit} items");
+    pub(crate) fn too_many(
+        field: impl Into<String>,
+        count: impl fmt::Display,
+        limit: impl fmt::Display,
+    ) -> Self {
+        let limit = limit.to_string();
+        let items = if limit == "1" { "item" } else { "items" };
+        let text = format!("Too many: {count}: must have at most {limit} {items}");
         Self::new("FieldValueTooMany", field, text)
     }
 
     /// A text of more than `limit` bytes.
-    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
-        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} bytes"))
+    pub(crate) fn too_long(field: impl Into<String>, limit: impl fmt::Display) -> Self {
+        let limit = limit.to_string();
+        let bytes = if limit == "1" { "byte" } else { "bytes" };
+        Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {limit} {bytes}"))
+    }
+
+    /// A value of another type; as it is shown, a text with its quotes.
+    pub(crate) fn type_invalid(
+        field: impl Into<String>,
+        value: impl fmt::Display,
+        why: impl fmt::Display,
+    ) -> Self {
+        Self { reason: "FieldValueTypeInvalid", ..Self::invalid(field, value, why) }
     }
 }
 

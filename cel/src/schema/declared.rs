@@ -216,11 +216,25 @@ pub fn with_declared_type(
     name: &str,
     variables: &[&str],
 ) -> Environment {
+    let (environment, named) = with_names(environment, of, name);
+    variables
+        .iter()
+        .fold(environment, |environment, variable| environment.with_variable(variable, named.clone()))
+}
+
+/// As [`with_declared_type`] for a rule with `optionalOldSelf`: `self` is of the type, and `oldSelf` is optional.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/compilation.go, `prepareEnvSet`.
+#[must_use]
+pub fn with_optional_old_self(environment: Environment, of: &DeclaredType, name: &str) -> Environment {
+    let (environment, named) = with_names(environment, of, name);
+    environment.with_variable("self", named.clone()).with_variable("oldSelf", Type::optional(named))
+}
+
+fn with_names(environment: Environment, of: &DeclaredType, name: &str) -> (Environment, Type) {
     let mut objects = Vec::new();
     let named = of.named(name, &mut objects);
     let environment =
         objects.into_iter().fold(environment, Environment::with_object).with_names_of_scalar_types();
-    variables
-        .iter()
-        .fold(environment, |environment, variable| environment.with_variable(variable, named.clone()))
+    (environment, named)
 }

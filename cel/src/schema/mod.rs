@@ -7,15 +7,17 @@
 
 mod declared;
 mod escape;
+mod format;
 mod parse;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-pub use declared::{DeclaredType, with_declared_type};
+pub use declared::{DeclaredType, with_declared_type, with_optional_old_self};
 pub(crate) use escape::is_keyword;
 pub use escape::{escape, unescape};
+pub use format::{has_format, is_known_format};
 pub use parse::SchemaError;
 
 /// A structural schema. What only validates values, such as `pattern` and `allOf`, is not kept.

@@ -31,6 +31,7 @@ pub use map::{Iter as MapEntries, Map};
 pub use number::format_double;
 pub(crate) use number::{positional, shortest};
 pub use order::compare;
+pub(crate) use structured::is_duration;
 pub use timestamp::Timestamp;
 pub use zone::Civil;
 

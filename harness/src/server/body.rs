@@ -6,13 +6,13 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
 use super::admission;
+use super::custom_resources::Custom;
 use super::discovery::Resource;
 use super::metadata;
 use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{Keep, ObjectRequest};
 use super::strategy;
 use crate::attributes::GroupVersionKind;
-use crate::cluster_state::ClusterState as _;
 use crate::config;
 use crate::schema;
 use crate::status::{FieldError, Status};
@@ -91,7 +91,7 @@ pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) 
     let server = request.server;
     let _turn = server.under_way.turn(request.body.len());
     let before = weight(object);
-    server.state.set_defaults(object);
+    server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
     let more = weight(object).saturating_sub(before);
     Ok(request.reservation.try_grow(more * copies(request.keep))?)
 }
@@ -245,7 +245,7 @@ fn read(
     let bad = |message: String| Box::new(Status::bad_request(message));
     let read: Result<Value, String> = match encoding {
         Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
-        Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, custom),
+        Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, Types::of(resource, kind)),
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
         Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
     };
@@ -268,7 +268,26 @@ fn read(
             )));
         }
     };
-    typed(object, kind, custom)
+    typed(object, kind, Types::of(resource, kind))
+}
+
+/// What says which fields an object has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Types<'a> {
+    /// A type of the server.
+    Server,
+    /// The schema of a custom resource; without one all fields are free, as in the object of a subresource.
+    Custom(Option<&'a Custom>),
+}
+
+impl<'a> Types<'a> {
+    /// What there is for objects of `kind` at a resource.
+    pub(super) fn of(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
+        match &resource.custom {
+            None => Self::Server,
+            Some(custom) => Self::Custom((*kind == resource.kind).then_some(custom)),
+        }
+    }
 }
 
 /// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
@@ -279,8 +298,9 @@ fn read(
 pub(super) fn typed(
     mut object: Value,
     kind: &GroupVersionKind,
-    custom: bool,
+    types: Types<'_>,
 ) -> Result<(Value, Vec<String>), Box<Status>> {
+    let custom = matches!(types, Types::Custom(_));
     let bad = |message: String| Box::new(Status::bad_request(message));
     let found = GroupVersionKind::of(&object);
     if custom {
@@ -329,12 +349,19 @@ pub(super) fn typed(
     if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
         config::check_types(&object)?;
     }
-    let unknown = if custom {
-        schema::settle_numbers(&mut object);
-        schema::settle_metadata(&mut object)
-    } else {
-        schema::settle(&mut object, kind)
+    let Types::Custom(custom) = types else {
+        let unknown = schema::settle(&mut object, kind);
+        return Ok((object, unknown));
     };
+    schema::settle_numbers(&mut object);
+    let mut unknown = schema::settle_metadata(&mut object);
+    if let Some(custom) = custom {
+        let compiled = custom.schema().map_err(|unsupported| Status::unsupported(&unsupported))?;
+        unknown.extend(compiled.decode(&mut object, false).map_err(|error| {
+            let (kind, version) = (&kind.kind, &kind.version);
+            bad(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+        })?);
+    }
     Ok((object, unknown))
 }
 

@@ -11,7 +11,7 @@ use super::storage::Key;
 use super::{binding, body, connect, custom_resources, metadata, options, spans, strategy};
 use crate::admission_run::AdmissionRun;
 use crate::attributes::Operation;
-use crate::cluster_state::{ClusterState as _, ConversionError};
+use crate::cluster_state::ConversionError;
 use crate::ownership::{Owners, Write};
 use crate::schema;
 use crate::status::{Status, Unsupported};
@@ -106,7 +106,8 @@ async fn admit_and_store(
         let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
         strategy::set_requester(&mut object, &resource, &request.user);
         strategy::prepare_for_create(&mut object, &resource);
-        strategy::validate(&object, None, &resource)?;
+        let told = strategy::validate(&object, None, &resource, "")?;
+        request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource));
         let name = metadata::text(&object, "name").to_owned();
         let attributes = run.attributes_mut();
@@ -201,15 +202,20 @@ fn store(
     if dry_run {
         // Upstream encodes and decodes it as if it were stored, which gives it the defaults of its version.
         // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
-        state.set_defaults(&mut object);
-        return Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(object)));
+        if resource.custom.is_some() {
+            object = state.to_storage(object, resource).map_err(conversion_failed)?;
+        }
+        state.complete_stored(&mut object).map_err(unsupported)?;
+        let object = std::sync::Arc::new(object);
+        let answer = state.in_version_of(&object, resource).map_err(conversion_failed)?;
+        return Ok(Answer::Object(StatusCode::CREATED, answer));
     }
     let mut object = state.to_storage(object, resource).map_err(conversion_failed)?;
     if resource.gvr.group == custom_resources::GROUP {
         custom_resources::establish(&mut object);
     }
     // What is read from the storage has the defaults of its version.
-    state.set_defaults(&mut object);
+    state.complete_stored(&mut object).map_err(unsupported)?;
     state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object, owners).ok().ok_or_else(taken)?;
     request.server.has_changed(resource)?;
@@ -226,6 +232,10 @@ pub(super) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
         namespace: request.target.namespace.clone(),
         name: name.to_owned(),
     }
+}
+
+pub(super) fn unsupported(what: Unsupported) -> Box<Status> {
+    Box::new(Status::unsupported(&what))
 }
 
 pub(super) fn conversion_failed(error: ConversionError) -> Box<Status> {

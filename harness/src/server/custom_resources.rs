@@ -1,12 +1,16 @@
 //! Resources from `CustomResourceDefinition`s.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::conversion::Converter;
 use super::discovery::{Resource, Subresource};
 use super::metadata;
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
-use crate::status::{FieldError, Status};
+use crate::json::text as text_at;
+use crate::status::{FieldError, Status, Unsupported};
+use crate::structural::Compiled;
 
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
 pub(super) const RESOURCE: &str = "customresourcedefinitions";
@@ -22,6 +26,21 @@ pub(super) struct Custom {
     pub(super) converter: Converter,
     /// `subresources.scale`.
     pub(super) scale: Option<ScalePaths>,
+    /// `schema.openAPIV3Schema`, or what of it admit does not apply.
+    pub(super) schema: Result<Arc<Compiled>, Unsupported>,
+    /// The resource version of the definition with which the schema came: an object that was stored before is read by
+    /// another one than it was written by.
+    pub(super) schema_since: u64,
+}
+
+impl Custom {
+    /// The schema.
+    ///
+    /// # Errors
+    /// What of it admit does not apply.
+    pub(super) fn schema(&self) -> Result<&Compiled, Unsupported> {
+        self.schema.as_deref().map_err(Clone::clone)
+    }
 }
 
 /// Where a custom resource keeps what a `Scale` shows: JSON pointers.
@@ -32,10 +51,16 @@ pub(super) struct ScalePaths {
     pub(super) label_selector: Option<String>,
 }
 
-/// The resources of a definition, one for each version, in the order of `spec.versions`.
+/// The group and the plural of a definition.
+pub(super) fn group_resource(definition: &Value) -> (&str, &str) {
+    (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "plural"]))
+}
+
+/// The resources of a definition, one for each version, in the order of `spec.versions`. A schema that did not change since
+/// `before` is not compiled again.
 ///
 /// Rule: SEL-14.
-pub(super) fn resources(definition: &Value) -> Vec<Resource> {
+pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resource>])>) -> Vec<Resource> {
     let text =
         |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let texts = |pointer: &str| -> Vec<String> {
@@ -53,11 +78,14 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
         "Webhook" => Converter::Webhook,
         _ => Converter::None,
     };
+    let since = metadata::text(definition, "resourceVersion").parse().unwrap_or_default();
     versions()
         .map(|version| {
             let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
             let gvk = GroupVersionKind::new(group.clone(), name, kind.clone());
             let scale = version.pointer("/subresources/scale").map(scale_paths);
+            let (schema, schema_since) = known_schema(name, version, before)
+                .unwrap_or_else(|| (Compiled::new(schema_of(version)), since));
             let mut subresources = Vec::new();
             let get_and_change = || ["get", "patch", "update"].map(str::to_owned).to_vec();
             if version.pointer("/subresources/status").is_some_and(|status| !status.is_null()) {
@@ -91,10 +119,45 @@ pub(super) fn resources(definition: &Value) -> Vec<Resource> {
                     converter,
                     scale,
                     served: is_true(&version, "served"),
+                    schema,
+                    schema_since,
                 }),
             }
         })
         .collect()
+}
+
+fn schema_of(version: &Value) -> &Value {
+    version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
+}
+
+/// The schema of a version, and since when it is that, if it was the same before.
+fn known_schema(
+    name: &str,
+    version: &Value,
+    before: Option<(&Value, &[Arc<Resource>])>,
+) -> Option<(Result<Arc<Compiled>, Unsupported>, u64)> {
+    let (definition, resources) = before?;
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+    let same = versions.iter().find(|known| known["name"] == *name)?;
+    if schema_of(same) != schema_of(version) {
+        return None;
+    }
+    let resource = resources.iter().find(|resource| resource.gvr.version == name)?;
+    let custom = resource.custom.as_ref()?;
+    Some((custom.schema.clone(), custom.schema_since))
+}
+
+/// What of the schemas of a new definition admit does not apply.
+///
+/// # Errors
+/// 501.
+pub(super) fn check_schemas(definition: &Value) -> Result<(), Box<Status>> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    for version in versions {
+        Compiled::new(schema_of(version)).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    }
+    Ok(())
 }
 
 fn scale_paths(scale: &Value) -> ScalePaths {
@@ -165,7 +228,7 @@ pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
         errors.push(FieldError::invalid("spec.versions", versions, why));
     }
     if errors.is_empty() {
-        return Ok(());
+        return check_schemas(definition);
     }
     Err(Box::new(Status::invalid(GROUP, "CustomResourceDefinition", name, &errors)))
 }

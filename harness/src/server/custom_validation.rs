@@ -1,16 +1,19 @@
-//! Whether a custom resource, which is free-form on its way through the webhooks, has metadata and replicas in the end.
+//! Whether a custom resource, which is free-form on its way through the webhooks, is valid in the end.
 
 use serde_json::Value;
 
 use super::custom_resources::Custom;
+use super::discovery::Resource;
+use super::metadata;
 use crate::attributes::GroupVersionKind;
 use crate::quoting::{go_type, printed};
-use crate::status::FieldError;
+use crate::status::{FieldError, Status, Unsupported};
+use crate::structural::{Judgement, Purpose};
 
 /// What is wrong with an object that should be of the kind of its resource: nothing else of it is looked at then.
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateTypeMeta`.
-pub(super) fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<FieldError> {
+fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) -> Vec<FieldError> {
     let wrong = |field: &str, found: &str, expected: &str| {
         (found != expected)
             .then(|| FieldError::invalid(field, Value::from(found), format!("must be {expected}")))
@@ -22,14 +25,70 @@ pub(super) fn wrong_type(found: &GroupVersionKind, expected: &GroupVersionKind) 
         .collect()
 }
 
-/// What is wrong beside the schema.
+/// Validates a custom resource, in a write of itself or of its status. What the client is warned of.
 ///
-/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate`.
-pub(super) fn errors(object: &Value, custom: &Custom) -> Vec<FieldError> {
-    let scale = custom.scale.iter();
-    let pointers = scale.flat_map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
-    let replicas = pointers.filter_map(|pointer| wrong_replicas(object, pointer));
-    wrong_metadata(object).into_iter().chain(replicas).collect()
+/// # Errors
+/// 422 for what is wrong, 501 for what admit does not apply.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `Validate` and `ValidateUpdate`;
+/// `status_strategy.go`, `ValidateUpdate`.
+pub(super) fn validate(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<Vec<String>, Box<Status>> {
+    let Some(custom) = &resource.custom else { return Ok(Vec::new()) };
+    let found = GroupVersionKind::of(object);
+    let name = metadata::text(object, "name");
+    let errors = wrong_type(&found, &resource.kind);
+    if !errors.is_empty() {
+        return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
+    }
+    let judgement = judge(object, old, resource, custom, subresource)
+        .map_err(|unsupported| Status::unsupported(&unsupported))?;
+    if judgement.errors.is_empty() {
+        return Ok(judgement.warnings);
+    }
+    Err(Box::new(Status::invalid(&found.group, &found.kind, name, &judgement.errors)))
+}
+
+fn judge(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    custom: &Custom,
+    subresource: &str,
+) -> Result<Judgement, Unsupported> {
+    let schema = custom.schema()?;
+    let purpose = if subresource == "status" { Purpose::Status } else { Purpose::Object };
+    let mut errors = match (wrong_metadata(object), old) {
+        (Some(wrong), _) => vec![wrong],
+        (None, None) => metadata::validate(object, resource),
+        (None, Some(_)) => told_three_times(metadata::validate(object, resource)),
+    };
+    errors.extend(schema.schema_errors(object, old, purpose)?);
+    if let Some(scale) = &custom.scale {
+        let replicas = match purpose {
+            Purpose::Object => &[&scale.spec_replicas, &scale.status_replicas][..],
+            Purpose::Status => &[&scale.status_replicas],
+        };
+        errors.extend(replicas.iter().filter_map(|pointer| wrong_replicas(object, pointer)));
+    }
+    schema.judge_further(errors, object, old, purpose)
+}
+
+/// In an update of a custom resource labels, annotations and owners are validated as those of a new object, as those of a
+/// changed one, and once more as those of a custom resource.
+///
+/// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
+/// pkg/registry/customresource/validator.go, `ValidateUpdate`.
+fn told_three_times(mut errors: Vec<FieldError>) -> Vec<FieldError> {
+    let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
+    let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
+    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
+    errors.extend(repeated.iter().cloned().chain(repeated.clone()));
+    errors
 }
 
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `ValidateScaleSpec` and

@@ -309,10 +309,9 @@ pub(super) fn remove(
     let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };
     // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
     metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
-    if let [custom, ..] = custom_resources::resources(stored).as_slice()
-        && resource.gvr.group == custom_resources::GROUP
-    {
-        server.state.storage.remove_resource(&custom.gvr.group, &custom.gvr.resource);
+    if resource.gvr.group == custom_resources::GROUP {
+        let (group, plural) = custom_resources::group_resource(stored);
+        server.state.storage.remove_resource(group, plural);
     }
     server.has_changed(resource)?;
     Ok(Some(Deleted::Gone(shown(&Arc::new(marked))?)))

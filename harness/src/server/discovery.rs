@@ -162,10 +162,10 @@ fn of_group(group: GroupEntry) -> Vec<Resource> {
 
 impl Resources {
     /// The server's own resources, then the `custom` ones.
-    pub(super) fn with(custom: impl IntoIterator<Item = Resource>) -> Self {
+    pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
         let mut all = BUILT_IN_RESOURCES.clone();
         let mut registered = all.clone();
-        for resource in custom.into_iter().map(Arc::new) {
+        for resource in custom {
             if resource.custom.as_ref().is_none_or(|custom| custom.served) {
                 all.push(Arc::clone(&resource));
             }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::authentication::Claim;
+use super::body::Types;
 use super::discovery::{Resource, Resources};
 use super::incoming::Incoming;
 use super::request::{self, Keep};
@@ -164,7 +165,7 @@ impl Server {
         let kind = GroupVersionKind::of(&object);
         let resources = self.state.resources();
         let resource = known(&resources, &kind)?;
-        let (mut object, _) = body::typed(object, &kind, resource.custom.is_some())?;
+        let (mut object, _) = body::typed(object, &kind, Types::of(resource, &kind))?;
         self.state.set_defaults(&mut object);
         if !resource.namespaced {
             metadata::remove(&mut object, "namespace");
@@ -175,7 +176,8 @@ impl Server {
         strategy::prepare_for_create(&mut object, resource);
         keep_what_was_given(&mut object, &given);
         match validation {
-            Validation::AsNew => strategy::validate(&object, None, resource)?,
+            // Nobody is there to be warned.
+            Validation::AsNew => drop(strategy::validate(&object, None, resource, "")?),
             Validation::Skipped => {}
         }
         schema::settle_metadata(&mut object);
@@ -183,7 +185,7 @@ impl Server {
             custom_resources::establish(&mut object);
         }
         let mut object = self.state.to_storage(object, resource).map_err(create::conversion_failed)?;
-        self.state.set_defaults(&mut object);
+        self.state.complete_stored(&mut object).map_err(|unsupported| Status::unsupported(&unsupported))?;
         let key = key(resource, metadata::text(&object, "namespace"), metadata::text(&object, "name"));
         let before = self.state.storage.at(&key);
         let owners = Owners::of(&object, resource.custom.is_none());

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::body::{self, FieldValidation};
+use super::body::{self, FieldValidation, Types};
 use super::create;
 use super::merge_patch;
 use super::request::ObjectRequest;
 use super::strategy;
 use super::update::check_name;
 use crate::attributes::GroupVersionKind;
-use crate::cluster_state::ClusterState as _;
 use crate::json::json_type;
 use crate::patch::strategic::{self, StrategicError};
 use crate::patch::{ApplyError, MAX_OPERATIONS, Patch};
@@ -161,7 +160,8 @@ fn patched(
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) => object.to_string(),
     };
     request.gives_empty_lists = strategy::has_empty_lists(&object);
-    let typed = body::typed(object, kind, custom);
+    let resource = Arc::clone(&request.target.resource);
+    let typed = body::typed(object, kind, Types::of(&resource, kind));
     let (mut object, unknown) = typed.map_err(|status| match change {
         Change::Strategic(_) => {
             unsupported("what is wrong with the object that a strategic merge patch leaves", &status.message)
@@ -173,7 +173,8 @@ fn patched(
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
-    request.server.state.set_defaults(&mut object);
+    let completed = request.server.state.complete(&mut object);
+    completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
     Ok(object)
 }
 

@@ -1,7 +1,7 @@
 //! The server as the dispatcher sees it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -11,6 +11,7 @@ use super::conversion::{self, Converter};
 use super::custom_resources;
 use super::defaulting;
 use super::discovery::{Resource, Resources};
+use super::metadata;
 use super::storage::{ObjectReader, Storage};
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::authorizer::{AlwaysAllow, Authorizer};
@@ -18,6 +19,7 @@ use crate::client::ServiceResolver;
 use crate::cluster_state::{ClusterState, ConversionError, EquivalentResource};
 use crate::config::ServiceReference;
 use crate::schema;
+use crate::status::{FieldError, Unsupported};
 
 /// Stored objects and served resources.
 #[derive(Debug)]
@@ -28,7 +30,12 @@ pub(super) struct State {
     /// The stored roles and bindings, whether or not they say who may do what.
     pub(super) policies: Arc<StoredPolicies>,
     resources: RwLock<Arc<Resources>>,
+    /// The definitions of custom resources with the resources that they make.
+    definitions: Mutex<Vec<Defined>>,
 }
+
+/// A definition and its resources.
+type Defined = (Arc<Value>, Vec<Arc<Resource>>);
 
 impl State {
     pub(super) fn new(storage: Arc<Storage>, mode: AuthorizationMode) -> Self {
@@ -37,7 +44,13 @@ impl State {
             AuthorizationMode::Rbac => Arc::clone(&policies) as Arc<dyn Authorizer>,
             AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
         };
-        Self { storage, authorizer, policies, resources: RwLock::new(Arc::new(Resources::with([]))) }
+        Self {
+            storage,
+            authorizer,
+            policies,
+            resources: RwLock::new(Arc::new(Resources::with([]))),
+            definitions: Mutex::default(),
+        }
     }
 
     /// The resources as they are served now.
@@ -55,10 +68,13 @@ impl State {
         custom.map_or(Converter::None, |custom| custom.converter)
     }
 
-    /// Serves what the stored definitions of custom resources say.
+    /// Serves what the stored definitions of custom resources say. What did not change is not read again.
     pub(super) fn reload_resources(&self) {
-        let definitions = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
-        let custom = definitions.iter().flat_map(|definition| custom_resources::resources(definition));
+        let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *known);
+        let stored = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        *known = stored.into_iter().map(|definition| defined(definition, &before)).collect();
+        let custom = known.iter().flat_map(|(_, resources)| resources).cloned();
         let resources = Arc::new(Resources::with(custom));
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
     }
@@ -77,7 +93,54 @@ impl State {
         if GroupVersionKind::of(&object) == kind {
             return Ok(object);
         }
-        self.convert(&object, &kind)
+        self.convert_and_coerce(&object, &kind)
+    }
+
+    /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
+    /// version does not have.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
+    fn convert_and_coerce(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        let mut converted = self.convert(object, kind)?;
+        if let Some(custom) = self.resources().of_kind(kind).and_then(|resource| resource.custom.as_ref()) {
+            let refused = |error: FieldError| ConversionError::Refused(error.to_string());
+            custom.schema()?.decode(&mut converted, false).map_err(refused)?;
+        }
+        Ok(converted)
+    }
+
+    /// Makes of a stored object what is read of it: custom resources lose what their schema does not have, and all get the
+    /// defaults of their version.
+    ///
+    /// # Errors
+    /// What of a schema admit does not apply.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
+    pub(super) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
+        let resources = self.resources();
+        let resource = resources.of_kind(&GroupVersionKind::of(object));
+        if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
+            // What is no metadata was left out.
+            let _ = custom.schema()?.decode(object, true);
+        }
+        self.complete(object)
+    }
+
+    /// Fills in the defaults.
+    ///
+    /// # Errors
+    /// What of a schema admit does not apply.
+    pub(super) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
+        let kind = GroupVersionKind::of(object);
+        let resources = self.resources();
+        if let Some(custom) = resources.of_kind(&kind).and_then(|resource| resource.custom.as_ref()) {
+            return custom.schema()?.set_defaults(object);
+        }
+        defaulting::set_defaults(object);
+        if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
+            custom_resources::set_defaults(object);
+        }
+        Ok(())
     }
 
     /// A stored object in the version of `resource`.
@@ -89,11 +152,35 @@ impl State {
         stored: &Arc<Value>,
         resource: &Resource,
     ) -> Result<Arc<Value>, ConversionError> {
-        if GroupVersionKind::of(stored) == resource.kind {
-            return Ok(Arc::clone(stored));
+        let is_same = GroupVersionKind::of(stored) == resource.kind;
+        let Some(custom) = &resource.custom else {
+            return if is_same {
+                Ok(Arc::clone(stored))
+            } else {
+                self.convert(stored, &resource.kind).map(Arc::new)
+            };
+        };
+        // With the schema that it was stored with it needs nothing.
+        let stored_at: u64 = metadata::text(stored, "resourceVersion").parse().unwrap_or(u64::MAX);
+        let mut read = Arc::clone(stored);
+        if stored_at < custom.schema_since {
+            self.complete_stored(Arc::make_mut(&mut read))?;
         }
-        self.convert(stored, &resource.kind).map(Arc::new)
+        if is_same { Ok(read) } else { self.convert_and_coerce(&read, &resource.kind).map(Arc::new) }
     }
+}
+
+fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {
+    let name = metadata::text(&definition, "name");
+    let known = before.iter().find(|(known, _)| metadata::text(known, "name") == name);
+    let resources = match known {
+        Some((known, resources)) if Arc::ptr_eq(known, &definition) => resources.clone(),
+        known => {
+            let before = known.map(|(known, resources)| (&**known, resources.as_slice()));
+            custom_resources::resources(&definition, before).into_iter().map(Arc::new).collect()
+        }
+    };
+    (definition, resources)
 }
 
 /// Makes of `object` what etcd keeps of it. Built-in kinds are stored as protobuf, but for definitions of custom resources
@@ -141,11 +228,8 @@ impl ClusterState for State {
     }
 
     fn set_defaults(&self, object: &mut Value) {
-        defaulting::set_defaults(object);
-        let kind = GroupVersionKind::of(object);
-        if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
-            custom_resources::set_defaults(object);
-        }
+        // Before it is stored the object is refused for the same reason.
+        let _ = self.complete(object);
     }
 
     fn is_built_in(&self, kind: &GroupVersionKind) -> bool {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 pub use self::given::Given;
 
 use super::authorization::AuthorizationMode;
+use super::body::Types;
 use super::deletion::{self, Marked};
 use super::discovery::Subresource;
 use super::state::{State, settle_stored};
@@ -85,7 +86,17 @@ impl Surroundings {
     /// The Status of an object that the API server cannot decode.
     pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
         let kind = GroupVersionKind::of(object);
-        Ok(body::typed(object.clone(), &kind, !self.is_built_in(&kind))?.1)
+        Ok(self.typed(object.clone(), &kind)?.1)
+    }
+
+    /// As [`body::typed`].
+    fn typed(&self, object: Value, kind: &GroupVersionKind) -> Result<(Value, Vec<String>), Box<Status>> {
+        if self.is_built_in(kind) {
+            return body::typed(object, kind, Types::Server);
+        }
+        let resources = self.state.resources();
+        let custom = resources.of_kind(kind).and_then(|resource| resource.custom.as_ref());
+        body::typed(object, kind, Types::Custom(custom))
     }
 
     /// A run of a request that was just made.
@@ -199,7 +210,7 @@ impl Surroundings {
             let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
             Box::new(Status::failure(404, "NotFound", message))
         })?;
-        let mut object = body::typed(object, &kind, !self.is_built_in(&kind))?.0;
+        let mut object = self.typed(object, &kind)?.0;
         self.state.set_defaults(&mut object);
         metadata::wipe(&mut object);
         let name = metadata::text(&object, "name").to_owned();

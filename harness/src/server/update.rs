@@ -13,7 +13,7 @@ use super::patches::{self, Change};
 use super::request::ObjectRequest;
 use super::state::settle_stored;
 use super::storage::Key;
-use super::{body, create, metadata, options, scale, spans, strategy};
+use super::{body, create, custom_validation, metadata, options, scale, spans, strategy};
 use crate::attributes::{GroupVersionKind, Operation};
 use crate::cluster_state::ClusterState as _;
 use crate::ownership::{Owners, Write};
@@ -198,6 +198,10 @@ async fn attempt(
     if is_scale {
         scale::validate(&new)?;
         let object = scale::apply(&new, &old, &resource);
+        if resource.custom.is_some() {
+            let told = custom_validation::validate(&object, Some(&old), &resource, "")?;
+            request.warnings.extend(told);
+        }
         new = scale::of(&object, &resource);
         scaled = Some(object);
     } else {
@@ -217,7 +221,8 @@ async fn attempt(
             let name = metadata::text(&new, "name");
             return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
         }
-        strategy::validate(&new, Some(&old), &resource)?;
+        let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)?;
+        request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
         request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
     }
@@ -288,8 +293,13 @@ fn store(
     if !dry_run {
         settle_stored(&mut new, resource);
     }
-    let is_same = new == **old && owners == state.storage.owners(&key);
     schema::settle_metadata(&mut new);
+    if resource.custom.is_some() {
+        new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
+        state.complete_stored(&mut new).map_err(create::unsupported)?;
+    }
+    let before = if resource.custom.is_some() { stored } else { old };
+    let is_same = new == **before && owners == state.storage.owners(&key);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
     if !dry_run && !goes && is_same && is_outdated(request, &key, stored, which) {

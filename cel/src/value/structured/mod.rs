@@ -5,6 +5,8 @@
 mod keyed;
 mod texts;
 
+pub(crate) use texts::is_duration;
+
 use std::borrow::Cow;
 
 use serde_json::{Map as Members, Value as Json};

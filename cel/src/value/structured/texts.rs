@@ -24,6 +24,11 @@ pub(super) fn read<'a>(text: &'a str, format: &str) -> Value<'a> {
     value.unwrap_or_else(|error| Value::Invalid(error.into()))
 }
 
+/// Whether a text is a duration of the format.
+pub(crate) fn is_duration(text: &str) -> bool {
+    parse_duration(text).is_ok()
+}
+
 /// Source: kube-openapi pkg/validation/strfmt/time.go, `ParseDateTime`.
 fn date_time(text: &str) -> Result<Timestamp, String> {
     if text.is_empty() {

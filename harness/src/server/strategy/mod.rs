@@ -22,7 +22,6 @@ use super::custom_resources;
 use super::custom_validation;
 use super::discovery::Resource;
 use super::metadata;
-use crate::attributes::GroupVersionKind;
 use crate::authorizer::RBAC_GROUP;
 use crate::config::{self, ConfigError};
 use crate::status::{FieldError, Status, Unsupported};
@@ -150,11 +149,17 @@ pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
     resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
 }
 
-/// What the server itself has to understand: metadata, webhook configurations and definitions of custom resources.
+/// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom
+/// resources by the schema of theirs. What the client is warned of.
 ///
 /// # Errors
 /// 422 for what is wrong, 501 for what is not imitated.
-pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource) -> Result<(), Box<Status>> {
+pub(super) fn validate(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<Vec<String>, Box<Status>> {
     let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
     if group == admission::GROUP && plural.contains("admissionpolic") {
         // Stored, they would have no effect, and nobody would be told.
@@ -166,20 +171,12 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return Err(Box::new(Status::unsupported(&Unsupported { what })));
     }
     if resource.custom.is_some() {
-        let found = GroupVersionKind::of(object);
-        let errors = custom_validation::wrong_type(&found, &resource.kind);
-        if !errors.is_empty() {
-            let name = metadata::text(object, "name");
-            return Err(Box::new(Status::invalid(&found.group, &found.kind, name, &errors)));
-        }
+        return custom_validation::validate(object, old, resource, subresource);
     }
     let is_configuration = is_configuration(resource);
-    let custom = resource.custom.as_ref().map(|custom| custom_validation::errors(object, custom));
     let mut errors = match old {
-        _ if custom.as_ref().is_some_and(|errors| !errors.is_empty()) => custom.unwrap_or_default(),
         Some(old) if is_configuration => config::validate_update(object, old),
         None if is_configuration => config::validate(object),
-        Some(_) if resource.custom.is_some() => told_three_times(metadata::validate(object, resource)),
         Some(_) | None => metadata::validate(object, resource),
     };
     if resource.gvr.group_resource() == "namespaces" {
@@ -193,12 +190,12 @@ pub(super) fn validate(object: &Value, old: Option<&Value>, resource: &Resource)
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
     }
     if is_configuration {
-        return validate_configuration(object);
+        validate_configuration(object)?;
     }
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
-        return custom_resources::validate(object);
+        custom_resources::validate(object)?;
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// The conditions of a `CertificateSigningRequest`, in an update of its status or its approval.
@@ -220,19 +217,6 @@ pub(super) fn validate_conditions(
     }
     let (kind, name) = (&resource.kind, metadata::text(object, "name"));
     Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)))
-}
-
-/// In an update of a custom resource labels, annotations and owners are validated as those of a new object, as those of a
-/// changed one, and once more as those of a custom resource.
-///
-/// Source: apiserver pkg/registry/rest/update.go, `validateCommonFields`; apiextensions-apiserver
-/// pkg/registry/customresource/validator.go, `ValidateUpdate`.
-fn told_three_times(mut errors: Vec<FieldError>) -> Vec<FieldError> {
-    let fields = ["metadata.labels", "metadata.annotations", "metadata.ownerReferences"];
-    let is_repeated = |error: &&FieldError| fields.iter().any(|field| error.field.starts_with(field));
-    let repeated: Vec<FieldError> = errors.iter().filter(is_repeated).cloned().collect();
-    errors.extend(repeated.iter().cloned().chain(repeated.clone()));
-    errors
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.

@@ -1,0 +1,110 @@
+//! Fills in the defaults of a schema, and removes null where it stands for no value.
+//!
+//! Source: apiextensions-apiserver pkg/apiserver/schema/defaulting/{algorithm,prune,prunenulls}.go.
+
+use std::mem;
+
+use serde_json::Value;
+
+use super::coerce;
+use super::node::{Additional, Schema};
+use super::pruning::prune_part;
+use crate::status::Unsupported;
+use crate::weight::weight;
+
+/// The most bytes of memory that the defaults of one object may take: a schema can make a hundred times as much of each
+/// item of a list.
+const MOST_BYTES: usize = 64 << 20;
+
+/// Fills in the defaults of an object.
+///
+/// # Errors
+/// They take too much memory.
+pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
+    let mut left = MOST_BYTES;
+    fill(object, schema, &mut left).ok_or_else(|| Unsupported {
+        what: format!("defaults of a custom resource that take more than {MOST_BYTES} bytes"),
+    })
+}
+
+/// None: they take more than is left.
+fn fill(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
+    match value {
+        Value::Object(members) => {
+            for (name, property) in &schema.properties {
+                let Some(default) = &property.default else { continue };
+                let is_missing =
+                    members.get(name).is_none_or(|value| value.is_null() && property.forbids_null());
+                if is_missing {
+                    members.insert(name.clone(), copy(default, left)?);
+                }
+            }
+            for (name, value) in members.iter_mut() {
+                match (schema.properties.get(name), &schema.additional) {
+                    (Some(property), _) => fill(value, property, left)?,
+                    (None, Additional::Schema(values)) => fill_element(value, values, left)?,
+                    (None, Additional::Absent | Additional::Flag(_)) => {}
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(of_items) = &schema.items else { return Some(()) };
+            for item in items {
+                fill_element(item, of_items, left)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Some(())
+}
+
+fn fill_element(value: &mut Value, schema: &Schema, left: &mut usize) -> Option<()> {
+    if value.is_null()
+        && schema.forbids_null()
+        && let Some(default) = &schema.default
+    {
+        *value = copy(default, left)?;
+    }
+    fill(value, schema, left)
+}
+
+fn copy(default: &Value, left: &mut usize) -> Option<Value> {
+    *left = left.checked_sub(weight(default))?;
+    Some(default.clone())
+}
+
+/// Removes the members that are null, must not be, and have no default.
+pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(members) => members.retain(|name, value| {
+            let Some(schema) = schema.member(name) else { return true };
+            if value.is_null() {
+                return !schema.forbids_null() || schema.default.is_some();
+            }
+            prune_nulls(value, schema);
+            true
+        }),
+        Value::Array(items) => {
+            let Some(of_items) = &schema.items else { return };
+            items.iter_mut().for_each(|item| prune_nulls(item, of_items));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Removes from all defaults what the schema does not have.
+pub(super) fn prune_defaults(schema: &mut Schema) {
+    if let Some(mut default) = mem::take(&mut schema.default) {
+        prune_part(&mut default, schema);
+        // What is wrong is left out, so that nothing is reported.
+        let _ = coerce::coerce(&mut default, schema, true);
+        schema.default = Some(default);
+    }
+    if let Additional::Schema(values) = &mut schema.additional {
+        prune_defaults(values);
+    }
+    if let Some(items) = &mut schema.items {
+        prune_defaults(items);
+    }
+    schema.properties.values_mut().for_each(prune_defaults);
+}

@@ -1,0 +1,67 @@
+//! Numbers as Go compares and prints them.
+
+/// A float as `%v` of Go writes it.
+///
+/// Source: Go fmt/print.go, `fmtFloat`; strconv/ftoa.go.
+pub(super) fn printed(float: f64) -> String {
+    let text = format!("{float:e}");
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let Ok(exponent) = exponent.parse::<i32>() else { return text };
+    if (-4..21).contains(&exponent) {
+        return float.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Whether a float is as good as an integer.
+///
+/// Source: go-openapi/swag conv/convert.go, `IsFloat64AJSONInteger`.
+pub(super) fn is_integer(float: f64) -> bool {
+    const MOST: f64 = 9_007_199_254_740_991.0;
+    const LEAST: f64 = -9_007_199_254_740_992.0;
+    const EPSILON: f64 = 1e-9;
+    if !(LEAST..=MOST).contains(&float) {
+        return false;
+    }
+    let rounded = float.round();
+    let difference = (float - rounded).abs();
+    difference == 0.0 || (rounded != 0.0 && difference < EPSILON * rounded.abs())
+}
+
+/// A float as Go converts it to an integer on amd64: what does not fit is the least integer.
+#[expect(clippy::cast_possible_truncation, reason = "what does not fit is told apart")]
+pub(super) fn truncated(float: f64) -> i64 {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if (-BEYOND..BEYOND).contains(&float) { float as i64 } else { i64::MIN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_printed_as_in_go() {
+        for (float, text) in [
+            (1.5, "1.5"),
+            (3.0, "3"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (1.25e-7, "1.25e-07"),
+            (0.0001, "0.0001"),
+            (0.00001, "1e-05"),
+            (-2.5, "-2.5"),
+        ] {
+            assert_eq!(printed(float), text);
+        }
+    }
+
+    #[test]
+    fn integers_may_be_a_little_off() {
+        for (float, expected) in
+            [(1.0, true), (1.000_000_000_1, true), (1.1, false), (0.0, true), (1e-12, false), (1e300, false)]
+        {
+            assert_eq!(is_integer(float), expected, "{float}");
+        }
+    }
+}

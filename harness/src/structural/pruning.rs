@@ -1,0 +1,126 @@
+//! Removes the fields that a schema does not have.
+//!
+//! Source: apiextensions-apiserver pkg/apiserver/schema/pruning/algorithm.go.
+
+use serde_json::Value;
+
+use super::member;
+use super::node::{Additional, Schema};
+
+/// Paths of more bytes together are not reported: no answer has so many.
+const MOST_BYTES: usize = 4 << 20;
+
+/// What every object has, whatever its schema says.
+const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Removes from a whole object what `schema` does not have: the paths of what is gone, sorted.
+pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
+    let mut pruner = Pruner::default();
+    if schema.preserve_unknown_fields {
+        pruner.visit_known(object, schema, true, "");
+    } else {
+        pruner.prune(object, Some(schema), true, "");
+    }
+    pruner.unknown.sort_unstable();
+    pruner.unknown
+}
+
+/// The same for a value that is a part of an object.
+pub(super) fn prune_part(value: &mut Value, schema: &Schema) {
+    Pruner::default().part(value, Some(schema), "");
+}
+
+#[derive(Default)]
+struct Pruner {
+    unknown: Vec<String>,
+    bytes: usize,
+}
+
+impl Pruner {
+    fn part(&mut self, value: &mut Value, schema: Option<&Schema>, path: &str) {
+        match schema {
+            Some(schema) if schema.preserve_unknown_fields => {
+                self.visit_known(value, schema, schema.embedded_resource, path);
+            }
+            Some(schema) => self.prune(value, Some(schema), schema.embedded_resource, path),
+            None => self.prune(value, None, false, path),
+        }
+    }
+
+    fn prune(&mut self, value: &mut Value, schema: Option<&Schema>, is_resource: bool, path: &str) {
+        match value {
+            Value::Object(members) => {
+                members.retain(|name, value| {
+                    let Some(schema) = schema else {
+                        self.report(path, name);
+                        return false;
+                    };
+                    if is_resource && META_FIELDS.contains(&name.as_str()) {
+                        return true;
+                    }
+                    match (schema.properties.get(name), &schema.additional) {
+                        (Some(property), _) => self.part(value, Some(property), &member(path, name)),
+                        (None, Additional::Schema(values)) => {
+                            self.part(value, Some(values), &member(path, name));
+                        }
+                        (None, Additional::Flag(_)) => self.part(value, None, &member(path, name)),
+                        (None, Additional::Absent) => {
+                            self.report(path, name);
+                            return false;
+                        }
+                    }
+                    true
+                });
+            }
+            Value::Array(items) => {
+                let of_items = schema.and_then(|schema| schema.items.as_deref());
+                for (index, item) in items.iter_mut().enumerate() {
+                    if is_container(item) {
+                        self.part(item, of_items, &format!("{path}[{index}]"));
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Nothing is removed here, but from the fields that the schema has.
+    fn visit_known(&mut self, value: &mut Value, schema: &Schema, is_resource: bool, path: &str) {
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members.iter_mut().filter(|(_, value)| is_container(value)) {
+                    if is_resource && META_FIELDS.contains(&name.as_str()) {
+                        continue;
+                    }
+                    match (schema.properties.get(name), &schema.additional) {
+                        (Some(property), _) => self.part(value, Some(property), &member(path, name)),
+                        (None, Additional::Schema(values)) => {
+                            self.part(value, Some(values), &member(path, name));
+                        }
+                        (None, Additional::Flag(_)) => self.part(value, None, &member(path, name)),
+                        (None, Additional::Absent) => {}
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let Some(of_items) = schema.items.as_deref() else { return };
+                for (index, item) in items.iter_mut().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    self.visit_known(item, of_items, of_items.embedded_resource, &path);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+
+    fn report(&mut self, path: &str, name: &str) {
+        self.bytes = self.bytes.saturating_add(path.len() + name.len());
+        if self.bytes <= MOST_BYTES {
+            self.unknown.push(member(path, name));
+        }
+    }
+}
+
+fn is_container(value: &Value) -> bool {
+    value.is_object() || value.is_array()
+}

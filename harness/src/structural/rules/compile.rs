@@ -1,0 +1,132 @@
+//! Compiles the rules of a stored schema.
+
+use std::collections::BTreeMap;
+
+use kubernetes_cel::Program;
+use kubernetes_cel::environment::{CompileError, Environment};
+use kubernetes_cel::kubernetes::{Expressions, Version, environment};
+use kubernetes_cel::schema::{Schema as Types, with_declared_type, with_optional_old_self};
+use serde_json::Value;
+
+use super::{Own, Rule, Rules, path};
+use crate::status::Unsupported;
+
+/// The version whose expressions are imitated.
+const RELEASE: Version = Version::new(1, 37);
+
+/// What objects of a schema are called in its environment.
+const NAME: &str = "selfType";
+
+/// The rules of a whole schema; none if there are none.
+///
+/// # Errors
+/// An expression that admit cannot compile, or kube-apiserver, which refuses the definition then.
+pub(in crate::structural) fn rules(schema: &Value) -> Result<Option<Rules>, Unsupported> {
+    if !has_rules(schema) {
+        return Ok(None);
+    }
+    of(schema, schema, true)
+}
+
+/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `hasXValidations`.
+fn has_rules(schema: &Value) -> bool {
+    let Some(members) = schema.as_object() else { return false };
+    let own = members.get("x-kubernetes-validations").and_then(Value::as_array);
+    own.is_some_and(|rules| !rules.is_empty())
+        || members.get("items").is_some_and(has_rules)
+        || members.get("additionalProperties").is_some_and(has_rules)
+        || members
+            .get("properties")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .any(|(_, it)| has_rules(it))
+}
+
+/// The rules of `validation`, which is `schema` itself or one of its alternatives in `allOf`.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validator`.
+fn of(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Rules>, Unsupported> {
+    let nested = |name: &str| -> Result<Option<Box<Rules>>, Unsupported> {
+        match (validation.get(name), schema.get(name)) {
+            (Some(validation), Some(schema)) if validation.is_object() && schema.is_object() => {
+                Ok(of(validation, schema, false)?.map(Box::new))
+            }
+            _ => Ok(None),
+        }
+    };
+    let mut properties = BTreeMap::new();
+    for (name, validation) in validation.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let Some(schema) = schema.get("properties").and_then(|all| all.get(name)) else { continue };
+        if let Some(rules) = of(validation, schema, false)? {
+            properties.insert(name.clone(), rules);
+        }
+    }
+    let mut all_of = Vec::new();
+    for validation in validation.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+        all_of.extend(of(validation, schema, is_root)?);
+    }
+    let rules = Rules {
+        own: own(validation, schema, is_root)?,
+        items: nested("items")?,
+        additional: nested("additionalProperties")?,
+        properties,
+        all_of,
+    };
+    let is_empty = rules.own.is_none()
+        && rules.items.is_none()
+        && rules.additional.is_none()
+        && rules.properties.is_empty()
+        && rules.all_of.is_empty();
+    Ok((!is_empty).then_some(rules))
+}
+
+fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>, Unsupported> {
+    let declared = validation.get("x-kubernetes-validations").and_then(Value::as_array);
+    let Some(declared) = declared.filter(|rules| !rules.is_empty()) else { return Ok(None) };
+    let unsupported = |what: String| Unsupported { what };
+    let types =
+        Types::from_json(schema).map_err(|error| unsupported(format!("a schema with rules: {error}")))?;
+    let types = if is_root { types.of_resource() } else { types };
+    // A value of no type is exposed to no expression, which kube-apiserver says when the definition is created.
+    let Some(of) = types.declared_type() else { return Ok(None) };
+    let base = environment(RELEASE, Expressions::Stored);
+    let strict = with_declared_type(base.clone(), &of, NAME, &["self", "oldSelf"]);
+    let mut rules = Vec::with_capacity(declared.len());
+    for rule in declared {
+        let text = |name: &str| rule.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("rule").trim().is_empty() {
+            continue;
+        }
+        let optional_old = rule.get("optionalOldSelf").and_then(Value::as_bool).unwrap_or_default();
+        let optional = optional_old.then(|| with_optional_old_self(base.clone(), &of, NAME));
+        let environment = optional.as_ref().unwrap_or(&strict);
+        let program = compiled(environment, text("rule"))?;
+        let message_expression = match text("messageExpression") {
+            "" => None,
+            expression => Some(compiled(environment, expression)?),
+        };
+        rules.push(Rule {
+            uses_old: program.mentions("oldSelf"),
+            program,
+            optional_old,
+            text: text("rule").trim().to_owned(),
+            message: text("message").trim().to_owned(),
+            message_expression,
+            reason: text("reason").to_owned(),
+            field_path: path::normalized(text("fieldPath"), schema).unwrap_or_default(),
+        });
+    }
+    let kind = schema.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Some(Own { types, kind, rules }))
+}
+
+fn compiled(environment: &Environment, text: &str) -> Result<Program, Unsupported> {
+    environment.compile(text).map_err(|error| {
+        let why = match error {
+            CompileError::Unsupported(why) => why,
+            error => error.to_string(),
+        };
+        Unsupported { what: format!("the rule {}: {why}", Value::from(text)) }
+    })
+}

@@ -1,0 +1,107 @@
+//! `anyOf`, `oneOf`, `allOf` and `not`.
+//!
+//! Source: kube-openapi pkg/validation/validate/schema_props.go.
+
+use serde_json::Value;
+
+use super::super::node::{Schema, ValueValidation};
+use super::Validator;
+use super::report::{Failure, Report};
+use crate::quoting::quote;
+
+impl Validator {
+    pub(super) fn alternatives(
+        &mut self,
+        values: &ValueValidation,
+        value: &Value,
+        path: &str,
+        report: &mut Report,
+    ) {
+        // The count of the checks is one of all these together.
+        let mut found = Report::default();
+        self.any_of(&values.any_of, value, path, &mut found);
+        self.one_of(&values.one_of, value, path, &mut found);
+        self.all_of(&values.all_of, value, path, &mut found);
+        if let Some(not) = &values.not
+            && self.validate(not, value, path, None).failures.is_empty()
+        {
+            let why = format!("{} must not validate the schema (not)", quote(path));
+            found.add(self, Failure::message(why));
+        }
+        found.matches += 1;
+        report.merge(self, found);
+    }
+
+    fn any_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+        if schemas.is_empty() {
+            return;
+        }
+        let mut best: Option<Report> = None;
+        for schema in schemas {
+            let report = self.validate(schema, value, path, None);
+            if report.failures.is_empty() {
+                found.merge(self, report);
+                return;
+            }
+            if best.as_ref().is_none_or(|best| report.matches > best.matches) {
+                best = Some(report);
+            }
+        }
+        let why = format!("{} must validate at least one schema (anyOf)", quote(path));
+        found.add(self, Failure::message(why));
+        if let Some(best) = best {
+            found.merge(self, best);
+        }
+    }
+
+    fn one_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+        if schemas.is_empty() {
+            return;
+        }
+        let mut best: Option<Report> = None;
+        let mut first: Option<Report> = None;
+        let mut valid = 0_usize;
+        for schema in schemas {
+            let report = self.validate(schema, value, path, None);
+            if report.failures.is_empty() {
+                valid += 1;
+                best = None;
+                first.get_or_insert(report);
+            } else if valid == 0 && best.as_ref().is_none_or(|best| report.matches > best.matches) {
+                best = Some(report);
+            }
+        }
+        if valid == 1 {
+            if let Some(first) = first {
+                found.merge(self, first);
+            }
+            return;
+        }
+        let why = if valid == 0 {
+            "Found none valid".to_owned()
+        } else {
+            format!("Found {valid} valid alternatives")
+        };
+        let why = format!("{} must validate one and only one schema (oneOf). {why}", quote(path));
+        found.add(self, Failure::message(why));
+        if let Some(best) = best {
+            found.merge(self, best);
+        }
+    }
+
+    fn all_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
+        let mut valid = 0;
+        for schema in schemas {
+            let report = self.validate(schema, value, path, None);
+            if report.failures.is_empty() {
+                valid += 1;
+            }
+            found.merge(self, report);
+        }
+        if valid != schemas.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            let why = format!("{} must validate all the schemas (allOf){none}", quote(path));
+            found.add(self, Failure::message(why));
+        }
+    }
+}

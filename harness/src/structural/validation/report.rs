@@ -1,0 +1,175 @@
+//! What a validation found: failures, each once, and how many checks were passed.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::Validator;
+use crate::quoting::quote;
+use crate::status::FieldError;
+use crate::structural::coerce::displayed;
+use crate::structural::shown;
+
+/// Source: kube-openapi pkg/validation/validate/result.go, `Result`.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    pub(super) failures: Vec<Failure>,
+    /// The messages of the failures.
+    seen: HashSet<Rc<str>>,
+    /// How many checks were made and passed: by it the best of several alternatives is chosen.
+    pub(super) matches: usize,
+}
+
+/// One failure.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// Where it is; none if it is one of the whole object whatever its place.
+    place: Option<String>,
+    of: Of,
+    /// The value, as it is shown.
+    value: String,
+    pub(super) message: Rc<str>,
+}
+
+/// Which error of a field it becomes.
+#[derive(Clone, Debug)]
+enum Of {
+    Required,
+    Type,
+    /// With the values that are allowed.
+    Value(String),
+    TooLong(i64),
+    TooMany {
+        size: i64,
+        most: i64,
+    },
+    Invalid,
+}
+
+impl Report {
+    /// Adds a failure unless it is there.
+    pub(super) fn add(&mut self, validator: &mut Validator, failure: Failure) {
+        if self.seen.insert(Rc::clone(&failure.message)) {
+            validator.count(&failure);
+            self.failures.push(failure);
+        }
+    }
+
+    /// Adds what another report has.
+    pub(super) fn merge(&mut self, validator: &mut Validator, other: Self) {
+        self.matches += other.matches;
+        if self.failures.is_empty() {
+            self.failures = other.failures;
+            self.seen = other.seen;
+            return;
+        }
+        for failure in other.failures {
+            if self.seen.insert(Rc::clone(&failure.message)) {
+                self.failures.push(failure);
+            }
+        }
+        let _ = validator;
+    }
+
+    /// Forgets the failures.
+    pub(super) fn forgive(&mut self) {
+        self.failures.clear();
+        self.seen.clear();
+    }
+
+    /// Source: apiextensions-apiserver pkg/apiserver/validation/validation.go, `kubeOpenAPIResultToFieldErrors`.
+    pub(super) fn into_field_errors(self, prefix: &str) -> Vec<FieldError> {
+        self.failures.into_iter().map(|failure| failure.into_field_error(prefix)).collect()
+    }
+}
+
+impl Failure {
+    fn new(path: &str, of: Of, value: String, what: impl fmt::Display) -> Self {
+        Self { place: Some(path.to_owned()), of, value, message: format!("{path} in body {what}").into() }
+    }
+
+    /// Another type, or a text that has not the format.
+    pub(super) fn wrong_type(path: &str, expected: &str, found: &str) -> Self {
+        let found = quote(found);
+        Self::new(path, Of::Type, found.clone(), format_args!("must be of type {expected}: {found}"))
+    }
+
+    pub(super) fn required(path: &str) -> Self {
+        Self::new(path, Of::Required, String::new(), "is required")
+    }
+
+    /// A value that is none of those that are allowed.
+    pub(super) fn not_a_value(path: &str, value: &Value, allowed: &[Value]) -> Self {
+        let allowed: Vec<String> = allowed
+            .iter()
+            .map(|value| quote(value.as_str().map_or_else(|| displayed(value), str::to_owned).as_str()))
+            .collect();
+        let allowed = allowed.join(", ");
+        Self {
+            place: Some(path.to_owned()),
+            value: displayed(value),
+            message: format!("{path} in body should be one of {allowed}").into(),
+            of: Of::Value(allowed),
+        }
+    }
+
+    pub(super) fn too_long(path: &str, most: i64) -> Self {
+        let what = format_args!("should be at most {most} chars long");
+        Self::new(path, Of::TooLong(most), String::new(), what)
+    }
+
+    pub(super) fn too_many(path: &str, size: i64, most: i64, things: &str) -> Self {
+        let what = format_args!("should have at most {most} {things}");
+        Self::new(path, Of::TooMany { size, most }, String::new(), what)
+    }
+
+    pub(super) fn not_allowed(path: &str, name: &str) -> Self {
+        Self {
+            place: Some(path.to_owned()),
+            of: Of::Invalid,
+            value: quote(name),
+            message: format!("{path}.{name} in body is a forbidden property").into(),
+        }
+    }
+
+    /// Anything else that is wrong with a value.
+    pub(super) fn invalid(path: &str, value: &Value, what: impl fmt::Display) -> Self {
+        Self::new(path, Of::Invalid, displayed(value), what)
+    }
+
+    /// What is told of the whole object, or about a value without showing it.
+    pub(super) fn message(message: String) -> Self {
+        Self { place: None, of: Of::Invalid, value: "\"\"".to_owned(), message: message.into() }
+    }
+
+    /// As [`Self::invalid`] with a message of its own.
+    pub(super) fn invalid_with(path: &str, value: &Value, message: String) -> Self {
+        Self {
+            place: Some(path.to_owned()),
+            of: Of::Invalid,
+            value: displayed(value),
+            message: message.into(),
+        }
+    }
+
+    fn into_field_error(self, prefix: &str) -> FieldError {
+        let Self { place, of, value, message } = self;
+        let name = place.as_deref().unwrap_or_default();
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let path = match (prefix, name) {
+            ("", name) => shown(name).to_owned(),
+            (prefix, "") => prefix.to_owned(),
+            (prefix, name) => format!("{prefix}.{name}"),
+        };
+        match of {
+            Of::Required => FieldError::required(path, ""),
+            Of::Type => FieldError::type_invalid(path, value, message),
+            Of::Value(allowed) => FieldError::not_supported(path, value, allowed),
+            Of::TooLong(most) => FieldError::too_long(path, most),
+            Of::TooMany { size, most } => FieldError::too_many(path, size, most),
+            Of::Invalid => FieldError::invalid(path, value, message),
+        }
+    }
+}
