@@ -9,7 +9,7 @@ use super::discovery::{Resource, Subresource};
 use super::metadata;
 use crate::attributes::{GroupVersionKind, GroupVersionResource};
 use crate::json::text as text_at;
-use crate::status::{FieldError, Status, Unsupported};
+use crate::status::{Status, Unsupported};
 use crate::structural::Compiled;
 
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
@@ -127,7 +127,8 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
         .collect()
 }
 
-fn schema_of(version: &Value) -> &Value {
+/// The schema of a version; null if there is none.
+pub(super) fn schema_of(version: &Value) -> &Value {
     version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
 }
 
@@ -183,54 +184,6 @@ pub(super) fn set_defaults(definition: &mut Value) {
     let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
     names.entry("singular").or_insert_with(|| kind.to_lowercase().into());
     names.entry("listKind").or_insert_with(|| format!("{kind}List").into());
-}
-
-/// What is wrong with a definition, as far as the server depends on it.
-///
-/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
-///
-/// # Errors
-/// 422.
-pub(super) fn validate(definition: &Value) -> Result<(), Box<Status>> {
-    let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let mut errors = Vec::new();
-    let required = ["spec.group", "spec.scope", "spec.names.plural", "spec.names.kind"];
-    for field in required {
-        if text(&format!("/{}", field.replace('.', "/"))).is_empty() {
-            errors.push(FieldError::required(field, ""));
-        }
-    }
-    let name = metadata::text(definition, "name");
-    let expected = format!("{}.{}", text("/spec/names/plural"), text("/spec/group"));
-    if errors.is_empty() && name != expected {
-        let why = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", Value::from(name), why));
-    }
-    let scope = text("/spec/scope");
-    if !["", "Cluster", "Namespaced"].contains(&scope) {
-        errors.push(FieldError::not_supported(
-            "spec.scope",
-            Value::from(scope),
-            "\"Cluster\", \"Namespaced\"",
-        ));
-    }
-    let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
-    for (index, version) in versions().enumerate() {
-        if !version.pointer("/schema/openAPIV3Schema").is_some_and(Value::is_object) {
-            errors.push(FieldError::required(format!("spec.versions[{index}].schema.openAPIV3Schema"), ""));
-        }
-    }
-    let stored =
-        versions().filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true)).count();
-    if stored != 1 {
-        let versions = definition.pointer("/spec/versions").unwrap_or(&Value::Null);
-        let why = "must have exactly one version marked as storage version";
-        errors.push(FieldError::invalid("spec.versions", versions, why));
-    }
-    if errors.is_empty() {
-        return check_schemas(definition);
-    }
-    Err(Box::new(Status::invalid(GROUP, "CustomResourceDefinition", name, &errors)))
 }
 
 /// `status` as a new definition has it.

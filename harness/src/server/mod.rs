@@ -19,6 +19,7 @@ mod create;
 mod custom_resources;
 mod custom_validation;
 mod defaulting;
+mod definitions;
 mod delete;
 mod deletion;
 mod discovery;

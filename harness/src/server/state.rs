@@ -223,6 +223,14 @@ impl ClusterState for State {
 
     fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
         let from = GroupVersionKind::of(object);
+        let resources = self.resources();
+        let is_custom = |kind| resources.of_kind(kind).is_some_and(|resource| resource.custom.is_some());
+        // Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `Convert`.
+        if (&from.group, &from.kind) == (&kind.group, &kind.kind) && is_custom(kind) && !is_custom(&from) {
+            let version = from.api_version();
+            let why = format!("request to convert CR from an invalid group/version: {version}");
+            return Err(ConversionError::Refused(why));
+        }
         let converter = if self.is_built_in(&from) { Converter::Scheme } else { self.converter(&from) };
         conversion::convert(object, kind, converter)
     }

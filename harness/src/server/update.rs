@@ -286,27 +286,32 @@ fn store(
     let state = &request.server.state;
     let key = create::key(request, &request.target.name);
     let is_scale = request.target.subresource == "scale";
-    let shown = |object: Arc<Value>| {
-        Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object }))
+    let shown = |object: &Arc<Value>| -> Result<Option<Answer>, Box<Status>> {
+        let object = if resource.custom.is_some() {
+            state.in_version_of(object, resource).map_err(create::conversion_failed)?
+        } else {
+            Arc::clone(object)
+        };
+        Ok(Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object })))
     };
     metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
     if !dry_run {
         settle_stored(&mut new, resource);
     }
+    // What a custom resource loses when it is stored is a change all the same.
+    let is_same = new == **old && owners == state.storage.owners(&key);
     schema::settle_metadata(&mut new);
     if resource.custom.is_some() {
         new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
         state.complete_stored(&mut new).map_err(create::unsupported)?;
     }
-    let before = if resource.custom.is_some() { stored } else { old };
-    let is_same = new == **before && owners == state.storage.owners(&key);
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
     if !dry_run && !goes && is_same && is_outdated(request, &key, stored, which) {
         return Ok(None);
     }
     if dry_run || (!goes && is_same) {
-        return Ok(shown(Arc::new(new)));
+        return shown(&Arc::new(new));
     }
     if goes {
         if state.storage.remove(&key, stored).is_err() {
@@ -314,14 +319,15 @@ fn store(
         }
         request.server.has_changed(resource)?;
         request.server.finish_namespace(&key);
-        return Ok(shown(Arc::new(new)));
+        return shown(&Arc::new(new));
     }
     let new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
     state.storage.check_space(&new, Some(stored))?;
     match state.storage.replace(&key, Some(stored), new, owners) {
         Ok(stored) => {
             request.server.has_changed(resource)?;
-            Ok(shown(state.in_version_of(&stored, resource).map_err(create::conversion_failed)?))
+            let read = state.in_version_of(&stored, resource).map_err(create::conversion_failed)?;
+            shown(&read)
         }
         Err(super::storage::Raced) => Ok(None),
     }

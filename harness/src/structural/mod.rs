@@ -7,6 +7,7 @@
 mod coerce;
 mod correlation;
 mod defaulting;
+pub(crate) mod definition;
 mod list_types;
 mod node;
 mod numbers;

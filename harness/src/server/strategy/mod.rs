@@ -20,6 +20,7 @@ use super::admission;
 use super::authorization;
 use super::custom_resources;
 use super::custom_validation;
+use super::definitions;
 use super::discovery::Resource;
 use super::metadata;
 use crate::authorizer::RBAC_GROUP;
@@ -193,7 +194,7 @@ pub(super) fn validate(
         validate_configuration(object)?;
     }
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
-        custom_resources::validate(object)?;
+        definitions::validate(object)?;
     }
     Ok(Vec::new())
 }

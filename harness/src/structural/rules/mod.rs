@@ -14,6 +14,7 @@ use serde_json::Value;
 
 pub(super) use self::compile::rules;
 use self::evaluate::Run;
+pub(super) use self::path::normalized;
 use super::correlation::Correlation;
 use super::node::Schema;
 use crate::status::{FieldError, Unsupported};

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// What is wrong with it, in the words of kube-apiserver.
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `ValidFieldPath`.
-pub(crate) fn normalized(path: &str, schema: &Value) -> Result<String, String> {
+pub(in crate::structural) fn normalized(path: &str, schema: &Value) -> Result<String, String> {
     let mut rest = path;
     let mut schema = schema;
     let mut normalized = String::new();

@@ -1,0 +1,261 @@
+//! Whether the rules of a new definition are well formed, compile, and are not too expensive.
+//!
+//! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go.
+
+use kubernetes_cel::environment::{CompileError, Environment};
+use kubernetes_cel::kubernetes::{Expressions, Version, environment};
+use kubernetes_cel::schema::{DeclaredType, Schema as Types, with_declared_type, with_optional_old_self};
+use kubernetes_cel::types::Type;
+use serde_json::{Value, json};
+
+use super::super::rules::normalized;
+use super::openapi::{Context, Found, quoted};
+use super::{list, text};
+use crate::quoting::{encode, quote};
+use crate::status::{FieldError, Unsupported};
+
+/// What one rule may cost by its estimate, and all rules of a schema together.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `StaticEstimatedCostLimit`.
+const COST_LIMIT: u64 = 10_000_000;
+const TOTAL_LIMIT: u64 = 100_000_000;
+
+/// How many of the most expensive rules are named.
+const MOST_EXPENSIVE: usize = 4;
+
+const REASONS: [&str; 4] =
+    ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
+
+/// What the rules of a schema cost by their estimates.
+#[derive(Debug, Default)]
+pub(super) struct Cost {
+    total: u64,
+    rules: Vec<(u64, String)>,
+}
+
+impl Cost {
+    fn add(&mut self, cost: u64, path: &str) {
+        self.total = self.total.saturating_add(cost);
+        self.rules.push((cost, path.to_owned()));
+    }
+
+    /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/cel_validation.go, `TotalCost`.
+    pub(super) fn errors(mut self, path: &str) -> Vec<FieldError> {
+        if self.total <= TOTAL_LIMIT {
+            return Vec::new();
+        }
+        self.rules.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
+        let why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+        let named = self.rules.into_iter().take(MOST_EXPENSIVE);
+        let mut errors: Vec<FieldError> = named.map(|(_, path)| FieldError::forbidden(path, why)).collect();
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        errors.push(FieldError::forbidden(path, too_expensive(what, self.total, TOTAL_LIMIT)));
+        errors
+    }
+}
+
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `getCostErrorMessage`.
+#[expect(clippy::cast_precision_loss, reason = "so does kube-apiserver")]
+fn too_expensive(what: &str, cost: u64, limit: u64) -> String {
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, and \
+         maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// What is wrong with rules before they are compiled.
+pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    for (index, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
+        let field = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+        let has_newlines = |text: &str| text.contains(['\n', '\r']);
+        let (expression, message) = (text(rule, "rule").trim(), text(rule, "message").trim());
+        let given = |name: &str| !text(rule, name).is_empty();
+        let shown = |name: &str| quote(text(rule, name));
+        if expression.is_empty() {
+            errors.push(FieldError::required(field("rule"), "rule is not specified"));
+        } else if given("message") && message.is_empty() {
+            errors.push(FieldError::invalid(
+                field("message"),
+                shown("message"),
+                "must be non-empty if specified",
+            ));
+        } else if has_newlines(message) {
+            errors.push(FieldError::invalid(
+                field("message"),
+                shown("message"),
+                "must not contain line breaks",
+            ));
+        } else if has_newlines(expression) && message.is_empty() {
+            let why = "message must be specified if rule contains line breaks";
+            errors.push(FieldError::required(field("message"), why));
+        }
+        if given("messageExpression") && text(rule, "messageExpression").trim().is_empty() {
+            let why = "messageExpression must be non-empty if specified";
+            errors.push(FieldError::required(field("messageExpression"), why));
+        }
+        let reason = rule.get("reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| !REASONS.contains(reason)) {
+            errors.push(FieldError::not_supported(field("reason"), quote(reason), quoted(&REASONS)));
+        }
+        let place = text(rule, "fieldPath");
+        if given("fieldPath") && place.trim().is_empty() {
+            errors.push(FieldError::invalid(
+                field("fieldPath"),
+                quote(place),
+                "must be non-empty if specified",
+            ));
+        }
+        if has_newlines(place) {
+            errors.push(FieldError::invalid(
+                field("fieldPath"),
+                quote(place),
+                "must not contain line breaks",
+            ));
+        }
+        if given("fieldPath") && normalized(place, schema).is_err() {
+            errors.push(FieldError::invalid(field("fieldPath"), quote(place), "must be a valid path"));
+        }
+    }
+}
+
+/// Compiles the rules of a schema.
+///
+/// # Errors
+/// An expression that admit does not compile.
+pub(super) fn compile(
+    schema: &Value,
+    path: &str,
+    context: &Context,
+    is_root: bool,
+    found: &mut Found,
+) -> Result<(), Unsupported> {
+    let rules = list(schema, "x-kubernetes-validations");
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let unsupported = |what: String| Unsupported { what };
+    let types =
+        Types::from_json(schema).map_err(|error| unsupported(format!("a schema with rules: {error}")))?;
+    let types = if is_root { types.of_resource() } else { types };
+    let Some(of) = types.declared_type() else {
+        let why = "internal error: failed to retrieve type information for x-kubernetes-validations";
+        found.of_rules.push(FieldError::internal(format!("{path}.x-kubernetes-validations"), why));
+        return Ok(());
+    };
+    let base = environment(Version::new(1, 37), Expressions::New);
+    let strict = with_declared_type(base.clone(), &of, "selfType", &["self", "oldSelf"]);
+    for (index, rule) in rules.iter().enumerate() {
+        let field = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
+        let is_optional = rule.get("optionalOldSelf") == Some(&Value::Bool(true));
+        let optional = is_optional.then(|| with_optional_old_self(base.clone(), &of, "selfType"));
+        let environment = optional.as_ref().unwrap_or(&strict);
+        let compiled = compiled(
+            environment,
+            text(rule, "rule"),
+            &of,
+            &Type::Bool,
+            "cel expression must evaluate to a bool",
+        )?;
+        let (uses_old, most) = match &compiled {
+            Ok((uses_old, most)) => (*uses_old, *most),
+            Err(_) => (false, 0),
+        };
+        let times = context.cardinality.flatten().unwrap_or_else(|| of.max_cardinality());
+        let cost = most.saturating_mul(times);
+        if cost > COST_LIMIT {
+            let why = too_expensive("estimated rule cost", cost, COST_LIMIT);
+            found.of_rules.push(FieldError::forbidden(field("rule"), why));
+        }
+        found.cost.add(cost, &field("rule"));
+        if let Err(why) = &compiled {
+            found.of_rules.push(FieldError::invalid(field("rule"), shown(rule), why));
+        } else if !text(rule, "messageExpression").is_empty() {
+            message(rule, environment, &of, &field("messageExpression"), found)?;
+        }
+        if uses_old {
+            if let Some(at) = context.uncorrelated_at() {
+                let why =
+                    format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {at}");
+                found.of_rules.push(FieldError::invalid(field("rule"), quote(text(rule, "rule")), why));
+            }
+        } else if let Some(optional) = rule.get("optionalOldSelf").filter(|value| !value.is_null()) {
+            let why = "may not be set if oldSelf is not used in rule";
+            found.of_rules.push(FieldError::invalid(field("optionalOldSelf"), optional, why));
+        }
+    }
+    Ok(())
+}
+
+fn message(
+    rule: &Value,
+    environment: &Environment,
+    of: &DeclaredType,
+    field: &str,
+    found: &mut Found,
+) -> Result<(), Unsupported> {
+    let wrong_type = "messageExpression must evaluate to a string";
+    match compiled(environment, text(rule, "messageExpression"), of, &Type::String, wrong_type)? {
+        Err(why) => {
+            let why = match why.strip_prefix("compilation failed: ") {
+                Some(issues) => format!("messageExpression compilation failed: {issues}"),
+                None => why,
+            };
+            found.of_rules.push(FieldError::invalid(field, shown(rule), why));
+        }
+        Ok((_, cost)) => {
+            if cost > COST_LIMIT {
+                let why = too_expensive("estimated messageExpression cost", cost, COST_LIMIT);
+                found.of_rules.push(FieldError::forbidden(field, why));
+            }
+            found.cost.add(cost, field);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an expression uses `oldSelf`, and what it costs at most; or what is wrong with it.
+fn compiled(
+    environment: &Environment,
+    expression: &str,
+    of: &DeclaredType,
+    expected: &Type,
+    wrong_type: &str,
+) -> Result<Result<(bool, u64), String>, Unsupported> {
+    let program = match environment.compile(expression) {
+        Ok(program) => program,
+        Err(CompileError::Unsupported(why)) => {
+            return Err(Unsupported { what: format!("the rule {}: {why}", Value::from(expression)) });
+        }
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    if program.result_type() != expected {
+        return Ok(Err(wrong_type.to_owned()));
+    }
+    let most = environment.estimate(expression, of).map(|range| range.max).unwrap_or_default();
+    Ok(Ok((program.mentions("oldSelf"), most)))
+}
+
+/// A rule as Go writes it.
+fn shown(rule: &Value) -> String {
+    let of = |name: &str| Value::from(text(rule, name));
+    let or_null = |name: &str| rule.get(name).cloned().unwrap_or_default();
+    let members = [
+        ("Rule", of("rule")),
+        ("Message", of("message")),
+        ("MessageExpression", of("messageExpression")),
+        ("Reason", or_null("reason")),
+        ("FieldPath", of("fieldPath")),
+        ("OptionalOldSelf", or_null("optionalOldSelf")),
+    ];
+    let members: Vec<String> =
+        members.iter().map(|(name, value)| format!("{}:{}", json!(name), encode(value))).collect();
+    format!("{{{}}}", members.join(","))
+}
