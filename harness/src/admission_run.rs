@@ -129,7 +129,11 @@ impl<'a> AdmissionRun<'a> {
         {
             self.old_versions.push((kind.clone(), self.state.convert(old, kind)?));
         }
-        if self.kind == *kind || find(&self.versions, kind).is_some() {
+        if find(&self.versions, kind).is_some() {
+            return Ok(());
+        }
+        if self.kind == *kind {
+            self.name_kind();
             return Ok(());
         }
         self.fold_back()?;
@@ -145,9 +149,25 @@ impl<'a> AdmissionRun<'a> {
     pub(crate) fn objects(&self, kind: &GroupVersionKind) -> Objects<'_> {
         let Attributes { kind: own, object, old_object, .. } = &self.attributes;
         Objects {
-            object: if self.kind == *kind { object.as_ref() } else { find(&self.versions, kind) },
+            object: find(&self.versions, kind).or(object.as_ref().filter(|_| self.kind == *kind)),
             old_object: if own == kind { old_object.as_ref() } else { find(&self.old_versions, kind) },
         }
+    }
+
+    /// A custom resource that a webhook gave another kind in an earlier round is shown as what it was.
+    ///
+    /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`.
+    fn name_kind(&mut self) {
+        let Some(object) = self.attributes.object.as_ref().filter(|_| !self.patched) else { return };
+        if GroupVersionKind::of(object) == self.kind || self.state.is_built_in(&self.kind) {
+            return;
+        }
+        let mut shown = object.clone();
+        if let Some(members) = shown.as_object_mut() {
+            members.insert("apiVersion".to_owned(), self.kind.api_version().into());
+            members.insert("kind".to_owned(), self.kind.kind.clone().into());
+        }
+        self.versions.push((self.kind.clone(), shown));
     }
 
     /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through

@@ -14,15 +14,14 @@ use crate::quoting::{encode, quote};
 use crate::status::{FieldError, Status, Unsupported};
 use crate::structural::definition;
 
-/// Validates a definition.
+/// Validates a definition, of whose metadata there are these `errors`.
 ///
 /// # Errors
 /// 422 for what is wrong, 501 for what admit does not apply.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `ValidateCustomResourceDefinition`.
-pub(super) fn validate(object: &Value) -> Result<(), Box<Status>> {
+pub(super) fn validate(object: &Value, mut errors: Vec<FieldError>) -> Result<(), Box<Status>> {
     let name = metadata::text(object, "name");
-    let mut errors = Vec::new();
     let expected =
         format!("{}.{}", text(object, &["spec", "names", "plural"]), text(object, &["spec", "group"]));
     if name != expected {
@@ -120,6 +119,13 @@ fn spec_errors(spec: &Value) -> Result<Vec<FieldError>, Unsupported> {
     let stored = versions.iter().filter(|version| version["storage"] == true).count();
     if stored != 1 {
         errors.push(of_versions(spec, "must have exactly one version marked as storage version"));
+    }
+    // The first version is that of the definition as a whole, too.
+    if let Some(name) = versions.first().map(|version| text(version, &["name"])) {
+        let wrong = names::dns1035_label(name);
+        if !name.is_empty() && !wrong.is_empty() {
+            errors.push(FieldError::invalid("spec.version", quote(name), wrong.join(",")));
+        }
     }
     errors.extend(name_errors(at(spec, &["names"])));
     if let Some(schema) = schema {

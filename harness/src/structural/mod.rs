@@ -141,3 +141,6 @@ fn member(path: &str, name: &str) -> String {
 fn shown(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path }
 }
+
+#[cfg(test)]
+mod tests;

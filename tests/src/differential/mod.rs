@@ -11,6 +11,7 @@ mod judgement;
 mod kinds;
 mod requests;
 mod roles;
+mod schemas;
 mod shrink;
 mod situation;
 mod subresources;

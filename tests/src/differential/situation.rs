@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::configurations::{self, Place};
-use super::{requests, roles, webhooks};
+use super::{requests, roles, schemas, webhooks};
 use crate::names::CASE_LABEL;
 use crate::random::Random;
 
@@ -106,7 +106,12 @@ impl Generator<'_> {
         let webhooks = webhooks::webhooks(self);
         self.places = configurations::places(&webhooks);
         let count = self.random.between(1, 5);
-        let requests: Vec<Value> = (0..count).map(|_| requests::request(self, &mut known)).collect();
+        let mut requests: Vec<Value> = (0..count).map(|_| requests::request(self, &mut known)).collect();
+        if self.may("schemas", 15) {
+            let (definition, about) = schemas::situation(self);
+            cluster.push(definition);
+            requests.extend(about);
+        }
         json!({"version": 1, "cluster": cluster, "webhooks": webhooks, "requests": requests})
     }
 

@@ -186,15 +186,15 @@ pub(super) fn validate(
     if group == RBAC_GROUP {
         errors.extend(authorization::validation::errors(object, old, resource));
     }
+    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
+        return definitions::validate(object, errors).map(|()| Vec::new());
+    }
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
     }
     if is_configuration {
         validate_configuration(object)?;
-    }
-    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
-        definitions::validate(object)?;
     }
     Ok(Vec::new())
 }

@@ -146,7 +146,8 @@ pub(super) fn compile(
         Types::from_json(schema).map_err(|error| unsupported(format!("a schema with rules: {error}")))?;
     let types = if is_root { types.of_resource() } else { types };
     let Some(of) = types.declared_type() else {
-        let why = "internal error: failed to retrieve type information for x-kubernetes-validations";
+        let why = "internal error: failed to construct type information for x-kubernetes-validations rules: unable to \
+                   convert structural schema to CEL declarations";
         found.of_rules.push(FieldError::internal(format!("{path}.x-kubernetes-validations"), why));
         return Ok(());
     };
