@@ -1,6 +1,6 @@
 //! Formats of texts that a schema names, as kube-apiserver validates them.
 //!
-//! Source: kube-openapi pkg/validation/strfmt and pkg/internal/third_party/govalidator; apiextensions-apiserver
+//! Source: kube-openapi pkg/validation/strfmt and `pkg/internal/third_party/govalidator`; apiextensions-apiserver
 //! `pkg/apiserver/validation/formats.go`.
 
 use std::sync::LazyLock;

@@ -205,7 +205,7 @@ fn store(
         if resource.custom.is_some() {
             object = state.to_storage(object, resource).map_err(conversion_failed)?;
         }
-        state.complete_stored(&mut object).map_err(unsupported)?;
+        state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
         let object = std::sync::Arc::new(object);
         let answer = state.in_version_of(&object, resource).map_err(conversion_failed)?;
         return Ok(Answer::Object(StatusCode::CREATED, answer));
@@ -215,7 +215,7 @@ fn store(
         custom_resources::establish(&mut object);
     }
     // What is read from the storage has the defaults of its version.
-    state.complete_stored(&mut object).map_err(unsupported)?;
+    state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
     state.storage.check_space(&object, None)?;
     let stored = state.storage.insert(&key, object, owners).ok().ok_or_else(taken)?;
     request.server.has_changed(resource)?;
@@ -234,8 +234,8 @@ pub(super) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
     }
 }
 
-pub(super) fn unsupported(what: Unsupported) -> Box<Status> {
-    Box::new(Status::unsupported(&what))
+pub(super) fn unsupported(what: &Unsupported) -> Box<Status> {
+    Box::new(Status::unsupported(what))
 }
 
 pub(super) fn conversion_failed(error: ConversionError) -> Box<Status> {

@@ -149,15 +149,15 @@ fn of_versions(spec: &Value, why: &str) -> FieldError {
 fn deprecation_errors(version: &Value, path: &str) -> Vec<FieldError> {
     let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) else { return Vec::new() };
     let mut wrong = Vec::new();
-    if version["deprecated"] != true {
-        wrong.push("can only be set for deprecated versions".to_owned());
-    } else {
+    if version["deprecated"] == true {
         if warning.len() > 256 {
-            wrong.push("must be <= 256 characters long".to_owned());
+            wrong.push("must be <= 256 characters long");
         }
         if warning.is_empty() {
-            wrong.push("must not be an empty string".to_owned());
+            wrong.push("must not be an empty string");
         }
+    } else {
+        wrong.push("can only be set for deprecated versions");
     }
     let field = format!("{path}.deprecationWarning");
     wrong.into_iter().map(|why| FieldError::invalid(field.as_str(), quote(warning), why)).collect()
@@ -247,7 +247,7 @@ fn column_errors(columns: &Value, path: &str) -> Vec<FieldError> {
         match text("type") {
             "" => errors.push(FieldError::required(field("type"), TYPES)),
             kind if !is_one(TYPES, kind) => {
-                errors.push(FieldError::invalid(field("type"), quote(kind), TYPES))
+                errors.push(FieldError::invalid(field("type"), quote(kind), TYPES));
             }
             _ => {}
         }

@@ -303,7 +303,7 @@ fn store(
     schema::settle_metadata(&mut new);
     if resource.custom.is_some() {
         new = state.to_storage(new, resource).map_err(create::conversion_failed)?;
-        state.complete_stored(&mut new).map_err(create::unsupported)?;
+        state.complete_stored(&mut new).map_err(|what| create::unsupported(&what))?;
     }
     // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
     let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);

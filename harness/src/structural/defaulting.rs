@@ -86,7 +86,9 @@ pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
         }),
         Value::Array(items) => {
             let Some(of_items) = &schema.items else { return };
-            items.iter_mut().for_each(|item| prune_nulls(item, of_items));
+            for item in items {
+                prune_nulls(item, of_items);
+            }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }

@@ -11,6 +11,7 @@ use serde_json::{Number, Value};
 ///
 /// Source: apiextensions-apiserver pkg/apiserver/schema/structural.go; kube-openapi pkg/validation/spec, `Schema`.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "a schema has these flags")]
 pub(crate) struct Schema {
     /// `type`; empty if there is none.
     pub(crate) kind: String,

@@ -142,9 +142,10 @@ impl Parser {
             return Ok(Some(Arc::clone(known)));
         }
         let regexp = Regexp::new(text).map_err(|error| {
-            let what = match error {
-                RegexpError::Invalid(why) => format!("the pattern {}: {why}", Value::from(text)),
-                _ => format!("a pattern that is so large: {}", Value::from(text)),
+            let what = if let RegexpError::Invalid(why) = error {
+                format!("the pattern {}: {why}", Value::from(text))
+            } else {
+                format!("a pattern that is so large: {}", Value::from(text))
             };
             Unsupported { what }
         })?;

@@ -51,12 +51,13 @@ pub(crate) fn errors(schema: &Value, path: &str, has_status: bool) -> Result<Vec
     if flag(schema, "nullable") {
         errors.push(FieldError::forbidden(format!("{path}.nullable"), "nullable cannot be true at the root"));
     }
-    let shape = shape::errors(schema, path);
-    let is_structural = shape.is_empty();
-    errors.extend(shape);
     let mut with_rules = false;
-    if is_structural && openapi::can_be_structural(schema) {
-        let wrong = defaults::errors(schema, path)?;
+    // What structural schemas do not have at all is reported by itself.
+    if openapi::can_be_structural(schema) {
+        let mut wrong = shape::errors(schema, path);
+        if wrong.is_empty() {
+            wrong = defaults::errors(schema, path)?;
+        }
         with_rules = wrong.is_empty();
         errors.extend(wrong);
     }

@@ -20,8 +20,27 @@ pub(super) struct Context {
     is_in_metadata: bool,
     /// The schema below which values have no old ones.
     uncorrelated: Option<String>,
-    /// How often the value can be there at most, where rules are compiled; the inner none is without bound.
-    pub(super) cardinality: Option<Option<u64>>,
+    pub(super) cardinality: Cardinality,
+}
+
+/// How often a value can be in one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cardinality {
+    /// No rules are compiled here.
+    Unknown,
+    AtMost(u64),
+    Unbounded,
+}
+
+impl Cardinality {
+    /// As often in each of `self`; none is without bound.
+    fn times(self, most: Option<u64>) -> Self {
+        match (self, most) {
+            (Self::AtMost(around), Some(most)) => Self::AtMost(around.saturating_mul(most)),
+            (Self::Unknown, _) => Self::Unknown,
+            (Self::AtMost(_) | Self::Unbounded, _) => Self::Unbounded,
+        }
+    }
 }
 
 /// What is wrong, errors of rules apart.
@@ -38,19 +57,18 @@ impl Context {
             forbidden_defaults: None,
             is_in_metadata: false,
             uncorrelated: None,
-            cardinality: with_rules.then_some(Some(1)),
+            cardinality: if with_rules { Cardinality::AtMost(1) } else { Cardinality::Unknown },
         }
     }
 
     /// Alternatives have no rules.
     fn of_alternative(&self) -> Self {
-        Self { cardinality: None, ..self.clone() }
+        Self { cardinality: Cardinality::Unknown, ..self.clone() }
     }
 
     /// There may be so many of the value in each of the one around.
     fn times(self, most: Option<u64>) -> Self {
-        let times = |around: Option<u64>| Some(around?.saturating_mul(most?));
-        Self { cardinality: self.cardinality.map(times), ..self }
+        Self { cardinality: self.cardinality.times(most), ..self }
     }
 
     fn uncorrelated(self, path: &str) -> Self {
@@ -166,7 +184,7 @@ pub(super) fn visit(
     }
     extensions(schema, path, &mut found.of_schema);
     rules::check(schema, path, &mut found.of_schema);
-    if context.cardinality.is_some() && found.of_schema.len() == before {
+    if context.cardinality != Cardinality::Unknown && found.of_schema.len() == before {
         rules::compile(schema, path, context, is_root, found)?;
     }
     Ok(())

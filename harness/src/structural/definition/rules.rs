@@ -9,7 +9,7 @@ use kubernetes_cel::types::Type;
 use serde_json::{Value, json};
 
 use super::super::rules::normalized;
-use super::openapi::{Context, Found, quoted};
+use super::openapi::{Cardinality, Context, Found, quoted};
 use super::{list, text};
 use crate::quoting::{encode, quote};
 use crate::status::{FieldError, Unsupported};
@@ -39,7 +39,7 @@ impl Cost {
         self.rules.push((cost, path.to_owned()));
     }
 
-    /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/cel_validation.go, `TotalCost`.
+    /// Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `TotalCost`.
     pub(super) fn errors(mut self, path: &str) -> Vec<FieldError> {
         if self.total <= TOTAL_LIMIT {
             return Vec::new();
@@ -169,7 +169,10 @@ pub(super) fn compile(
             Ok((uses_old, most)) => (*uses_old, *most),
             Err(_) => (false, 0),
         };
-        let times = context.cardinality.flatten().unwrap_or_else(|| of.max_cardinality());
+        let times = match context.cardinality {
+            Cardinality::AtMost(times) => times,
+            Cardinality::Unknown | Cardinality::Unbounded => of.max_cardinality(),
+        };
         let cost = most.saturating_mul(times);
         if cost > COST_LIMIT {
             let why = too_expensive("estimated rule cost", cost, COST_LIMIT);

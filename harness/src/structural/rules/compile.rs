@@ -123,10 +123,7 @@ fn own(validation: &Value, schema: &Value, is_root: bool) -> Result<Option<Own>,
 
 fn compiled(environment: &Environment, text: &str) -> Result<Program, Unsupported> {
     environment.compile(text).map_err(|error| {
-        let why = match error {
-            CompileError::Unsupported(why) => why,
-            error => error.to_string(),
-        };
+        let why = if let CompileError::Unsupported(why) = error { why } else { error.to_string() };
         Unsupported { what: format!("the rule {}: {why}", Value::from(text)) }
     })
 }

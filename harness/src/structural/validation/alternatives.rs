@@ -1,6 +1,6 @@
 //! `anyOf`, `oneOf`, `allOf` and `not`.
 //!
-//! Source: kube-openapi pkg/validation/validate/schema_props.go.
+//! Source: kube-openapi `pkg/validation/validate/schema_props.go`.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ impl Validator {
             found.add(self, Failure::message(why));
         }
         found.matches += 1;
-        report.merge(self, found);
+        report.merge(found);
     }
 
     fn any_of(&mut self, schemas: &[Schema], value: &Value, path: &str, found: &mut Report) {
@@ -40,7 +40,7 @@ impl Validator {
         for schema in schemas {
             let report = self.validate(schema, value, path, None);
             if report.failures.is_empty() {
-                found.merge(self, report);
+                found.merge(report);
                 return;
             }
             if best.as_ref().is_none_or(|best| report.matches > best.matches) {
@@ -50,7 +50,7 @@ impl Validator {
         let why = format!("{} must validate at least one schema (anyOf)", quote(path));
         found.add(self, Failure::message(why));
         if let Some(best) = best {
-            found.merge(self, best);
+            found.merge(best);
         }
     }
 
@@ -73,7 +73,7 @@ impl Validator {
         }
         if valid == 1 {
             if let Some(first) = first {
-                found.merge(self, first);
+                found.merge(first);
             }
             return;
         }
@@ -85,7 +85,7 @@ impl Validator {
         let why = format!("{} must validate one and only one schema (oneOf). {why}", quote(path));
         found.add(self, Failure::message(why));
         if let Some(best) = best {
-            found.merge(self, best);
+            found.merge(best);
         }
     }
 
@@ -96,7 +96,7 @@ impl Validator {
             if report.failures.is_empty() {
                 valid += 1;
             }
-            found.merge(self, report);
+            found.merge(report);
         }
         if valid != schemas.len() {
             let none = if valid == 0 { ". None validated" } else { "" };

@@ -152,7 +152,7 @@ impl Validator {
         report.matches += 1;
     }
 
-    /// Source: kube-openapi pkg/validation/validate/slice_validator.go.
+    /// Source: kube-openapi `pkg/validation/validate/slice_validator.go`.
     fn list<'a>(
         &mut self,
         schema: &'a Schema,
@@ -167,7 +167,7 @@ impl Validator {
             for (index, item) in items.iter().enumerate() {
                 let correlation = before.as_ref().and_then(|(at, before)| at.item(before, item));
                 let of_item = self.validate(of_items, item, &format!("{path}[{index}]"), correlation);
-                report.merge(self, of_item);
+                report.merge(of_item);
             }
         }
         let size = i64::try_from(items.len()).unwrap_or(i64::MAX);
@@ -189,7 +189,7 @@ impl Validator {
         report.matches += 1;
     }
 
-    /// Source: kube-openapi pkg/validation/validate/object_validator.go.
+    /// Source: kube-openapi `pkg/validation/validate/object_validator.go`.
     fn object<'a>(
         &mut self,
         schema: &'a Schema,
@@ -222,7 +222,7 @@ impl Validator {
                 for (name, value) in members.iter().filter(|(name, _)| !schema.properties.contains_key(*name))
                 {
                     let found = self.validate(of_values, value, &format!("{path}.{name}"), before(name));
-                    report.merge(self, found);
+                    report.merge(found);
                 }
             }
             Additional::Absent | Additional::Flag(true) => {}
@@ -230,7 +230,7 @@ impl Validator {
         for (name, property) in &schema.properties {
             if let Some(value) = members.get(name) {
                 let found = self.validate(property, value, &super::member(path, name), before(name));
-                report.merge(self, found);
+                report.merge(found);
             }
         }
         for name in values.required.iter().filter(|name| !members.contains_key(*name)) {

@@ -64,7 +64,6 @@ pub(super) fn validate(
         };
         if order == Some(beyond_bound) || (exclusive && order == Some(Ordering::Equal)) {
             let or_equal = if exclusive { "" } else { " or equal to" };
-            // The second word of "less than or equal to" comes first.
             let what = format!("should be {words}{or_equal} {shown}");
             report.add(validator, Failure::invalid(path, &value, what));
         }
@@ -108,12 +107,9 @@ fn beyond(number: Compared, kind: &str, format: &str, name: &str, path: &str) ->
         ("integer", "int32", Compared::Float(float)) => {
             is_integral(float) && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float)
         }
-        ("integer", _, Compared::Integer(_)) => true,
         ("integer", _, Compared::Float(float)) => {
-            is_integral(float) && float.abs() < 9.3e18 && {
-                // Between the greatest integer and the bound above there is only one float.
-                float < 9_223_372_036_854_775_808.0 && float >= -9_223_372_036_854_775_808.0
-            }
+            const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+            is_integral(float) && (-BEYOND..BEYOND).contains(&float)
         }
         (_, "float", Compared::Float(float)) => float.abs() < 3.402_823_567_797_366e38,
         _ => true,

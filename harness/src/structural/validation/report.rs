@@ -58,7 +58,7 @@ impl Report {
     }
 
     /// Adds what another report has.
-    pub(super) fn merge(&mut self, validator: &mut Validator, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         self.matches += other.matches;
         if self.failures.is_empty() {
             self.failures = other.failures;
@@ -70,7 +70,6 @@ impl Report {
                 self.failures.push(failure);
             }
         }
-        let _ = validator;
     }
 
     /// Forgets the failures.

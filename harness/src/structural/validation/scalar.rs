@@ -73,7 +73,7 @@ pub(super) fn is_value(value: &Value, allowed: &Value) -> bool {
     }
 }
 
-#[expect(clippy::float_cmp, clippy::cast_precision_loss, reason = "so Go compares")]
+#[expect(clippy::cast_precision_loss, reason = "so Go compares")]
 fn is_number(value: &Number, allowed: &Number) -> bool {
     match (value.as_i64(), allowed.as_i64()) {
         (Some(value), Some(allowed)) => value == allowed,
