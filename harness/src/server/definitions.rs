@@ -20,6 +20,7 @@ use crate::structural::definition;
 /// 422 for what is wrong, 501 for what admit does not apply.
 ///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `ValidateCustomResourceDefinition`.
+/// Rule: SCH-09.
 pub(super) fn validate(object: &Value, mut errors: Vec<FieldError>) -> Result<(), Box<Status>> {
     let name = metadata::text(object, "name");
     let expected =

@@ -100,6 +100,7 @@ impl State {
     /// version does not have.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
+    /// Rule: SCH-03.
     fn convert_and_coerce(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
         let mut converted = self.convert(object, kind)?;
         if let Some(custom) = self.resources().of_kind(kind).and_then(|resource| resource.custom.as_ref()) {

@@ -167,6 +167,7 @@ fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError
 }
 
 /// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `validateEmbeddedResource`.
+/// Rule: SCH-08.
 fn judge_embedded(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let field = |name: &str| member(path, name);
     for name in ["apiVersion", "kind"] {

@@ -79,6 +79,7 @@ impl<'a> Correlation<'a> {
     /// Whether nothing changed, as far as the schema describes it: an object with other members is another one.
     ///
     /// Source: apiserver pkg/cel/common/equality.go, `CachedDeepEqual`.
+    /// Rule: SCH-06.
     pub(super) fn is_unchanged(self) -> bool {
         match (self.old, self.new) {
             (Value::Array(old), Value::Array(new)) => {

@@ -18,6 +18,8 @@ const MOST_BYTES: usize = 64 << 20;
 
 /// Fills in the defaults of an object.
 ///
+/// Rule: SCH-02.
+///
 /// # Errors
 /// They take too much memory.
 pub(crate) fn set_defaults(object: &mut Value, schema: &Schema) -> Result<(), Unsupported> {
@@ -74,6 +76,8 @@ fn copy(default: &Value, left: &mut usize) -> Option<Value> {
 }
 
 /// Removes the members that are null, must not be, and have no default.
+///
+/// Rule: SCH-02.
 pub(crate) fn prune_nulls(value: &mut Value, schema: &Schema) {
     match value {
         Value::Object(members) => members.retain(|name, value| {

@@ -14,6 +14,8 @@ const MOST_BYTES: usize = 4 << 20;
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 /// Removes from a whole object what `schema` does not have: the paths of what is gone, sorted.
+///
+/// Rule: SCH-01.
 pub(crate) fn prune(object: &mut Value, schema: &Schema) -> Vec<String> {
     let mut pruner = Pruner::default();
     if schema.preserve_unknown_fields {

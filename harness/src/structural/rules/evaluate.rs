@@ -122,6 +122,7 @@ impl Run {
     }
 
     /// Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go, `validateExpressions`.
+    /// Rule: SCH-07.
     fn evaluate<'a>(
         &mut self,
         own: &'a Own,

@@ -36,6 +36,7 @@ const MOST_BYTES: usize = 64 << 20;
 ///
 /// Source: apiextensions-apiserver pkg/registry/customresource/validator.go, `Validate`, `ValidateUpdate` and
 /// `ValidateStatusUpdate`.
+/// Rule: SCH-04, SCH-05.
 pub(super) fn errors(
     schema: &Schema,
     object: &Value,
