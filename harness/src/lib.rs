@@ -49,13 +49,13 @@ pub mod warnings;
 
 mod budget;
 mod go_base64;
+mod go_time;
 mod json_text;
 mod mutation;
 mod schema;
 mod structural;
 #[cfg(test)]
 mod testing;
-mod typed;
 mod weight;
 
 /// The Kubernetes version whose behaviour this crate imitates.

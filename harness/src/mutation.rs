@@ -14,7 +14,6 @@ use crate::review::decode;
 use crate::review::response::Response;
 use crate::schema;
 use crate::status::{Status, Unsupported};
-use crate::typed;
 
 /// What a patch did.
 #[derive(Debug)]
@@ -74,16 +73,21 @@ pub(crate) fn apply(
         ApplyError::Unsupported(unsupported) => PatchError::Unsupported(unsupported),
         error @ (ApplyError::DoesNotApply(_) | ApplyError::Panic(_)) => internal_error(&error.to_string()),
     })?;
-    let mut patched = decoded(patched, kind, state)?;
+    let (mut patched, meant) = decoded(patched, kind, state)?;
     let built_in = state.is_built_in(kind);
-    let differs = !semantically_equal(object, &patched, built_in);
+    // Before times lose what is below a second.
+    let differs = !semantically_equal(object, &patched, kind);
     let changed = (run.round_times() && built_in) || differs;
+    if built_in {
+        // Fields that its type does not have are dropped without a warning.
+        drop(schema::settle(&mut patched, &meant));
+    }
     state.set_defaults(&mut patched);
     run.patch(kind, patched);
     Ok(Some(Patched { operations: patch.operations().to_vec(), changed }))
 }
 
-/// The patched document as an object of the server that was in the version of `kind`.
+/// The patched document as an object of the server that was in the version of `kind`, and its kind.
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `Decode`; pkg/runtime/error.go.
 /// Rule: MUT-09, MUT-11, MUT-12, MUT-16.
@@ -91,7 +95,7 @@ fn decoded(
     mut patched: Value,
     kind: &GroupVersionKind,
     state: &dyn ClusterState,
-) -> Result<Value, PatchError> {
+) -> Result<(Value, GroupVersionKind), PatchError> {
     let found = decode::type_meta(&patched).map_err(|error| internal_error(&error.into_text()))?;
     let built_in = state.is_built_in(kind);
     if !built_in && found.kind.is_empty() {
@@ -102,7 +106,7 @@ fn decoded(
     };
     if !built_in {
         schema::settle_numbers(&mut patched);
-        return Ok(patched);
+        return Ok((patched, found));
     }
     let mut meant = found.clone();
     if meant.kind.is_empty() {
@@ -119,12 +123,10 @@ fn decoded(
             quote(&meant.api_version()),
         )));
     }
-    typed::check(object, &meant).map_err(|text| internal_error(&text))?;
+    schema::type_error(object, &meant, "").map_err(|text| internal_error(&text))?;
     object.insert("apiVersion".to_owned(), meant.api_version().into());
     object.insert("kind".to_owned(), meant.kind.clone().into());
-    // Fields that its type does not have are dropped without a warning.
-    drop(schema::settle(&mut patched, &meant));
-    Ok(patched)
+    Ok((patched, meant))
 }
 
 fn internal_error(message: &str) -> PatchError {

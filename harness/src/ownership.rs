@@ -9,7 +9,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::Value;
 
-use crate::attributes::{Attributes, Operation};
+use crate::attributes::{Attributes, GroupVersionKind, Operation};
+use crate::schema::Type;
 
 /// The names of members from the root of an object to a field; an item of a list is named by its keys.
 type Path = Vec<String>;
@@ -115,7 +116,11 @@ impl Owners {
         let nothing = Value::Object(serde_json::Map::new());
         let mut changes = Changes { built_in: write.built_in, reset: write.reset, ..Changes::default() };
         let (mut path, root) = (Vec::new(), FieldId::default());
-        changes.compare(&mut path, root, Some(write.old.unwrap_or(&nothing)), Some(write.new));
+        let of = if write.built_in { Type::of_kind(&GroupVersionKind::of(write.new)) } else { Type::Free };
+        changes.compare(&mut path, root, of, Some(write.old.unwrap_or(&nothing)), Some(write.new));
+        if changes.is_unkeyed {
+            return (Self::default(), Times::Whole);
+        }
         for owned in fields.values_mut() {
             owned.retain(|field| !changes.removed.contains(field) && !changes.set.contains(field));
         }
@@ -209,14 +214,27 @@ struct Changes<'a> {
     /// Added or modified.
     set: BTreeSet<FieldId>,
     removed: BTreeSet<FieldId>,
+    /// Whether an item of a list has not the keys that tell it apart: such an object loses its managedFields.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`; structured-merge-diff
+    /// typed/helpers.go, `keyedAssociativeListItemToPathElement`.
+    is_unkeyed: bool,
 }
 
 impl Changes<'_> {
-    fn compare(&mut self, path: &mut Path, field: FieldId, old: Option<&Value>, new: Option<&Value>) {
-        // A Go struct leaves out what is empty.
-        let is_there = |value: &&Value| !self.built_in || !is_empty(value);
+    fn compare(
+        &mut self,
+        path: &mut Path,
+        field: FieldId,
+        of: Type,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) {
+        // A Go struct leaves out what is empty, but for lists that it always shows.
+        let is_there = |value: &&Value| !self.built_in || value.is_array() || !is_empty(value);
         let (old, new) = (old.filter(is_there), new.filter(is_there));
-        let parts = (self.parts(path, old), self.parts(path, new));
+        self.is_unkeyed |= has_unkeyed_item(new, of);
+        let parts = (parts(old, of), parts(new, of));
         match (old, new) {
             (None, None) => return,
             (None, Some(_)) => self.note_set(path, field),
@@ -233,8 +251,19 @@ impl Changes<'_> {
         let (old, new) = (parts.0.unwrap_or_default(), parts.1.unwrap_or_default());
         let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
         for name in names {
+            let (old, new) = (old.get(name).copied(), new.get(name).copied());
+            let of = old.or(new).map_or(Type::Free, |part| part.of);
+            // Of a custom resource the metadata alone has a Go type.
+            let is_metadata = path.is_empty() && name == "metadata";
+            let of = if is_metadata { Type::of_metadata() } else { of };
             path.push(name.clone());
-            self.compare(path, field.member(name), old.get(name).copied(), new.get(name).copied());
+            self.compare(
+                path,
+                field.member(name),
+                of,
+                old.map(|part| part.value),
+                new.map(|part| part.value),
+            );
             path.pop();
         }
     }
@@ -248,26 +277,34 @@ impl Changes<'_> {
     fn is_left_out(&self, path: &Path) -> bool {
         self.reset.iter().any(|top| path.len() >= top.len() && path.iter().zip(*top).all(|(a, b)| a == b))
     }
+}
 
-    /// The fields in which `value` is compared; none if it is compared as one.
-    fn parts<'a>(&self, path: &Path, value: Option<&'a Value>) -> Option<BTreeMap<String, &'a Value>> {
-        let name = path.last().map_or("", String::as_str);
-        let is_typed = self.built_in || path.first().is_some_and(|first| first == "metadata");
-        match value? {
-            Value::Object(members) if !(members.is_empty() || is_typed && ATOMIC.contains(&name)) => {
-                Some(members.iter().map(|(name, member)| (name.clone(), member)).collect())
-            }
-            Value::Array(items) if !items.is_empty() && is_typed => {
-                let keys = keys(name)?;
-                Some(items.iter().map(|item| (key(item, keys), item)).collect())
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => None,
+/// A field of a value that is compared by its fields.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    value: &'a Value,
+    of: Type,
+}
+
+/// The fields in which `value` is compared, an item of a list by its keys; none if it is compared as one.
+///
+/// Source: the markers `listType`, `listMapKey`, `mapType` and `structType` of the API's types.
+fn parts(value: Option<&Value>, of: Type) -> Option<BTreeMap<String, Part<'_>>> {
+    match value? {
+        Value::Object(members) if !members.is_empty() && !of.is_atomic() => {
+            let part = |(name, value): (&String, _)| (name.clone(), Part { value, of: of.member(name) });
+            Some(members.iter().map(part).collect())
         }
+        Value::Array(items) if !items.is_empty() => {
+            let (keys, of) = (of.keys()?, of.item());
+            Some(items.iter().map(|value| (key(value, of, keys), Part { value, of })).collect())
+        }
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
     }
 }
 
@@ -280,58 +317,27 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Maps and structs that are owned as one.
-///
-/// Source: the markers `mapType=atomic` and `structType=atomic` in `k8s.io/api/*/*/types.go`.
-const ATOMIC: &[&str] = &[
-    "configMapKeyRef",
-    "fieldRef",
-    "labelSelector",
-    "namespaceSelector",
-    "nodeSelector",
-    "objectSelector",
-    "podSelector",
-    "resourceFieldRef",
-    "secretKeyRef",
-    "selector",
-];
-
-/// The members that tell the items of a list apart, none of them if the items are a set; none for a list that is owned as
-/// one.
-///
-/// Source: the markers `listType` and `listMapKey` in `k8s.io/api/*/*/types.go`, and in apimachinery
-/// pkg/apis/meta/v1/types.go.
-fn keys(list: &str) -> Option<&'static [&'static str]> {
-    let keys: &[&str] = match list {
-        "finalizers" => &[],
-        "ownerReferences" => &["uid"],
-        "containers"
-        | "initContainers"
-        | "ephemeralContainers"
-        | "env"
-        | "volumes"
-        | "imagePullSecrets"
-        | "webhooks"
-        | "matchConditions" => &["name"],
-        // Of containers and of services.
-        "ports" => &["containerPort", "port", "protocol"],
-        "conditions" => &["type"],
-        "volumeMounts" => &["mountPath"],
-        "volumeDevices" => &["devicePath"],
-        "hostAliases" => &["ip"],
-        "topologySpreadConstraints" => &["topologyKey", "whenUnsatisfiable"],
-        _ => return None,
+/// Whether `value` is a list with an item that lacks a key.
+fn has_unkeyed_item(value: Option<&Value>, of: Type) -> bool {
+    let (Some(Value::Array(items)), Some(keys), item) = (value, of.keys(), of.item()) else { return false };
+    let is_given = |value: &Value, key: &&str| {
+        let default = matches!(item.member(key), Type::Field(field) if field.default.is_some());
+        default || value.get(*key).is_some_and(|key| !key.is_null())
     };
-    Some(keys)
+    items.iter().any(|value| !keys.iter().all(|key| is_given(value, key)))
 }
 
-fn key(item: &Value, keys: &[&str]) -> String {
+/// What tells an item from the others of its list: its value, or its keys. A key that is left out has its default.
+fn key(item: &Value, of: Type, keys: &[&str]) -> String {
     if keys.is_empty() {
         return item.to_string();
     }
-    let texts: Vec<String> =
-        keys.iter().map(|key| item.get(key).map(ToString::to_string).unwrap_or_default()).collect();
-    texts.join(",")
+    let text = |key: &&str| match (item.get(*key), of.member(key)) {
+        (Some(value), _) => value.to_string(),
+        (None, Type::Field(field)) => field.default.as_ref().map(Value::to_string).unwrap_or_default(),
+        (None, _) => String::new(),
+    };
+    keys.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -345,8 +351,16 @@ mod tests {
         Manager { name: name.to_owned(), ..Manager::default() }
     }
 
+    /// A `ConfigMap` with these members.
+    fn config_map(mut members: Value) -> Value {
+        members["apiVersion"] = "v1".into();
+        members["kind"] = "ConfigMap".into();
+        members
+    }
+
     #[track_caller]
     fn check(old: &Value, new: &Value, expect: Times) {
+        let (old, new) = (&config_map(old.clone()), &config_map(new.clone()));
         let write = Write { old: Some(old), new, by: by("b"), reset: &[&["status"]], built_in: true };
         assert_eq!(Owners::of(old, true).after(&write).1, expect, "{old} to {new}");
     }

@@ -4,8 +4,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -39,14 +42,127 @@ var values = map[string][]string{
 type field struct {
 	number     int
 	name, kind string
-	// How a strategic merge patch changes it: "merge", or "merge:KEY" for a list of objects; empty for the default.
-	patch string
+	options    options
+}
+
+// What most fields do not have.
+type options struct {
+	// The Go type where its kind does not tell it, such as "v1.ResourceList".
+	Go string `json:"go,omitempty"`
+	// How a strategic merge patch changes it: "merge", or "merge:KEY" for a list of objects.
+	Patch string `json:"patch,omitempty"`
+	// What a list is to server-side apply: "atomic", "set", or "map:KEY,KEY".
+	List string `json:"list,omitempty"`
+	// What a map or a struct is to server-side apply in this field: "atomic" or "granular".
+	Map string `json:"map,omitempty"`
+	// What OpenAPI says is there if nobody gives it, unless it is zero.
+	Default  json.RawMessage `json:"default,omitempty"`
+	Required bool            `json:"required,omitempty"`
 }
 
 type table struct {
 	kinds    map[string]string
 	messages map[string][]field
 	values   map[string][]field
+	// The messages that are one field to server-side apply.
+	atomic []string
+	// Of OpenAPI, by name.
+	schemas map[string]openAPI
+}
+
+// A schema of OpenAPI, or that of one of its properties.
+type openAPI struct {
+	Properties map[string]openAPI `json:"properties"`
+	Required   []string           `json:"required"`
+	Default    json.RawMessage    `json:"default"`
+	ListType   string             `json:"x-kubernetes-list-type"`
+	ListKeys   []string           `json:"x-kubernetes-list-map-keys"`
+	MapType    string             `json:"x-kubernetes-map-type"`
+}
+
+// The schemas of all groups, which upstream keeps beside its code.
+func schemas(folder string) (map[string]openAPI, error) {
+	found := map[string]openAPI{}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		var document struct {
+			Components struct{ Schemas map[string]openAPI }
+		}
+		if err := json.Unmarshal(text, &document); err != nil {
+			return nil, err
+		}
+		maps.Copy(found, document.Components.Schemas)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("no schemas in %s", folder)
+	}
+	return found, nil
+}
+
+func schemaName(of reflect.Type) string {
+	path := strings.ReplaceAll(strings.TrimPrefix(of.PkgPath(), "k8s.io/"), "/", ".")
+	return "io.k8s." + path + "." + of.Name()
+}
+
+// What Go calls a field of this kind unless it has a name of its own.
+func goType(kind string) string {
+	kind = strings.TrimLeft(kind, "!?")
+	if element, found := strings.CutPrefix(kind, "[]"); found {
+		return "[]" + goType(element)
+	}
+	if element, found := strings.CutPrefix(kind, "{}"); found {
+		return "map[string]" + goType(element)
+	}
+	if _, name, found := strings.Cut(kind, "="); found {
+		return name
+	}
+	switch kind {
+	case "double":
+		return "float64"
+	case "bytes":
+		return "[]uint8"
+	case "quantity":
+		return "resource.Quantity"
+	case "time":
+		return "v1.Time"
+	case "micro-time":
+		return "v1.MicroTime"
+	case "int-or-string":
+		return "intstr.IntOrString"
+	}
+	return kind[strings.LastIndex(kind, "/")+1:]
+}
+
+// What OpenAPI and the tags of Go say of a field of a message with these properties.
+func (t *table) options(f reflect.StructField, name, kind string, in openAPI) options {
+	result := options{Patch: patch(f)}
+	of := f.Type
+	if of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if name := of.String(); name != goType(kind) {
+		result.Go = name
+	}
+	schema := in.Properties[name]
+	result.List = schema.ListType
+	if schema.ListType == "map" {
+		result.List += ":" + strings.Join(schema.ListKeys, ",")
+	}
+	result.Map = schema.MapType
+	switch string(schema.Default) {
+	case "", `""`, "0", "false", "{}":
+	default:
+		result.Default = schema.Default
+	}
+	result.Required = slices.Contains(in.Required, name)
+	return result
 }
 
 func messageName(t reflect.Type) string {
@@ -64,17 +180,21 @@ func (t *table) base(of reflect.Type) string {
 	if name, found := special[of.String()]; found {
 		return name
 	}
+	named := ""
+	if of.PkgPath() != "" {
+		named = "=" + of.String()
+	}
 	switch of.Kind() {
 	case reflect.String:
-		return "string"
+		return "string" + named
 	case reflect.Bool:
-		return "bool"
+		return "bool" + named
 	case reflect.Int32:
-		return "int32"
+		return "int32" + named
 	case reflect.Int64:
-		return "int64"
+		return "int64" + named
 	case reflect.Float64:
-		return "double"
+		return "double" + named
 	case reflect.Slice:
 		if of.Elem().Kind() == reflect.Uint8 {
 			return "bytes"
@@ -84,11 +204,11 @@ func (t *table) base(of reflect.Type) string {
 			panic("a list in a list: " + of.String())
 		}
 		name := messageName(of)
-		t.values[name] = []field{{1, "", "[]" + t.base(of.Elem()), ""}}
+		t.values[name] = []field{{1, "", "[]" + t.base(of.Elem()), options{}}}
 		return name
 	case reflect.Struct:
 		name := messageName(of)
-		t.add(of, name)
+		t.add(of, name, t.schemas[schemaName(of)])
 		return name
 	default:
 		panic("no type of the table: " + of.String())
@@ -152,7 +272,8 @@ func patch(f reflect.StructField) string {
 	return strategy
 }
 
-func (t *table) add(of reflect.Type, name string) {
+// Adds the message of a struct that OpenAPI describes so.
+func (t *table) add(of reflect.Type, name string, schema openAPI) {
 	if _, known := t.messages[name]; known || t.values[name] != nil {
 		return
 	}
@@ -161,7 +282,7 @@ func (t *table) add(of reflect.Type, name string) {
 		var fields []field
 		for _, wanted := range order {
 			f, _ := of.FieldByName(wanted)
-			fields = append(fields, field{number(f), "", t.kind(f.Type, true, wanted == "Raw"), ""})
+			fields = append(fields, field{number(f), "", t.kind(f.Type, true, wanted == "Raw"), options{}})
 		}
 		t.values[name] = fields
 		return
@@ -170,6 +291,9 @@ func (t *table) add(of reflect.Type, name string) {
 		panic("a JSON form that the table does not know: " + of.String())
 	}
 	t.messages[name] = []field{}
+	if schema.MapType == "atomic" {
+		t.atomic = append(t.atomic, name)
+	}
 	var fields []field
 	for i := range of.NumField() {
 		f := of.Field(i)
@@ -190,7 +314,16 @@ func (t *table) add(of reflect.Type, name string) {
 		}
 		// encoding/json leaves no struct out for being empty, only for being zero.
 		shown := !options["omitzero"] && (!options["omitempty"] || f.Type.Kind() == reflect.Struct)
-		fields = append(fields, field{number(f), tag[0], t.kind(f.Type, shown, false), patch(f)})
+		if tag[0] == "" {
+			// OpenAPI has the fields of an embedded struct among those of its parent, and often nowhere else.
+			embedded := t.schemas[schemaName(f.Type)]
+			if embedded.Properties == nil {
+				embedded = openAPI{Properties: schema.Properties}
+			}
+			t.add(f.Type, messageName(f.Type), embedded)
+		}
+		kind := t.kind(f.Type, shown, false)
+		fields = append(fields, field{number(f), tag[0], kind, t.options(f, tag[0], kind, schema)})
 	}
 	t.messages[name] = fields
 }
@@ -205,11 +338,13 @@ func print(label string, messages map[string][]field) {
 	for i, name := range names {
 		parts := []string{}
 		for _, f := range messages[name] {
-			patch := ""
-			if f.patch != "" {
-				patch = fmt.Sprintf(",%q", f.patch)
+			options := ""
+			if text, err := json.Marshal(f.options); err != nil {
+				panic(err)
+			} else if string(text) != "{}" {
+				options = "," + string(text)
 			}
-			parts = append(parts, fmt.Sprintf("[%d,%q,%q%s]", f.number, f.name, f.kind, patch))
+			parts = append(parts, fmt.Sprintf("[%d,%q,%q%s]", f.number, f.name, f.kind, options))
 		}
 		comma := ","
 		if i == len(names)-1 {
@@ -243,7 +378,9 @@ func main() {
 		}
 	}
 	check(json.Unmarshal(text, &groups))
-	t := table{map[string]string{}, map[string][]field{}, map[string][]field{}}
+	described, err := schemas(os.Args[2])
+	check(err)
+	t := table{map[string]string{}, map[string][]field{}, map[string][]field{}, nil, described}
 	t.kinds["DeleteOptions"] = t.base(reflect.TypeFor[meta.DeleteOptions]())
 	for _, group := range groups {
 		for _, version := range group.Versions {
@@ -273,6 +410,8 @@ func main() {
 	}
 	sort.Strings(kinds)
 	fmt.Printf("{\"kinds\":{\n%s\n},\n", strings.Join(kinds, ",\n"))
+	sort.Strings(t.atomic)
+	fmt.Printf("\"atomic\":[\n\"%s\"\n],\n", strings.Join(t.atomic, "\",\n\""))
 	print("messages", t.messages)
 	fmt.Print(",\n")
 	print("values", t.values)

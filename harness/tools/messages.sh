@@ -1,6 +1,7 @@
 #!/bin/sh
-# Writes src/schema/messages.json from the Go types of the imitated version: the types of the kinds of
-# src/server/discovery.json, and the protobuf numbers and the JSON of their fields.
+# Writes src/schema/messages.json from the Go types and the OpenAPI of the imitated version: the types of the kinds of
+# src/server/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
+# server-side apply.
 #
 #   tools/messages.sh
 #
@@ -19,6 +20,7 @@ cp tools/messages.go "$folder/main.go"
     printf ')\n'
 } >"$folder/go.mod"
 discovery=$PWD/src/server/discovery.json
+kubernetes=$(cd "$folder" && go mod download -json "k8s.io/kubernetes@v1${version#v0}" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
 mkdir -p src/schema
-(cd "$folder" && go mod tidy >&2 && go run . "$discovery") >"$folder/messages.json"
+(cd "$folder" && go mod tidy >&2 && go run . "$discovery" "$kubernetes/api/openapi-spec/v3") >"$folder/messages.json"
 mv "$folder/messages.json" src/schema/messages.json

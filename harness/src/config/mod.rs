@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use self::decoding::check_types;
-pub(crate) use self::decoding::type_error;
 pub use self::defaults::set_defaults;
 pub use self::reading::{manifest_webhooks, stored_webhooks, webhooks};
 pub use self::v1beta1::{Differing, is_v1beta1, upgraded, v1_differences, v1_errors};

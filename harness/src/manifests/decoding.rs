@@ -5,16 +5,14 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::strictness;
 use crate::attributes::GroupVersionKind;
 use crate::config::{self, MUTATING, VALIDATING};
 use crate::json::json_type;
 use crate::json_text::{self, MAX_DEPTH};
 use crate::quoting::quote;
 use crate::review::decode::in_go;
-use crate::schema;
+use crate::schema::{self, Type, strictness};
 use crate::status::Unsupported;
-use crate::typed;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 /// What the server calls the scheme of its manifests.
@@ -153,8 +151,14 @@ fn interpret(value: &Value, document: &[u8]) -> Result<GroupVersionKind, String>
 
 fn configuration(json: &Json, kind: &str) -> Result<Decoded, DecodeError> {
     let (configuration, unknown) = fields(&json.value, kind, "")?;
-    strictness::check(&json.text, &unknown, json.repeated.as_deref())?;
+    check_strictly(json, &unknown)?;
     Ok(Decoded::Configurations(vec![configuration]))
+}
+
+/// Refuses unknown fields, and names that an object has twice.
+fn check_strictly(json: &Json, unknown: &[String]) -> Result<(), String> {
+    let errors = strictness::errors(&json.text, unknown, Type::Free)?;
+    strictness::refuse(json.repeated.iter().cloned().chain(errors))
 }
 
 /// A list of one kind: its items need not say what they are, and what they say does not count.
@@ -187,7 +191,7 @@ fn typed_list(json: &Json, kind: &str) -> Result<Decoded, DecodeError> {
         unknown.extend(of_item.into_iter().map(|path| format!("items[{index}].{path}")));
         configurations.push(configuration);
     }
-    strictness::check(&json.text, &unknown, json.repeated.as_deref())?;
+    check_strictly(json, &unknown)?;
     Ok(Decoded::Configurations(configurations))
 }
 
@@ -199,7 +203,8 @@ fn items(json: &Json) -> Result<Decoded, DecodeError> {
     }
     let unknown = list_fields(&json.value)?;
     list_items(&json.value, "List", "runtime.RawExtension")?;
-    strictness::check_list(&json.text, &unknown, json.repeated.as_deref())?;
+    let errors = strictness::errors_of_list(&json.text, &unknown)?;
+    strictness::refuse(json.repeated.iter().cloned().chain(errors))?;
     let list: List = serde_json::from_str(&json.text).map_err(|error| error.to_string())?;
     let text = |item: Option<Box<RawValue>>| item.map(|item| item.get().to_owned()).unwrap_or_default();
     Ok(Decoded::List(list.items.unwrap_or_default().into_iter().map(text).collect()))
@@ -210,11 +215,10 @@ fn fields(value: &Value, kind: &str, path: &str) -> Result<(Value, Vec<String>),
     let mut value = value.clone();
     let gvk = GroupVersionKind::new(GROUP, "v1", kind);
     if let Some(members) = value.as_object_mut() {
-        typed::check_under(members, &gvk, path)?;
+        schema::type_error(members, &gvk, path)?;
         members.insert("apiVersion".to_owned(), config::API_VERSION.into());
         members.insert("kind".to_owned(), kind.into());
     }
-    config::type_error(&value, kind, path)?;
     let unknown = schema::settle(&mut value, &gvk);
     Ok((value, unknown))
 }
@@ -295,7 +299,7 @@ fn unexpected(json: &Json, found: &GroupVersionKind) -> DecodeError {
         Ok((_, unknown)) if version == "v1" && is_configuration => unknown,
         Ok(_) | Err(_) => Vec::new(),
     };
-    match strictness::check(&json.text, &unknown, json.repeated.as_deref()) {
+    match check_strictly(json, &unknown) {
         Err(text) => DecodeError::Invalid(text),
         Ok(()) => DecodeError::OtherKind(format!("unsupported resource type *{go_version}.{kind}")),
     }

@@ -4,7 +4,6 @@
 
 mod decoding;
 mod documents;
-mod strictness;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

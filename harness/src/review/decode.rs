@@ -15,11 +15,6 @@ pub(crate) struct DecodeError {
 }
 
 impl DecodeError {
-    /// Whether a value is of another type than the field, rather than wrong in itself.
-    pub(super) fn is_about_type(&self) -> bool {
-        self.text.starts_with("json: cannot unmarshal")
-    }
-
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self { text: text.into() }
     }

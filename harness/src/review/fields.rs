@@ -130,33 +130,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A map from names to bytes.
-    pub(crate) fn bytes_map(&self, field: &str) -> Result<(), DecodeError> {
-        match self.present(field) {
-            None => Ok(()),
-            Some(Value::Object(entries)) => {
-                let inner = Self { object: entries, ..self.clone() };
-                entries.keys().try_for_each(|key| match inner.bytes(key) {
-                    // The error names the map, not the entry.
-                    Err(error) if error.is_about_type() => match entries.get(key) {
-                        Some(value) => Err(self.wrong(field, value, "[]uint8")),
-                        None => Err(error),
-                    },
-                    result => result.map(|_| ()),
-                })
-            }
-            Some(other) => Err(self.wrong(field, other, "map[string][]uint8")),
-        }
-    }
-
-    /// A list whose elements are not looked at.
-    pub(crate) fn list(&self, field: &str, go_type: &str) -> Result<(), DecodeError> {
-        match self.present(field) {
-            None | Some(Value::Array(_)) => Ok(()),
-            Some(other) => Err(self.wrong(field, other, go_type)),
-        }
-    }
-
     fn present(&self, field: &str) -> Option<&'a Value> {
         self.object.get(field).filter(|value| !value.is_null())
     }

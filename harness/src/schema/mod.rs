@@ -3,13 +3,19 @@
 //! The server reads every object of its own into a struct and writes that: what the struct has no field for is gone,
 //! `null` is nothing, and a field without `omitempty` is there though nobody gave it.
 
+mod decoding;
+pub(crate) mod strictness;
 mod table;
+mod walk;
 
 use serde_json::{Map, Value};
 
+pub(crate) use self::decoding::type_error;
 pub(crate) use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, PatchStrategy, Shape};
+pub(crate) use self::walk::Type;
 use crate::attributes::GroupVersionKind;
 use crate::go_base64;
+use crate::go_time::{self, Layout};
 use crate::quantity::Quantity;
 
 /// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
@@ -94,7 +100,7 @@ fn structs(id: MessageId, value: &mut Value, change: &mut dyn FnMut(&mut Map<Str
     }
     let Some(members) = value.as_object_mut() else { return };
     for field in all_fields(message) {
-        if let Some(value) = members.get_mut(&field.name) {
+        if let Some(value) = members.get_mut(field.name) {
             structs_of(field, value, change);
         }
     }
@@ -148,10 +154,10 @@ impl Settler {
     fn object(&mut self, message: &Message, members: &mut Map<String, Value>, path: &str) {
         let fields = all_fields(message);
         let given = std::mem::take(members);
-        for field in fields.iter().filter(|field| !given.contains_key(&field.name)) {
+        for field in fields.iter().filter(|field| !given.contains_key(field.name)) {
             let mut value = Value::Null;
             if self.is_shown(field, &mut value, "") {
-                members.insert(field.name.clone(), value);
+                members.insert(field.name.to_owned(), value);
             }
         }
         for (name, mut value) in given {
@@ -217,14 +223,14 @@ impl Settler {
                     *value = Value::String(text);
                 }
             }
+            Kind::Time => in_utc(value, Layout::Seconds),
+            Kind::MicroTime => in_utc(value, Layout::Micros),
             Kind::String
             | Kind::Bool
             | Kind::Int32
             | Kind::Int64
             | Kind::Double
             | Kind::Json
-            | Kind::Time
-            | Kind::MicroTime
             | Kind::IntOrString => {}
         }
     }
@@ -242,9 +248,12 @@ impl Settler {
                 }
             }
             (Form::Value, value) => {
+                let known = self.unknown.len();
                 if let Some(field) = form_of(message, value) {
                     self.is_shown(field, value, path);
                 }
+                // What has an `UnmarshalJSON` does not tell what it does not know.
+                self.unknown.truncate(known);
             }
             (Form::Object, _) => {}
         }
@@ -259,7 +268,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// The fields of a message, and those of the messages that are embedded in it.
 /// The fields of an object, those of embedded messages among them.
 pub(crate) fn all_fields(message: &Message) -> Vec<&Field> {
     let embedded = |field: &&Field| field.name.is_empty();
@@ -309,6 +317,16 @@ fn canonical(value: &mut Value) {
     };
     if let Ok(quantity) = Quantity::parse(text.trim()) {
         *value = Value::String(quantity.to_string());
+    }
+}
+
+/// A time as the server writes it; what is no time is left as it is.
+///
+/// Source: apimachinery pkg/apis/meta/v1/{time,micro_time}.go, `UnmarshalJSON` and `MarshalJSON`.
+fn in_utc(value: &mut Value, layout: Layout) {
+    let time = value.as_str().and_then(|text| go_time::parse(text, layout).ok());
+    if let Some(time) = time {
+        *value = go_time::written(time, layout).map_or(Value::Null, Value::String);
     }
 }
 

@@ -5,7 +5,6 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use super::admission;
 use super::custom_resources::Custom;
 use super::discovery::Resource;
 use super::metadata;
@@ -13,10 +12,8 @@ use super::protobuf::{self, DecodeError, Envelope};
 use super::request::{Keep, ObjectRequest};
 use super::strategy;
 use crate::attributes::GroupVersionKind;
-use crate::config;
-use crate::schema;
+use crate::schema::{self, Type, strictness};
 use crate::status::{FieldError, Status};
-use crate::typed::check as check_fields;
 use crate::weight::{expected, weight};
 
 /// The most bytes that a body may have.
@@ -179,22 +176,17 @@ impl FieldValidation {
         }
     }
 
-    /// What a client is told of unknown fields: warnings, or the reason for which its object is refused.
+    /// What a client is told of what a strict decoder found: warnings, or the reason for which its object is refused.
     ///
     /// # Errors
     /// The text of Go's strict decoder.
     ///
     /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
-    pub(super) fn tell(self, unknown: &[String]) -> Result<Vec<String>, String> {
-        let texts =
-            || unknown.iter().map(|path| format!("unknown field {}", Value::from(path.as_str()))).collect();
+    pub(super) fn tell(self, errors: Vec<String>) -> Result<Vec<String>, String> {
         match self {
             Self::Ignore => Ok(Vec::new()),
-            Self::Strict if !unknown.is_empty() => {
-                let texts: Vec<String> = texts();
-                Err(format!("strict decoding error: {}", texts.join(", ")))
-            }
-            Self::Warn | Self::Strict => Ok(texts()),
+            Self::Warn => Ok(errors),
+            Self::Strict => strictness::refuse(errors.into_iter()).map(|()| Vec::new()),
         }
     }
 }
@@ -219,7 +211,13 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
     let takes = weight(&object) * copies(request.keep);
     request.reservation.try_grow(takes.saturating_sub(reserved))?;
     request.reservation.shrink(reserved.saturating_sub(takes));
-    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| {
+    let validation = FieldValidation::of(request);
+    let errors = if validation == FieldValidation::Ignore {
+        Vec::new()
+    } else {
+        strict_errors(request, &unknown, kind)
+    };
+    let told = validation.tell(errors).map_err(|why| {
         let (kind, version) = (&kind.kind, &kind.version);
         Box::new(Status::bad_request(format!(
             "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
@@ -231,6 +229,24 @@ pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -
         request.gives_empty_lists = given.is_ok_and(|given| strategy::has_empty_lists(&given));
     }
     Ok(object)
+}
+
+/// What a strict decoder says of the body: fields that the kind does not have, and those that are there twice, in their
+/// order. Of a custom resource its decoder tells those first that are there twice.
+///
+/// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSONStrict`; apiextensions-apiserver
+/// `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`.
+fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVersionKind) -> Vec<String> {
+    let unknown_fields = || unknown.iter().map(|path| strictness::unknown_field(path));
+    let is_json = encoding(&request.headers).is_ok_and(|encoding| encoding == Encoding::Json);
+    let Some(text) = std::str::from_utf8(&request.body).ok().filter(|_| is_json) else {
+        return unknown_fields().collect();
+    };
+    if request.target.resource.custom.is_some() {
+        let repeated = strictness::errors(text, &[], Type::Free).unwrap_or_default();
+        return repeated.into_iter().chain(unknown_fields()).collect();
+    }
+    strictness::errors(text, unknown, Type::of_kind(kind)).unwrap_or_default()
 }
 
 /// The object, and the paths of the fields that its kind does not have.
@@ -336,18 +352,17 @@ pub(super) fn typed(
         )));
     }
     if let (Some(members), false) = (object.as_object(), custom) {
-        check_fields(members, kind).map_err(|why| {
+        schema::type_error(members, kind, "").map_err(|why| {
             let (claimed, version) = (&kind.kind, &kind.version);
             bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
         })?;
     }
-    metadata::check_types(&object, kind)?;
+    if custom {
+        metadata::check_types(&object, kind)?;
+    }
     if let Some(members) = object.as_object_mut() {
         members.insert("apiVersion".to_owned(), kind.api_version().into());
         members.insert("kind".to_owned(), kind.kind.clone().into());
-    }
-    if kind.group == admission::GROUP && kind.kind.ends_with("WebhookConfiguration") {
-        config::check_types(&object)?;
     }
     let Types::Custom(custom) = types else {
         let unknown = schema::settle(&mut object, kind);

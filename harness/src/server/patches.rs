@@ -15,6 +15,7 @@ use crate::json::json_type;
 use crate::patch::strategic::{self, StrategicError};
 use crate::patch::{ApplyError, MAX_OPERATIONS, Patch};
 use crate::quoting::printed;
+use crate::schema::{Type, strictness};
 use crate::status::{FieldError, Status, StatusDetails, Unsupported};
 
 /// What an update makes of the stored object.
@@ -169,13 +170,41 @@ fn patched(
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) if custom => status,
         Change::Replace(_) | Change::Merge(_) | Change::Operations(_) => unreadable(&text, &status),
     })?;
-    let told = FieldValidation::of(request).tell(&unknown).map_err(|why| bad_patch(&text, &why))?;
+    let errors = repeated(request, change).into_iter();
+    let errors = errors.chain(unknown.iter().map(|path| strictness::unknown_field(path))).collect();
+    let told = FieldValidation::of(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
     request.early_warnings.extend(told);
     check_name(&object, &request.target.name)?;
     create::fill_in_namespace(&mut object, request)?;
     let completed = request.server.state.complete(&mut object);
     completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
     Ok(object)
+}
+
+/// What a strict decoder says of the patch itself: a merge patch has no type, an operation of a JSON patch has four fields.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch` and `strategicPatchObject`.
+fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {
+    const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
+    let text = || std::str::from_utf8(&request.body).unwrap_or_default();
+    match change {
+        Change::Replace(_) => Vec::new(),
+        Change::Merge(_) | Change::Strategic(_) => {
+            strictness::errors(text(), &[], Type::Free).unwrap_or_default()
+        }
+        Change::Operations(patch) => {
+            let operations = patch.operations().iter().enumerate();
+            let unknown: Vec<String> = operations
+                .flat_map(|(index, operation)| {
+                    let names = operation.as_object().into_iter().flat_map(Map::keys);
+                    let unknown = names.filter(|name| !OPERATION.contains(&name.as_str()));
+                    unknown.map(move |name| format!("[{index}].{name}"))
+                })
+                .collect();
+            let errors = strictness::errors(text(), &unknown, Type::Free).unwrap_or_default();
+            errors.into_iter().map(|error| format!("json patch {error}")).collect()
+        }
+    }
 }
 
 /// A patched object that cannot be read is told as a bad patch.

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::equality::semantically_equal;
+use crate::attributes::GroupVersionKind;
+use crate::equality::same;
+use crate::schema::Type;
 
 /// One place where two objects differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,17 +35,23 @@ pub enum Order {
 
 /// The places where `expected` and `found` differ; empty if and only if they mean the same to the API server.
 ///
-/// `built_in`: whether the kind is the server's own; of a custom resource only the same JSON means the same.
-pub fn differences(expected: &Value, found: &Value, built_in: bool, order: Order) -> Vec<Difference> {
+/// Of a custom resource only the same JSON means the same.
+pub fn differences(
+    expected: &Value,
+    found: &Value,
+    kind: &GroupVersionKind,
+    order: Order,
+) -> Vec<Difference> {
+    let of = Type::of_kind(kind);
     let (expected, found) = match order {
         Order::Counts => (expected.clone(), found.clone()),
         Order::Free => (sorted(expected), sorted(found)),
     };
-    if semantically_equal(&expected, &found, built_in) {
+    if same(&expected, &found, of) {
         return Vec::new();
     }
-    let mut walk = Walk { built_in, differences: Vec::new() };
-    walk.values(&mut Vec::new(), Some(&expected), Some(&found));
+    let mut walk = Walk { differences: Vec::new() };
+    walk.values(&mut Vec::new(), Some(&expected), Some(&found), of);
     if walk.differences.is_empty() {
         // Equality looks at the whole object; a single field need not show why.
         walk.differences.push(Difference {
@@ -95,36 +103,41 @@ pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
 }
 
 struct Walk {
-    built_in: bool,
     differences: Vec<Difference>,
 }
 
 impl Walk {
-    fn values(&mut self, path: &mut Vec<String>, expected: Option<&Value>, found: Option<&Value>) {
+    fn values(&mut self, path: &mut Vec<String>, expected: Option<&Value>, found: Option<&Value>, of: Type) {
         if expected == found {
             return;
         }
         match (expected, found) {
-            (Some(Value::Object(a)), Some(Value::Object(b))) => self.members(path, a, b),
-            (Some(Value::Array(a)), Some(Value::Array(b))) => self.items(path, a, b),
-            _ => self.leaf(path, expected, found),
+            (Some(Value::Object(a)), Some(Value::Object(b))) => self.members(path, a, b, of),
+            (Some(Value::Array(a)), Some(Value::Array(b))) => self.items(path, a, b, of.item()),
+            _ => self.leaf(path, expected, found, of),
         }
     }
 
-    fn members(&mut self, path: &mut Vec<String>, expected: &Map<String, Value>, found: &Map<String, Value>) {
+    fn members(
+        &mut self,
+        path: &mut Vec<String>,
+        expected: &Map<String, Value>,
+        found: &Map<String, Value>,
+        of: Type,
+    ) {
         let added = found.keys().filter(|name| !expected.contains_key(*name));
         for name in expected.keys().chain(added) {
             path.push(name.clone());
-            self.values(path, expected.get(name), found.get(name));
+            self.values(path, expected.get(name), found.get(name), of.member(name));
             path.pop();
         }
     }
 
-    fn items(&mut self, path: &mut Vec<String>, expected: &[Value], found: &[Value]) {
+    fn items(&mut self, path: &mut Vec<String>, expected: &[Value], found: &[Value], of: Type) {
         let (Some(a), Some(b)) = (keys(expected), keys(found)) else {
             for index in 0..expected.len().max(found.len()) {
                 path.push(format!("[{index}]"));
-                self.values(path, expected.get(index), found.get(index));
+                self.values(path, expected.get(index), found.get(index), of);
                 path.pop();
             }
             return;
@@ -134,7 +147,7 @@ impl Walk {
         let added = b.iter().filter(|key| !of_expected.contains_key(key));
         for key in a.iter().chain(added) {
             path.push(format!("[{key}]"));
-            self.values(path, of_expected.get(key).copied(), of_found.get(key).copied());
+            self.values(path, of_expected.get(key).copied(), of_found.get(key).copied(), of);
             path.pop();
         }
         let common = |keys: &[String], others: &HashMap<&String, &Value>| -> Vec<Value> {
@@ -153,20 +166,12 @@ impl Walk {
     }
 
     /// A difference, unless the field's own kind of equality sees none: `500m` and `0.5`, absent and empty.
-    fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>) {
-        let names: Vec<&String> = path.iter().rev().filter(|name| !name.starts_with('[')).take(2).collect();
-        let within = |value: Option<&Value>| {
-            let mut object = value.cloned();
-            for name in &names {
-                let mut members = Map::new();
-                if let Some(value) = object {
-                    members.insert((*name).clone(), value);
-                }
-                object = Some(Value::Object(members));
-            }
-            object.unwrap_or_default()
-        };
-        if !semantically_equal(&within(expected), &within(found), self.built_in) {
+    fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
+        // What is not there is nothing, but for an entry of a map, and for custom resources.
+        let is_there = expected.is_some() == found.is_some();
+        let counts = !is_there && matches!(of, Type::Free | Type::Item(_));
+        let value = |value: Option<&'_ Value>| value.cloned().unwrap_or_default();
+        if counts || !same(&value(expected), &value(found), of) {
             self.differences.push(Difference {
                 path: written(path),
                 expected: expected.cloned(),
@@ -199,7 +204,7 @@ mod tests {
 
     #[track_caller]
     fn check(expected: &Value, found: &Value, order: Order, paths: &[&str]) {
-        let differences = differences(expected, found, true, order);
+        let differences = differences(expected, found, &GroupVersionKind::new("", "v1", "Pod"), order);
         let found: Vec<&str> = differences.iter().map(|difference| difference.path.as_str()).collect();
         assert_eq!(found, paths, "{differences:?}");
     }
@@ -239,7 +244,8 @@ mod tests {
 
     #[test]
     fn of_a_custom_resource_every_difference_counts() {
+        let custom = GroupVersionKind::new("example.com", "v1", "Pod");
         let of = |value: Value| json!({"spec": value});
-        assert_eq!(differences(&of(json!({})), &of(Value::Null), false, Order::Counts).len(), 1);
+        assert_eq!(differences(&of(json!({})), &of(Value::Null), &custom, Order::Counts).len(), 1);
     }
 }

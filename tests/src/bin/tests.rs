@@ -79,6 +79,9 @@ struct Differential {
     /// The number of the first situation
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// Situations about the fields of objects of every kind, which clients and webhooks set
+    #[arg(long)]
+    fields: bool,
     /// Situations at a time
     #[arg(long, default_value_t = 24)]
     jobs: usize,
@@ -370,7 +373,8 @@ async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>>
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
-    let search = Search { seed, first: arguments.first, cases: arguments.cases, jobs: arguments.jobs, out };
+    let Differential { first, cases, jobs, fields, .. } = arguments;
+    let search = Search { seed, first, cases, fields, jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);
     let started = tokio::time::Instant::now();
     let found = search.run(&KnownDifferences::read()?, &|line| anstream::println!("{line}")).await?;

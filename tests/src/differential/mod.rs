@@ -7,6 +7,7 @@ mod behaviour;
 mod conditions;
 mod configurations;
 mod expressions;
+mod fields;
 mod judgement;
 mod kinds;
 mod requests;
@@ -41,6 +42,8 @@ pub struct Search {
     pub first: u64,
     /// How many situations.
     pub cases: u64,
+    /// Whether they are about the fields of objects of every kind, and nothing else.
+    pub fields: bool,
     /// How many at a time.
     pub jobs: usize,
     /// Where cases are written that show a difference: `<out>/seed-<N>-<k>/case.yaml`.
@@ -99,8 +102,11 @@ impl Search {
         let mut differing = Vec::new();
         let numbers: Vec<u64> = (self.first..self.first + self.cases).collect();
         for batch in numbers.chunks(BATCH) {
-            let situations: Vec<Situation> =
-                batch.iter().map(|number| Situation::new(self.seed, *number, &excluded)).collect();
+            let situation = |number: &u64| match self.fields {
+                true => Situation::of_fields(self.seed, *number),
+                false => Situation::new(self.seed, *number, &excluded),
+            };
+            let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {
                 *found.left_out.entry(feature.clone()).or_default() += count;
             }
@@ -118,8 +124,13 @@ impl Search {
             tell(&format!("{done} of {} situations in {seconds} s, {} differ", self.cases, found.failed));
         }
         for (name, case, documents) in differing {
-            tell(&format!("{name}: looking for the smallest case"));
-            let (case, documents) = shrink::shrink(&case, documents, &server, self.jobs).await?;
+            // Those about fields are small, and their requests have nothing to do with each other.
+            let (case, documents) = if self.fields {
+                (case, documents)
+            } else {
+                tell(&format!("{name}: looking for the smallest case"));
+                shrink::shrink(&case, documents, &server, self.jobs).await?
+            };
             let (path, text) = self.write(&name, &case)?;
             if let Verdict::Differs(shown) = compare(&path, &text, &documents.recording, &documents.actual) {
                 tell(&format!("{name}:\n{shown}"));
@@ -156,9 +167,9 @@ impl Search {
     /// Writes a case; its path and its text.
     fn write(&self, name: &str, case: &Value) -> Result<(String, String), SearchError> {
         let number = name.rsplit('-').next().unwrap_or_default();
-        let seed = self.seed;
+        let (seed, fields) = (self.seed, if self.fields { " --fields" } else { "" });
         let text = format!(
-            "# Found by `differential --seed {seed} --first {number} --cases 1`.\n{}",
+            "# Found by `differential{fields} --seed {seed} --first {number} --cases 1`.\n{}",
             yaml::write(case)
         );
         let path = self.out.join(name).join("case.yaml");

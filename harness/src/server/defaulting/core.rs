@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, remove, resource_list, text, with};
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with};
 use super::volume;
 use crate::json::set;
 
@@ -88,7 +88,7 @@ pub(super) fn service(object: &mut Value) {
         fill(spec, "externalTrafficPolicy", "Cluster");
     }
     if matches!(service_type.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
-        fill(spec, "internalTrafficPolicy", "Cluster");
+        fill_pointer(spec, "internalTrafficPolicy", "Cluster");
     }
     if service_type == "LoadBalancer" {
         fill(spec, "allocateLoadBalancerNodePorts", true);
@@ -96,7 +96,7 @@ pub(super) fn service(object: &mut Value) {
             with(status, "loadBalancer", |balancer| {
                 each(balancer, "ingress", |ingress| {
                     if !text(ingress, "ip").is_empty() {
-                        fill(ingress, "ipMode", "VIP");
+                        fill_pointer(ingress, "ipMode", "VIP");
                     }
                 });
             });
@@ -190,7 +190,7 @@ pub(super) fn persistent_volume_claim(object: &mut Value) {
 ///
 /// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
 pub(super) fn claim_spec(spec: &mut Value) {
-    fill(spec, "volumeMode", "Filesystem");
+    fill_pointer(spec, "volumeMode", "Filesystem");
     if let Some(resources) = ensure(spec, "resources") {
         resource_list(resources, "limits");
         resource_list(resources, "requests");
@@ -208,7 +208,7 @@ pub(super) fn persistent_volume(object: &mut Value) {
     if let Some(spec) = ensure(object, "spec") {
         resource_list(spec, "capacity");
         fill(spec, "persistentVolumeReclaimPolicy", "Retain");
-        fill(spec, "volumeMode", "Filesystem");
+        fill_pointer(spec, "volumeMode", "Filesystem");
         volume::persistent_source(spec);
     }
 }

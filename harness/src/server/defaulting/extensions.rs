@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, text, with};
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
 use crate::json::set;
 
 /// A `CustomResourceDefinition`.
@@ -18,8 +18,8 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
             fill(names, "listKind", format!("{kind}List"));
         }
     }
+    fill_pointer(spec, "conversion", json!({"strategy": "None"}));
     if let Some(conversion) = ensure(spec, "conversion") {
-        fill(conversion, "strategy", "None");
         with(conversion, "webhook", |webhook| {
             with(webhook, "clientConfig", |client| {
                 with(client, "service", |service| fill(service, "port", 443));
@@ -87,7 +87,9 @@ pub(super) fn ingress(object: &mut Value) {
 ///
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
 pub(super) fn ingress_class(object: &mut Value) {
-    with(object, "spec", |spec| with(spec, "parameters", |parameters| fill(parameters, "scope", "Cluster")));
+    with(object, "spec", |spec| {
+        with(spec, "parameters", |parameters| fill_pointer(parameters, "scope", "Cluster"))
+    });
 }
 
 /// An `EndpointSlice`.
@@ -96,9 +98,9 @@ pub(super) fn ingress_class(object: &mut Value) {
 pub(super) fn endpoint_slice(object: &mut Value) {
     each(object, "ports", |port| {
         if !has(port, "name") {
-            fill(port, "name", "");
+            fill_pointer(port, "name", "");
         }
-        fill(port, "protocol", "TCP");
+        fill_pointer(port, "protocol", "TCP");
     });
 }
 
@@ -121,7 +123,7 @@ pub(super) fn network_policy(object: &mut Value) {
         set(spec, &["policyTypes"], types);
     }
     for rules in ["ingress", "egress"] {
-        each(spec, rules, |rule| each(rule, "ports", |port| fill(port, "protocol", "TCP")));
+        each(spec, rules, |rule| each(rule, "ports", |port| fill_pointer(port, "protocol", "TCP")));
     }
 }
 
@@ -157,5 +159,5 @@ pub(super) fn role_binding(object: &mut Value) {
 /// Source: kubernetes pkg/apis/scheduling/v1/defaults.go.
 pub(super) fn priority_class(object: &mut Value) {
     ensure(object, "metadata");
-    fill(object, "preemptionPolicy", "PreemptLowerPriority");
+    fill_pointer(object, "preemptionPolicy", "PreemptLowerPriority");
 }

@@ -13,6 +13,15 @@ pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     }
 }
 
+/// Sets `object[field]` unless it has a value, of a field that is a pointer: empty text is a value, too.
+pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(field).is_none_or(Value::is_null)
+    {
+        members.insert(field.to_owned(), value.into());
+    }
+}
+
 /// Sets `object[field]` unless it has a value other than zero.
 pub(super) fn fill_zero(object: &mut Value, field: &str, value: i64) {
     if object.get(field).is_some_and(|present| present.as_i64() == Some(0)) {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, fill, with};
+use super::fields::{each, fill, fill_pointer, with};
 
 /// A `ValidatingAdmissionPolicy` or a `MutatingAdmissionPolicy`.
 ///
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
 pub(super) fn policy(object: &mut Value) {
     with(object, "spec", |spec| {
-        fill(spec, "failurePolicy", "Fail");
+        fill_pointer(spec, "failurePolicy", "Fail");
         with(spec, "matchConstraints", match_resources);
     });
 }
@@ -21,11 +21,11 @@ pub(super) fn binding(object: &mut Value) {
 
 /// Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go, `SetDefaults_MatchResources` and `SetDefaults_Rule`.
 fn match_resources(resources: &mut Value) {
-    fill(resources, "matchPolicy", "Equivalent");
+    fill_pointer(resources, "matchPolicy", "Equivalent");
     for selector in ["namespaceSelector", "objectSelector"] {
         fill(resources, selector, json!({}));
     }
     for rules in ["resourceRules", "excludeResourceRules"] {
-        each(resources, rules, |rule| fill(rule, "scope", "*"));
+        each(resources, rules, |rule| fill_pointer(rule, "scope", "*"));
     }
 }

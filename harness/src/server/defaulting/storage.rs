@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{ensure, fill, is_empty, resource_list, with};
+use super::fields::{ensure, fill, fill_pointer, is_empty, resource_list, with};
 use super::volume;
 use crate::json::set;
 
@@ -11,8 +11,8 @@ use crate::json::set;
 /// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_StorageClass`.
 pub(super) fn storage_class(object: &mut Value) {
     ensure(object, "metadata");
-    fill(object, "reclaimPolicy", "Delete");
-    fill(object, "volumeBindingMode", "Immediate");
+    fill_pointer(object, "reclaimPolicy", "Delete");
+    fill_pointer(object, "volumeBindingMode", "Immediate");
 }
 
 /// A `CSIDriver`.
@@ -30,7 +30,7 @@ pub(super) fn csi_driver(object: &mut Value) {
         ] {
             fill(spec, field, false);
         }
-        fill(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        fill_pointer(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
         if is_empty(spec, "volumeLifecycleModes") {
             set(spec, &["volumeLifecycleModes"], json!(["Persistent"]));
         }

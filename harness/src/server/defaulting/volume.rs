@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::core;
-use super::fields::{each, ensure, fill, is_empty, with};
+use super::fields::{each, ensure, fill, fill_pointer, is_empty, with};
 
 /// One of `spec.volumes` of a Pod.
 ///
@@ -49,10 +49,10 @@ pub(super) fn persistent_source(owner: &mut Value) {
     });
     with(owner, "iscsi", |source| fill(source, "iscsiInterface", "default"));
     with(owner, "azureDisk", |source| {
-        fill(source, "cachingMode", "ReadWrite");
-        fill(source, "fsType", "ext4");
+        fill_pointer(source, "cachingMode", "ReadWrite");
+        fill_pointer(source, "fsType", "ext4");
         fill(source, "readOnly", false);
-        fill(source, "kind", "Shared");
+        fill_pointer(source, "kind", "Shared");
     });
     with(owner, "scaleIO", |source| {
         fill(source, "storageMode", "ThinProvisioned");

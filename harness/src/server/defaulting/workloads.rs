@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fields::{each, ensure, fill, has, is_empty, text, with};
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
 use super::{core, pod};
 use crate::json::set;
 
@@ -117,10 +117,10 @@ pub(super) fn job(object: &mut Value) {
     fill(spec, "parallelism", 1);
     let backoff_limit = if has(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
     fill(spec, "backoffLimit", backoff_limit);
-    fill(spec, "completionMode", "NonIndexed");
+    fill_pointer(spec, "completionMode", "NonIndexed");
     fill(spec, "suspend", false);
     let replacement = if has(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
-    fill(spec, "podReplacementPolicy", replacement);
+    fill_pointer(spec, "podReplacementPolicy", replacement);
     fill(spec, "manualSelector", false);
     pod_failure_policy(spec);
 }

@@ -59,7 +59,7 @@ impl Decoder {
                 None | Some(Value::Null) => {}
                 Some(Value::Object(inner)) if field.name.is_empty() => members.extend(inner),
                 Some(value) => {
-                    members.insert(field.name.clone(), value);
+                    members.insert(field.name.to_owned(), value);
                 }
             }
         }

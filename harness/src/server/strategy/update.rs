@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::discovery::Resource;
 use super::super::metadata;
 use super::{
     TEMPLATE_GENERATION, certificate, claim, counts_generation, create, service, set_annotation, set_label,
 };
-use crate::equality::semantically_equal;
+use crate::equality::{same, semantically_equal};
+use crate::json::at;
+use crate::schema::Type;
 
 /// The resources whose `/status` changes nothing but the status: labels, annotations, finalizers and owners stay.
 ///
@@ -188,19 +190,20 @@ pub(in crate::server) fn generation(object: &Value) -> i64 {
 /// pkg/registry/customresource/strategy.go.
 /// Rule: CFG-09, KND-04.
 fn counts_change(object: &Value, old: &Value, resource: &Resource) -> bool {
-    // What a value means is told by the name of its field.
-    let differs = |parent: &str, field: &str| {
-        let at = |object: &Value| json!({field: object.pointer(parent).and_then(|it| it.get(field))});
-        !semantically_equal(&at(object), &at(old), true)
+    let differs = |path: &[&str]| {
+        let of = path.iter().fold(Type::of_kind(&resource.kind), |of, name| of.member(name));
+        !same(at(object, path), at(old, path), of)
     };
     match resource.gvr.group_resource().as_str() {
         "priorityclasses.scheduling.k8s.io" => false,
-        "csidrivers.storage.k8s.io" => differs("", "spec"),
-        "deployments.apps" => differs("", "spec") || differs("/metadata", "annotations"),
-        "endpointslices.discovery.k8s.io" => differs("/metadata", "labels") || !same_intent(object, old),
+        "csidrivers.storage.k8s.io" => differs(&["spec"]),
+        "deployments.apps" => differs(&["spec"]) || differs(&["metadata", "annotations"]),
+        "endpointslices.discovery.k8s.io" => {
+            differs(&["metadata", "labels"]) || !same_intent(object, old, resource)
+        }
         // Without a subresource of its own the status is like every other field.
         _ if resource.custom.is_some() => without(&["metadata"], object) != without(&["metadata"], old),
-        _ => counts_generation(resource) && !same_intent(object, old),
+        _ => counts_generation(resource) && !same_intent(object, old, resource),
     }
 }
 
@@ -256,9 +259,9 @@ fn keep(object: &mut Value, old: &Value, field: &str) {
 }
 
 /// Whether two objects of a built-in kind differ at most in metadata and status.
-fn same_intent(object: &Value, old: &Value) -> bool {
+fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     let intent = |object: &Value| without(&["metadata", "status"], object);
-    semantically_equal(&intent(object), &intent(old), true)
+    semantically_equal(&intent(object), &intent(old), &resource.kind)
 }
 
 fn without(parts: &[&str], object: &Value) -> Value {

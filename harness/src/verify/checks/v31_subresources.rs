@@ -60,7 +60,7 @@ async fn run(station: &Station<'_>) -> Observed {
         let kind = format!("{} of {}", request.operation, subresource.name);
         found.add(&name, &what, &kind, requests::upset(&what, &outcome));
         if subresource.name == "status" && station.subject.webhook.phase == Phase::Mutating {
-            found.add(&name, &what, &kind, beyond_the_status(station, &what, &outcome));
+            found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
         }
     }
     let untold = (!untried.is_empty())
@@ -117,13 +117,13 @@ fn served(surroundings: &Surroundings) -> impl Iterator<Item = (ServedResource, 
 }
 
 /// What it changes of the spec in an update of the status.
-fn beyond_the_status(station: &Station<'_>, what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
     let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
-    let built_in = station.laboratory.is_built_in(&outcome.request);
-    let dropped: Vec<Difference> = comparison::differences(before, after, built_in, Order::Counts)
-        .into_iter()
-        .filter(|difference| difference.path.starts_with("spec"))
-        .collect();
+    let dropped: Vec<Difference> =
+        comparison::differences(before, after, &outcome.request.kind, Order::Counts)
+            .into_iter()
+            .filter(|difference| difference.path.starts_with("spec"))
+            .collect();
     if dropped.is_empty() {
         return None;
     }
