@@ -26,7 +26,7 @@ pub fn semantically_equal(a: &Value, b: &Value, kind: &GroupVersionKind) -> bool
 pub(crate) fn same(a: &Value, b: &Value, of: Type) -> bool {
     match of {
         Type::Free => a == b,
-        Type::TypeMeta => text(a) == text(b),
+        Type::ApiVersionOrKind => text(a) == text(b),
         Type::Object(message) => same_messages(a, b, message),
         Type::Item(field) => same_values(a, b, field.kind),
         Type::Field(field) => match field.shape {
@@ -93,7 +93,9 @@ fn same_messages(a: &Value, b: &Value, message: &'static Message) -> bool {
     let added = b.keys().filter(|name| !a.contains_key(*name));
     a.keys().chain(added).all(|name| match Type::Object(message).member(name) {
         Type::Free => true,
-        of => same(a.get(name).unwrap_or(&Value::Null), b.get(name).unwrap_or(&Value::Null), of),
+        of @ (Type::ApiVersionOrKind | Type::Object(_) | Type::Field(_) | Type::Item(_)) => {
+            same(a.get(name).unwrap_or(&Value::Null), b.get(name).unwrap_or(&Value::Null), of)
+        }
     })
 }
 
@@ -115,7 +117,7 @@ fn same_times(a: &Value, b: &Value, layout: Layout) -> Option<bool> {
     let instant = |value: &Value| match value {
         Value::Null => Some(None),
         Value::String(text) => go_time::parse(text, layout).ok().map(Some),
-        _ => None,
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
     };
     instant(a).zip(instant(b)).map(|(a, b)| a == b)
 }
@@ -132,7 +134,7 @@ fn number(value: &Value) -> Option<Number> {
     match value {
         Value::Null => Some(0.into()),
         Value::Number(number) => Some(number.clone()),
-        _ => None,
+        Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

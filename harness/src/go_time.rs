@@ -50,7 +50,7 @@ pub(crate) fn parse(text: &str, layout: Layout) -> Result<Timestamp, String> {
     }
     let small = |number: i64| i8::try_from(number).unwrap_or_default();
     let date = Date::new(i16::try_from(year).unwrap_or_default(), small(month), small(day))
-        .map_err(|_| reader.out_of("day out of range"))?;
+        .map_err(|_range| reader.out_of("day out of range"))?;
     let civil = date.at(small(hour), small(minute), small(second), nanos);
     let here = civil.to_zoned(TimeZone::UTC).map_err(|error| error.to_string())?.timestamp();
     // Beyond the year 9999 a time cannot be written either.
@@ -76,7 +76,7 @@ struct Reader<'a> {
     layout: Layout,
 }
 
-impl<'a> Reader<'a> {
+impl Reader<'_> {
     /// The error for what is no `element` of the layout.
     fn unlike(&self, rest: &str, element: &str) -> String {
         let (text, layout) = (quote(self.text), quote(self.layout.text()));

@@ -111,12 +111,15 @@ impl Decoder {
     fn value(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
         let go_type = field.go_item_type();
         match (field.kind, value) {
-            (_, Value::Null) => {}
+            (_, Value::Null)
+            | (Kind::Bool, Value::Bool(_))
+            | (Kind::Double, Value::Number(_))
+            | (Kind::IntOrString, Value::String(_))
+            | (Kind::Json, _) => {}
             (Kind::Message(id), _) => return self.message(MESSAGES.get(id), value, place),
             (Kind::String, _) => self.text(value, go_type, place),
-            (Kind::Bool, Value::Bool(_)) | (Kind::Double, Value::Number(_)) | (Kind::Json, _) => {}
             (Kind::Int32, Value::Number(number)) => {
-                if !number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) {
+                if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
                     self.wrong_text(&format!("number {number}"), go_type, place);
                 }
             }
@@ -133,11 +136,13 @@ impl Decoder {
             (Kind::Bytes, Value::Array(items)) => items.iter().for_each(|item| match item {
                 Value::Null => {}
                 Value::Number(number) => {
-                    if !number.as_u64().is_some_and(|number| u8::try_from(number).is_ok()) {
+                    if number.as_u64().is_none_or(|number| u8::try_from(number).is_err()) {
                         self.wrong_text(&format!("number {number}"), "uint8", place);
                     }
                 }
-                _ => self.wrong(item, "uint8", place),
+                Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                    self.wrong(item, "uint8", place);
+                }
             }),
             (Kind::Quantity, _) => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -148,9 +153,8 @@ impl Decoder {
             (Kind::Time | Kind::MicroTime, _) => {
                 return Err(self.text_of(json_type(value), "string", place));
             }
-            (Kind::IntOrString, Value::String(_)) => {}
             (Kind::IntOrString, Value::Number(number)) => {
-                if !number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) {
+                if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
                     return Err(self.text_of(&format!("number {number}"), "int32", place));
                 }
             }
@@ -165,14 +169,10 @@ impl Decoder {
     fn message(&mut self, message: &'static Message, value: &Value, place: &Place<'_>) -> Result<(), String> {
         match (message.form, message.fields.as_slice(), value) {
             (Form::Object, _, Value::Object(members)) => self.members(message, members, Some(place)),
-            (Form::Object, _, _) => {
-                self.wrong(value, message.go, place);
-                Ok(())
-            }
             // A list with a name, such as `ExtraValue`, or JSON that is not looked into.
             (Form::Value, [only], _) if only.kind == Kind::Json => Ok(()),
             (Form::Value, [only], Value::Array(_)) => self.field(only, value, place),
-            (Form::Value, [_], _) => {
+            (Form::Object, _, _) | (Form::Value, [_], _) => {
                 self.wrong(value, message.go, place);
                 Ok(())
             }
@@ -185,22 +185,16 @@ impl Decoder {
     /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
     fn one_of(&mut self, fields: &'static [Field], value: &Value, place: &Place<'_>) -> Result<(), String> {
         let mut inner = Self { saved: None, named: self.named.or(place.owner) };
-        match value {
-            Value::Object(_) => {
-                if let Some(field) = fields.iter().find(|field| matches!(field.kind, Kind::Message(_))) {
-                    inner.value(field, value, place)?;
-                }
-            }
-            Value::Array(_) if fields.iter().any(|field| field.shape == Shape::List) => {
-                if let Some(field) = fields.iter().find(|field| field.shape == Shape::List) {
-                    inner.field(field, value, place)?;
-                }
-            }
-            Value::Bool(_) => {}
-            _ if fields.iter().any(|field| field.kind == Kind::Bool) => {
+        let list = fields.iter().find(|field| field.shape == Shape::List);
+        let object = fields.iter().find(|field| matches!(field.kind, Kind::Message(_)));
+        match (value, list, object) {
+            (Value::Object(_), _, Some(object)) => inner.value(object, value, place)?,
+            (Value::Array(_), Some(list), _) => inner.field(list, value, place)?,
+            (Value::Bool(_), _, _) => {}
+            (_, _, _) if fields.iter().any(|field| field.kind == Kind::Bool) => {
                 return Err("boolean or JSON schema expected".to_owned());
             }
-            _ => {}
+            (_, _, _) => {}
         }
         inner.saved.map_or(Ok(()), Err)
     }

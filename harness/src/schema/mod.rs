@@ -322,7 +322,7 @@ fn canonical(value: &mut Value) {
 
 /// A time as the server writes it; what is no time is left as it is.
 ///
-/// Source: apimachinery pkg/apis/meta/v1/{time,micro_time}.go, `UnmarshalJSON` and `MarshalJSON`.
+/// Source: apimachinery `pkg/apis/meta/v1/{time,micro_time}.go`, `UnmarshalJSON` and `MarshalJSON`.
 fn in_utc(value: &mut Value, layout: Layout) {
     let time = value.as_str().and_then(|text| go_time::parse(text, layout).ok());
     if let Some(time) = time {

@@ -10,7 +10,7 @@ pub(crate) enum Type {
     /// JSON that the server does not look into, or what is dropped.
     Free,
     /// `apiVersion` or `kind`.
-    TypeMeta,
+    ApiVersionOrKind,
     /// An object as a whole.
     Object(&'static Message),
     /// The field of a struct: all of its list or map, or what its pointer points to.
@@ -36,7 +36,7 @@ impl Type {
             Self::Object(message) => Some(message),
             Self::Field(Field { shape: Shape::Plain | Shape::Optional, kind: Kind::Message(id), .. })
             | Self::Item(Field { kind: Kind::Message(id), .. }) => Some(MESSAGES.get(*id)),
-            Self::Free | Self::TypeMeta | Self::Field(_) | Self::Item(_) => None,
+            Self::Free | Self::ApiVersionOrKind | Self::Field(_) | Self::Item(_) => None,
         }
     }
 
@@ -57,7 +57,7 @@ impl Type {
     pub(crate) fn is_atomic(self) -> bool {
         let by_field = match self {
             Self::Field(field) => field.is_atomic,
-            Self::Free | Self::TypeMeta | Self::Object(_) | Self::Item(_) => None,
+            Self::Free | Self::ApiVersionOrKind | Self::Object(_) | Self::Item(_) => None,
         };
         by_field.unwrap_or_else(|| self.message().is_some_and(|message| message.is_atomic))
     }
@@ -68,7 +68,7 @@ impl Type {
         match self {
             Self::Field(Field { list: ListType::Map(keys), .. }) => Some(keys),
             Self::Field(Field { list: ListType::Set, .. }) => Some(&[]),
-            Self::Free | Self::TypeMeta | Self::Object(_) | Self::Field(_) | Self::Item(_) => None,
+            Self::Free | Self::ApiVersionOrKind | Self::Object(_) | Self::Field(_) | Self::Item(_) => None,
         }
     }
 
@@ -89,7 +89,7 @@ impl Type {
 fn of_member(message: &'static Message, name: &str) -> Type {
     match message.member(name) {
         Some(field) => Type::Field(field),
-        None if message.is_kind && is_type_meta(name) => Type::TypeMeta,
+        None if message.is_kind && is_type_meta(name) => Type::ApiVersionOrKind,
         None => Type::Free,
     }
 }
@@ -109,7 +109,17 @@ impl Message {
     pub(super) fn embedded(&self) -> impl Iterator<Item = (&Field, &'static Self)> {
         self.fields.iter().filter(|field| field.name.is_empty()).filter_map(|field| match field.kind {
             Kind::Message(id) => Some((field, MESSAGES.get(id))),
-            _ => None,
+            Kind::String
+            | Kind::Bool
+            | Kind::Int32
+            | Kind::Int64
+            | Kind::Double
+            | Kind::Bytes
+            | Kind::Json
+            | Kind::Quantity
+            | Kind::Time
+            | Kind::MicroTime
+            | Kind::IntOrString => None,
         })
     }
 }

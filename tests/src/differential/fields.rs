@@ -109,12 +109,12 @@ fn refused(random: &mut Random, subject: &Subject, object: &Value) -> (Vec<Value
         if is_clients {
             change(random, &mut body, false);
         }
-        let mut patched = body.clone();
+        let mut after = body.clone();
         patches.push(if is_clients && random.chance(50) {
             json!("allow")
         } else {
-            let steps = change(random, &mut patched, false);
-            json!({"patch": {"operations": [operation(random, &body, &patched, &steps)]}})
+            let steps = change(random, &mut after, false);
+            json!({"patch": {"operations": [operation(random, &body, &after, &steps)]}})
         });
         let mut request = request(subject, "create", &format!("o{number}-<id>"), &body);
         if random.chance(30) {
@@ -224,7 +224,7 @@ fn change(random: &mut Random, object: &mut Value, is_harmless: bool) -> Vec<Ste
 }
 
 fn base_name<'a>(types: &'a Types, base: &str) -> &'a String {
-    types.messages.get_key_value(base).map(|(name, _)| name).unwrap_or_else(|| panic!("no message {base}"))
+    types.messages.get_key_value(base).map_or_else(|| panic!("no message {base}"), |(name, _)| name)
 }
 
 /// The fields of a message, those of embedded ones among them.
@@ -366,7 +366,7 @@ fn set(object: &mut Value, steps: &[Step], value: Value) {
             set(&mut object[name.as_str()], rest, value);
         }
         Step::Item => {
-            if !object.as_array().is_some_and(|items| !items.is_empty()) {
+            if object.as_array().is_none_or(Vec::is_empty) {
                 *object = json!([null]);
             }
             set(&mut object[0], rest, value);

@@ -102,9 +102,12 @@ impl Search {
         let mut differing = Vec::new();
         let numbers: Vec<u64> = (self.first..self.first + self.cases).collect();
         for batch in numbers.chunks(BATCH) {
-            let situation = |number: &u64| match self.fields {
-                true => Situation::of_fields(self.seed, *number),
-                false => Situation::new(self.seed, *number, &excluded),
+            let situation = |number: &u64| {
+                if self.fields {
+                    Situation::of_fields(self.seed, *number)
+                } else {
+                    Situation::new(self.seed, *number, &excluded)
+                }
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {

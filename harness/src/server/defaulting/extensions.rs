@@ -88,7 +88,7 @@ pub(super) fn ingress(object: &mut Value) {
 /// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
 pub(super) fn ingress_class(object: &mut Value) {
     with(object, "spec", |spec| {
-        with(spec, "parameters", |parameters| fill_pointer(parameters, "scope", "Cluster"))
+        with(spec, "parameters", |parameters| fill_pointer(parameters, "scope", "Cluster"));
     });
 }
 

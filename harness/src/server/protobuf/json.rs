@@ -36,7 +36,7 @@ impl Decoder {
         self.depth += 1;
         let message = MESSAGES.get(id);
         let mut found: Vec<Vec<Wire<'_>>> = vec![Vec::new(); message.fields.len()];
-        for field in Fields::new(&message.name, bytes) {
+        for field in Fields::new(message.name, bytes) {
             let (number, wire) = field?;
             // The server skips what it does not know, even with strict field validation.
             let mut fields = message.fields.iter().zip(&mut found);
@@ -88,7 +88,7 @@ impl Decoder {
             Shape::Map => {
                 let mut members = Map::new();
                 for wire in wires {
-                    let (key, value) = self.entry(field, wire.bytes(&field.name)?)?;
+                    let (key, value) = self.entry(field, wire.bytes(field.name)?)?;
                     members.insert(key, value);
                 }
                 Ok((!members.is_empty()).then_some(Value::Object(members)))
@@ -129,7 +129,7 @@ impl Decoder {
         let (mut key, mut value) = (String::new(), None);
         for entry in Fields::new("", bytes) {
             match entry? {
-                (1, wire) => key = wire.text(&field.name)?,
+                (1, wire) => key = wire.text(field.name)?,
                 (2, wire) => value = Some(wire),
                 _ => {}
             }
@@ -143,7 +143,7 @@ impl Decoder {
     }
 
     fn value(&mut self, field: &Field, wire: Wire<'_>) -> Result<Value, DecodeError> {
-        let name = &field.name;
+        let name = field.name;
         Ok(match field.kind {
             Kind::String => wire.text(name)?.into(),
             Kind::Bool => (wire.varint(name)? != 0).into(),
@@ -205,7 +205,7 @@ fn merged<'a>(field: &Field, wires: &[Wire<'a>]) -> Result<Option<Merged<'a>>, D
     }
     let mut joined = Vec::new();
     for wire in wires {
-        joined.extend_from_slice(wire.bytes(&field.name)?);
+        joined.extend_from_slice(wire.bytes(field.name)?);
     }
     Ok(Some(Merged::Joined(joined)))
 }
