@@ -2,6 +2,7 @@
 
 mod admission_control;
 mod admission_plugins;
+mod baseline;
 mod cel;
 mod certs;
 mod cluster_client;

@@ -62,7 +62,7 @@ fn markdown(checks: &[&'static Check]) -> String {
 
 They look at manifests and call nothing. Those that begin with V are [checks of `admit verify`](checks.md), too, and have \
 the same ids there. The severity is that of most findings of a check; some are less severe. `--check IDS` runs only some, \
-`--skip ID=REASON` leaves one out.
+`--skip ID=REASON` leaves one out, and `--baseline FILE` [accepts what is known](verify.md#accepting-what-is-known).
 "
     .to_owned();
     for check in checks {

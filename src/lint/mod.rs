@@ -1,5 +1,6 @@
 //! `admit lint`.
 
+mod baseline;
 mod lines;
 mod list;
 mod output;
@@ -12,8 +13,10 @@ use harness::verify::{Check, lint};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use self::baseline::LINT;
 use self::lines::Outline;
 use self::output::{Finding, Format, NotChecked, Report, Skipped};
+use crate::baseline::BaselineOptions;
 use crate::verify::chosen::{self, Skip};
 use crate::verify::output::FailOn;
 use crate::{ExitCode, Failure, documents};
@@ -58,6 +61,9 @@ pub(crate) struct Lint {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "text")]
     output: Format,
 
+    #[command(flatten)]
+    baseline: BaselineOptions,
+
     /// Exit with 1 only for findings of at least this severity
     #[arg(long, value_enum, value_name = "SEVERITY", default_value = "error")]
     fail_on: FailOn,
@@ -69,9 +75,13 @@ Examples:
     helm template injector ./chart | admit lint -c -
   Code scanning:
     admit lint -c deploy/ -o sarif > lint.sarif
+  Only findings that are not known yet:
+    admit lint -c deploy/ --write-baseline lint-baseline.yaml --baseline-reason 'before 2.0'
+    admit lint -c deploy/ --baseline lint-baseline.yaml
 
 Exit status:
-    0  nothing was found that is at least as bad as --fail-on
+    0  nothing was found that is at least as bad as --fail-on, or --baseline
+       accepts all of it
     1  something was found
     2  the command line or a file is invalid
     4  there is no webhook configuration in the files, or all checks are skipped";
@@ -82,6 +92,11 @@ fn known_check(id: &str) -> Result<&'static Check, String> {
 
 fn skip(text: &str) -> Result<Skip, String> {
     Skip::parse(text, known_check)
+}
+
+/// The static check with this id, in any case.
+fn find(id: &str) -> Option<&'static Check> {
+    checks::STATIC.iter().map(|(check, _)| *check).find(|check| check.id.eq_ignore_ascii_case(id))
 }
 
 /// An object, and where it stands.
@@ -99,6 +114,7 @@ impl Lint {
             crate::print(&list::list(&self.chosen(), self.output)?);
             return Ok(ExitCode::Ok);
         }
+        let known = self.baseline.open(&LINT)?;
         let located = read(&self.configuration)?;
         let (objects, places): (Vec<Value>, Vec<Located>) =
             located.into_iter().map(|mut located| (std::mem::take(&mut located.object), located)).unzip();
@@ -115,9 +131,10 @@ impl Lint {
         if checks.is_empty() {
             return Err(Failure::nothing_run("all checks are skipped"));
         }
-        let report = self.report(linted, &places);
-        crate::print(&output::document(&report, &checks, self.output, self.fail_on)?);
-        let fails = report.findings.iter().any(|finding| self.fail_on.includes(finding.severity));
+        let mut report = self.report(linted, &places, checks);
+        known.apply(&mut report)?;
+        crate::print(&output::document(&report, self.output, self.fail_on)?);
+        let fails = report.new_findings().any(|finding| self.fail_on.includes(finding.severity));
         Ok(if fails { ExitCode::Failed } else { ExitCode::Ok })
     }
 
@@ -128,7 +145,7 @@ impl Lint {
         all.filter(|check| self.check.is_empty() || is_chosen(check)).collect()
     }
 
-    fn report(&self, linted: lint::Linted, places: &[Located]) -> Report {
+    fn report(&self, linted: lint::Linted, places: &[Located], checks: Vec<&'static Check>) -> Report {
         let place = |position: usize, field: &str| {
             let Some(located) = places.get(position) else { return (String::new(), 1) };
             let line = located.outline.as_ref().and_then(|outline| outline.line_of(field));
@@ -146,6 +163,7 @@ impl Lint {
                 kind: found.kind,
                 message: found.message,
                 page: page(found.check),
+                accepted: None,
             }
         });
         let not_checked = linted.unchecked.into_iter().map(|unchecked| NotChecked {
@@ -163,6 +181,9 @@ impl Lint {
             findings: findings.collect(),
             not_checked: not_checked.collect(),
             skipped: skipped.collect(),
+            stale: Vec::new(),
+            checks,
+            unreadable: linted.unreadable,
         }
     }
 }

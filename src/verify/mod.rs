@@ -34,6 +34,7 @@ use serde_json::Value;
 use url::Url;
 
 use self::api_server::RecordingServer;
+pub(crate) use self::baseline::VERIFY;
 use self::chosen::Skip;
 use self::control::Control;
 use self::interventions::Interventions;

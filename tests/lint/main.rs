@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "what is not there fails the test")]
 #![expect(clippy::indexing_slicing, reason = "a wrong index fails the test")]
 
+mod baseline;
 mod documentation;
 mod findings;
 mod recorded;

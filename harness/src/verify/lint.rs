@@ -92,6 +92,8 @@ pub struct Linted {
     pub findings: Vec<Found>,
     /// What could not be checked.
     pub unchecked: Vec<Unchecked>,
+    /// The names of configurations that cannot be read: only checks of manifests looked at them.
+    pub unreadable: Vec<String>,
 }
 
 /// Runs static checks on the objects of manifests at a time, which certificates are compared with; `horizon` is how long
@@ -109,6 +111,7 @@ pub fn lint(
         configurations: manifests.configurations.len(),
         findings: Vec::new(),
         unchecked: Vec::new(),
+        unreadable: Vec::new(),
     };
     for check in checks {
         match check.probe {
@@ -144,9 +147,10 @@ pub fn lint(
         }
     }
     for (position, error) in &manifests.unreadable {
+        let webhook = text(manifests.object(*position), &["metadata", "name"]).to_owned();
+        linted.unreadable.push(webhook.clone());
         // What the API server refuses is a finding already.
         if let ConfigError::Unsupported(unsupported) = error {
-            let webhook = text(manifests.object(*position), &["metadata", "name"]).to_owned();
             let reason = unsupported.to_string();
             linted.unchecked.push(Unchecked {
                 check: "all",

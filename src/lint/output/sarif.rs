@@ -7,6 +7,7 @@ use harness::verify::Check;
 use serde_json::{Value, json};
 
 use super::{Finding, Report};
+use crate::baseline::stale;
 use crate::lint::page;
 use crate::verify::output::{relative, sarif, word};
 
@@ -14,7 +15,8 @@ use crate::verify::output::{relative, sarif, word};
 const PAGE: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/lint.md");
 
 /// The log as JSON.
-pub(super) fn document(report: &Report, checks: &[&'static Check]) -> String {
+pub(super) fn document(report: &Report) -> String {
+    let checks = report.checks.as_slice();
     let notification = |check: &str, text: String| json!({"level": "note", "message": {"text": text}, "associatedRule": {"id": check}});
     let unchecked = report.not_checked.iter().map(|unchecked| {
         notification(
@@ -25,6 +27,9 @@ pub(super) fn document(report: &Report, checks: &[&'static Check]) -> String {
     let skipped = report.skipped.iter().map(|skipped| {
         notification(skipped.check, format!("{} was skipped: {}", skipped.check, skipped.reason))
     });
+    let stale = report.stale.iter().map(
+        |entry| json!({"level": "warning", "message": {"text": stale(entry)}, "associatedRule": {"id": entry.check}}),
+    );
     let log = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -38,7 +43,7 @@ pub(super) fn document(report: &Report, checks: &[&'static Check]) -> String {
             "columnKind": "utf16CodeUnits",
             "invocations": [{
                 "executionSuccessful": true,
-                "toolExecutionNotifications": unchecked.chain(skipped).collect::<Vec<_>>(),
+                "toolExecutionNotifications": stale.chain(unchecked).chain(skipped).collect::<Vec<_>>(),
             }],
             "results": report.findings.iter().map(|finding| result(finding, checks)).collect::<Vec<_>>(),
         }],
@@ -69,7 +74,7 @@ fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
         let physical = json!({"artifactLocation": {"uri": uri}, "region": {"startLine": finding.line}});
         set(&mut location, &["physicalLocation"], physical);
     }
-    json!({
+    let mut result = json!({
         "ruleId": finding.check,
         "ruleIndex": checks.iter().position(|check| check.id == finding.check),
         "level": word(finding.severity),
@@ -79,5 +84,10 @@ fn result(finding: &Finding, checks: &[&'static Check]) -> Value {
         "partialFingerprints": {
             "admitFinding/v1": format!("{} {} {} {}", finding.check, finding.webhook, finding.field, finding.kind),
         },
-    })
+    });
+    if let Some(reason) = &finding.accepted {
+        let suppression = json!({"kind": "external", "status": "accepted", "justification": reason});
+        set(&mut result, &["suppressions"], json!([suppression]));
+    }
+    result
 }

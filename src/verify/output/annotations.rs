@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use harness::verify::Severity;
 use harness::verify::report::Report;
 
-use super::{caveats, examples, others, relative, stale};
+use super::{caveats, examples, others, relative};
+use crate::baseline::stale;
 
 /// A workflow command for each finding, a line each.
 pub(super) fn commands(report: &Report) -> String {

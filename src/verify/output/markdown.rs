@@ -7,7 +7,8 @@ use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
 use output::OneLine;
 
 use super::table::{self, MOST_DIFFERENCES};
-use super::{caveats, examples, others, page, stale, word};
+use super::{caveats, examples, others, page, word};
+use crate::baseline::stale;
 
 /// The whole summary.
 pub(super) fn summary(report: &Report) -> String {

@@ -10,13 +10,14 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use harness::verify::report::{Finding, Report, StaleEntry, Tally};
+use harness::verify::report::{Finding, Report, Tally};
 use harness::verify::{Audience, Severity};
 use output::Readers;
 
 use self::markdown::differences;
 pub(crate) use self::markdown::{cell, line};
-use super::baseline::{Baseline, Reasons};
+use super::VERIFY;
+use crate::baseline::{Accepting, BaselineOptions};
 use crate::run::report::ReportFile;
 use crate::{ExitCode, Failure};
 
@@ -43,19 +44,8 @@ pub(super) struct Outputs {
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
 
-    /// Accept the findings that this file lists, each with a reason: only others are failures; what it lists and nothing
-    /// shows any more is reported
-    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
-    baseline: Option<PathBuf>,
-
-    /// Write a baseline that accepts what is found now; of a file that is there, the reasons are kept, and what is not found
-    /// any more is dropped
-    #[arg(long, value_name = "FILE")]
-    write_baseline: Option<PathBuf>,
-
-    /// The reason of what --write-baseline adds [default: none, so that --baseline refuses the file until it has them]
-    #[arg(long, value_name = "TEXT", requires = "write_baseline")]
-    baseline_reason: Option<String>,
+    #[command(flatten)]
+    baseline: BaselineOptions,
 
     /// Show the values of Secrets, which are masked otherwise: on standard output, in all files, in proofs
     #[arg(long)]
@@ -130,17 +120,6 @@ pub(super) struct Files {
     github: GitHub,
 }
 
-/// What becomes of the findings that are known.
-#[derive(Debug)]
-enum Accepting {
-    /// There is no baseline.
-    Nothing,
-    /// These are accepted.
-    These(Baseline),
-    /// All are accepted from now on: the file, and what stands in it.
-    All(ReportFile, Baseline),
-}
-
 /// What a GitHub workflow tells.
 #[derive(Debug)]
 struct GitHub {
@@ -177,34 +156,14 @@ impl Outputs {
             junit: create(&self.junit)?,
             sarif: create(&self.sarif)?,
             summary: create(&self.summary)?,
-            baseline: self.accepting()?,
+            baseline: self.baseline.open(&VERIFY)?,
             github: GitHub::from_environment(),
         })
     }
 
-    fn accepting(&self) -> Result<Accepting, Failure> {
-        if let Some(path) = &self.baseline {
-            return Ok(Accepting::These(Baseline::read(path, Reasons::Required)?));
-        }
-        let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
-        // A device has no reasons to keep.
-        let is_there = path.is_file();
-        let known = if is_there { Baseline::read(path, Reasons::Optional)? } else { Baseline::default() };
-        // It has no objects in it, and belongs to the repository.
-        Ok(Accepting::All(ReportFile::create(path, Readers::Umask)?, known))
-    }
-
     /// Accepts what is known, writes the report everywhere, and judges it.
     pub(super) fn write(&self, files: Files, report: &mut Report) -> Result<ExitCode, Failure> {
-        match files.baseline {
-            Accepting::Nothing => {}
-            Accepting::These(baseline) => baseline.apply(report),
-            Accepting::All(file, known) => {
-                let reason = self.baseline_reason.as_deref().unwrap_or_default();
-                file.write(&known.rewritten(report, reason)?)?;
-                Baseline::accept_all(report);
-            }
-        }
+        files.baseline.apply(report)?;
         let report = &*report;
         match self.output {
             Format::Text => anstream::print!("{}", table::text(report)),
@@ -306,14 +265,6 @@ fn caveats(report: &Report, finding: &Finding) -> Vec<String> {
         report.caveats(webhook).map(told).collect::<Vec<String>>()
     };
     finding.webhooks.keys().flat_map(told).collect()
-}
-
-/// Of an entry of the baseline: what it accepts is not found any more.
-fn stale(entry: &StaleEntry) -> String {
-    let StaleEntry { check, kind, webhook, .. } = entry;
-    format!(
-        "the baseline accepts {check} \"{kind}\" of {webhook}, which is not found any more: take the entry out"
-    )
 }
 
 /// `for A, B and 3 more`; nothing for a finding that is about no object.

@@ -10,7 +10,8 @@ use harness::verify::Severity;
 use harness::verify::report::{CheckReport, Finding, Location, Report, Tally};
 use serde_json::{Value, json};
 
-use super::{caveats, differences, examples, others, page, relative, stale, table};
+use super::{caveats, differences, examples, others, page, relative, table};
+use crate::baseline::stale;
 
 /// The log as JSON.
 pub(super) fn document(report: &Report) -> String {

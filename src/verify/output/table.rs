@@ -8,7 +8,8 @@ use harness::verify::{Difference, Severity};
 use output::{OneLine, one_line};
 use serde_json::Value;
 
-use super::{caveats, examples, others, stale, word};
+use super::{caveats, examples, others, word};
+use crate::baseline::stale;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();

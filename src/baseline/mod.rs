@@ -1,0 +1,345 @@
+//! `--baseline` of `admit verify` and `admit lint`: findings that are known and accepted, each for a reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use harness::verify::Check;
+use harness::verify::report::{Location, StaleEntry};
+use output::Readers;
+use serde::{Deserialize, Serialize};
+use serde_saphyr::{Location as At, Spanned};
+
+use crate::run::report::ReportFile;
+use crate::{Failure, documents};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// The options about a baseline.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct BaselineOptions {
+    /// Accept the findings that this file lists, each with a reason: only others are failures; what it lists and nothing
+    /// shows any more is reported
+    #[arg(long, value_name = "FILE", conflicts_with = "write_baseline")]
+    baseline: Option<PathBuf>,
+
+    /// Write a baseline that accepts what is found now; of a file that is there, the reasons are kept, and what is not found
+    /// any more is dropped
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+
+    /// The reason of what --write-baseline adds [default: none, so that --baseline refuses the file until it has them]
+    #[arg(long, value_name = "TEXT", requires = "write_baseline")]
+    baseline_reason: Option<String>,
+}
+
+/// The command whose findings a baseline is about.
+#[derive(Debug)]
+pub(crate) struct Subcommand {
+    /// `verify`, for `admit verify`.
+    pub(crate) name: &'static str,
+    /// What its checks are called, such as `check`.
+    pub(crate) noun: &'static str,
+    /// The check with an id.
+    pub(crate) find: fn(&str) -> Option<&'static Check>,
+    /// Whether a finding may be about a webhook of this name.
+    pub(crate) is_webhook: fn(&str) -> bool,
+    /// What such a name looks like.
+    pub(crate) webhook: &'static str,
+}
+
+/// The findings of a run that a baseline may accept.
+pub(crate) trait Findings {
+    /// Each finding: what has to be known for it to be accepted, and where the reason goes.
+    fn findings(&mut self) -> Vec<(BTreeSet<Known>, &mut Option<String>)>;
+
+    /// Whether this run would have found what is known: its check was made, and of the webhook.
+    fn would_find(&self, known: &Known) -> bool;
+
+    /// Says which entries accept what is not found any more.
+    fn report_stale(&mut self, stale: Vec<StaleEntry>);
+}
+
+/// Which findings are accepted: what one check finds of one kind about one webhook.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Known {
+    /// The id of the check.
+    pub(crate) check: String,
+    /// The kind of the finding.
+    pub(crate) kind: String,
+    /// What it is about, mostly `CONFIGURATION/WEBHOOK`.
+    pub(crate) webhook: String,
+}
+
+/// What becomes of the findings that are known.
+#[derive(Debug)]
+pub(crate) enum Accepting {
+    /// There is no baseline.
+    Nothing,
+    /// These are accepted.
+    These(Baseline),
+    /// All are accepted from now on.
+    All {
+        /// The file to write.
+        file: ReportFile,
+        /// What it says now.
+        known: Baseline,
+        /// The reason of what is new in it.
+        reason: String,
+    },
+}
+
+/// The accepted findings.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    subcommand: &'static Subcommand,
+    entries: BTreeMap<Known, Accepted>,
+}
+
+/// Why a finding is accepted, and where that is written.
+#[derive(Debug)]
+struct Accepted {
+    reason: String,
+    place: Location,
+}
+
+/// Whether every entry has to have its reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reasons {
+    /// It has: findings are accepted by it.
+    Required,
+    /// It may still be missing: the file is written again.
+    Optional,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenBaseline {
+    version: Spanned<u32>,
+    findings: Vec<WrittenEntry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenEntry {
+    check: Spanned<String>,
+    kind: Spanned<String>,
+    webhooks: Spanned<Vec<Spanned<String>>>,
+    reason: Spanned<String>,
+}
+
+/// The same to be written.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    version: u32,
+    findings: Vec<Entry<'a>>,
+}
+
+/// An entry to be written.
+#[derive(Debug, Serialize)]
+struct Entry<'a> {
+    check: &'a str,
+    kind: &'a str,
+    webhooks: Vec<&'a str>,
+    reason: &'a str,
+}
+
+impl BaselineOptions {
+    /// Reads the baseline, and makes the file of one that is to be written.
+    ///
+    /// # Errors
+    /// A baseline that cannot be read or is wrong; a file that cannot be written.
+    pub(crate) fn open(&self, subcommand: &'static Subcommand) -> Result<Accepting, Failure> {
+        if let Some(path) = &self.baseline {
+            return Ok(Accepting::These(Baseline::read(path, subcommand, Reasons::Required)?));
+        }
+        let Some(path) = &self.write_baseline else { return Ok(Accepting::Nothing) };
+        // A device has no reasons to keep.
+        let is_there = path.is_file();
+        let known = if is_there {
+            Baseline::read(path, subcommand, Reasons::Optional)?
+        } else {
+            Baseline::empty(subcommand)
+        };
+        // It has no objects in it, and belongs to the repository.
+        let file = ReportFile::create(path, Readers::Umask)?;
+        let reason = self.baseline_reason.clone().unwrap_or_default();
+        Ok(Accepting::All { file, known, reason })
+    }
+}
+
+impl Accepting {
+    /// Marks the findings that are accepted, and lists the entries of which nothing is found any more. Writes the file that
+    /// is to be written.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn apply(self, report: &mut impl Findings) -> Result<(), Failure> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::These(baseline) => {
+                baseline.apply(report);
+                Ok(())
+            }
+            Self::All { file, known, reason } => {
+                file.write(&known.rewritten(report, &reason)?)?;
+                for (_, accepted) in report.findings() {
+                    *accepted = Some("written to the baseline".to_owned());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Of an entry: what it accepts is not found any more.
+pub(crate) fn stale(entry: &StaleEntry) -> String {
+    let StaleEntry { check, kind, webhook, .. } = entry;
+    format!(
+        "the baseline accepts {check} \"{kind}\" of {webhook}, which is not found any more: take the entry out"
+    )
+}
+
+impl Baseline {
+    fn empty(subcommand: &'static Subcommand) -> Self {
+        Self { subcommand, entries: BTreeMap::new() }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// A usage failure that names file, line and field of the first thing that is wrong.
+    fn read(path: &Path, subcommand: &'static Subcommand, reasons: Reasons) -> Result<Self, Failure> {
+        let file = path.display().to_string();
+        let bytes =
+            output::read(path).map_err(|error| Failure::usage(format!("--baseline {file}: {error}")))?;
+        Self::parse(&documents::text(bytes, &file)?, &file, subcommand, reasons)
+    }
+
+    fn parse(
+        text: &str,
+        file: &str,
+        subcommand: &'static Subcommand,
+        reasons: Reasons,
+    ) -> Result<Self, Failure> {
+        let wrong = |at: At, message: &str| Failure::usage(format!("{file}:{}: {message}", at.line()));
+        let written: WrittenBaseline = serde_saphyr::from_str(text).map_err(|error| {
+            let message = error.without_snippet().to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
+            wrong(error.location().unwrap_or(At::UNKNOWN), message)
+        })?;
+        if written.version.value != VERSION {
+            let message = format!("version is {}, expected {VERSION}", written.version.value);
+            return Err(wrong(written.version.referenced, &message));
+        }
+        let mut baseline = Self::empty(subcommand);
+        for (index, entry) in written.findings.into_iter().enumerate() {
+            baseline.add(entry, file, reasons).map_err(|(at, field, message)| {
+                wrong(at, &format!("findings[{index}].{field}: {message}"))
+            })?;
+        }
+        Ok(baseline)
+    }
+
+    /// Adds an entry of `file`.
+    ///
+    /// # Errors
+    /// Where and in which field something is wrong with it, and what.
+    fn add(
+        &mut self,
+        entry: WrittenEntry,
+        file: &str,
+        reasons: Reasons,
+    ) -> Result<(), (At, &'static str, String)> {
+        let Subcommand { name, noun, find, is_webhook, webhook: expected } = self.subcommand;
+        let WrittenEntry { check, kind, webhooks, reason } = entry;
+        let is_empty = |text: &str| text.trim().is_empty();
+        let Some(known) = find(&check.value) else {
+            let message = format!("there is no {noun} `{}`: see `admit {name} --list`", check.value);
+            return Err((check.referenced, "check", message));
+        };
+        if is_empty(&kind.value) {
+            let message = "say which kind of finding: the report has it".to_owned();
+            return Err((kind.referenced, "kind", message));
+        }
+        if reasons == Reasons::Required && is_empty(&reason.value) {
+            return Err((reason.referenced, "reason", "say why the finding is accepted".to_owned()));
+        }
+        if webhooks.value.is_empty() {
+            return Err((webhooks.referenced, "webhooks", "name at least one webhook".to_owned()));
+        }
+        for webhook in webhooks.value {
+            let at = webhook.referenced;
+            if !is_webhook(&webhook.value) {
+                let message = format!("`{}`: expected {expected}", webhook.value);
+                return Err((at, "webhooks", message));
+            }
+            let place = Location { file: file.to_owned(), line: check.referenced.line() };
+            let accepted = Accepted { reason: reason.value.trim().to_owned(), place };
+            let key = Known { check: known.id.to_owned(), kind: kind.value.clone(), webhook: webhook.value };
+            let described = format!("{} \"{}\" of {}", key.check, key.kind, key.webhook);
+            if let Some(other) = self.entries.insert(key, accepted) {
+                let message = format!("{described} stands in line {}, too", other.place.line);
+                return Err((at, "webhooks", message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the findings that are accepted, and lists the entries of which nothing is found any more.
+    ///
+    /// A finding is accepted if it is for each of its webhooks: a further webhook that shows it is news.
+    fn apply(&self, report: &mut impl Findings) {
+        let mut found = BTreeSet::new();
+        for (known, accepted) in report.findings() {
+            let reasons: Option<BTreeSet<&str>> =
+                known.iter().map(|known| Some(self.entries.get(known)?.reason.as_str())).collect();
+            *accepted = reasons.map(|reasons| reasons.into_iter().collect::<Vec<_>>().join("; "));
+            found.extend(known);
+        }
+        let entries = self.entries.iter();
+        let stale = entries.filter(|(known, _)| !found.contains(known) && report.would_find(known));
+        let stale = stale.map(|(known, accepted)| StaleEntry {
+            check: known.check.clone(),
+            kind: known.kind.clone(),
+            webhook: known.webhook.clone(),
+            place: accepted.place.clone(),
+        });
+        let stale = stale.collect();
+        report.report_stale(stale);
+    }
+
+    /// A baseline that accepts all findings of `report`: for the reasons of this one, or else for `reason`. What it accepts
+    /// and `report` says nothing about, such as checks that were not made, stays.
+    fn rewritten(&self, report: &mut impl Findings, reason: &str) -> Result<String, Failure> {
+        let found: BTreeSet<Known> = report.findings().into_iter().flat_map(|(known, _)| known).collect();
+        let mut accepted: BTreeMap<&Known, &str> = found.iter().map(|known| (known, reason)).collect();
+        for (known, Accepted { reason, .. }) in &self.entries {
+            if !reason.is_empty() && (found.contains(known) || !report.would_find(known)) {
+                accepted.insert(known, reason);
+            }
+        }
+        // One entry for all webhooks that share a reason.
+        let mut entries: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
+        for (known, reason) in accepted {
+            entries.entry((&known.check, &known.kind, reason)).or_default().push(&known.webhook);
+        }
+        let entries = entries.into_iter();
+        let findings =
+            entries.map(|((check, kind, reason), webhooks)| Entry { check, kind, webhooks, reason });
+        let written = Written { version: VERSION, findings: findings.collect() };
+        let text = serde_saphyr::to_string(&written).map_err(Failure::environment)?;
+        Ok(format!("{}{text}", head(self.subcommand.name)))
+    }
+}
+
+/// The comment with which the file begins.
+fn head(name: &str) -> String {
+    format!(
+        "# Findings of admit {name} that are accepted, each for a reason: `admit {name} --baseline FILE` fails only for others.\n\
+         # `admit {name} --write-baseline FILE` writes this file again, and keeps the reasons.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Which findings a baseline accepts, and what is written down.
+
+use harness::verify::report::Report;
+use serde_json::json;
+
+use super::*;
+use crate::verify::VERIFY;
+
+fn parse(text: &str) -> Result<Baseline, String> {
+    Baseline::parse(text, "b.yaml", &VERIFY, Reasons::Required).map_err(|failure| failure.to_string())
+}
+
+/// V01 finds `grows` of a and b; V22 was not checked for a, and V57 was skipped.
+fn report() -> Report {
+    let result = |webhook: &str, verdict: &str| json!({"webhook": webhook, "verdict": verdict, "held": 0, "notChecked": {}, "notApplicable": {}});
+    let check = |id: &str, results: serde_json::Value, findings: serde_json::Value| {
+        json!({"id": id, "title": "t", "severity": "error", "why": "w", "source": "s", "results": results,
+            "findings": findings})
+    };
+    let finding = json!({"kind": "grows", "severity": "error", "message": "m", "webhooks": {"c/a": 1, "c/b": 1},
+        "examples": [], "differences": [], "steps": []});
+    let mut skipped = check("V57", json!([]), json!([]));
+    skipped["skipped"] = json!("no");
+    let report = json!({"version": 2, "objects": 1, "calls": 1, "leftOut": {}, "checks": [
+        check("V01", json!([result("c/a", "found"), result("c/b", "found")]), json!([finding])),
+        check("V22", json!([result("c/a", "notChecked"), result("c/b", "passed")]), json!([])),
+        skipped,
+    ]});
+    serde_json::from_value(report).unwrap()
+}
+
+fn entry(check: &str, kind: &str, webhooks: &str, reason: &str) -> String {
+    format!("- check: {check}\n  kind: {kind}\n  webhooks: [{webhooks}]\n  reason: {reason}\n")
+}
+
+fn file(entries: &[String]) -> String {
+    format!("version: 1\nfindings:\n{}", entries.concat())
+}
+
+#[test]
+fn a_finding_is_accepted_if_it_is_for_all_its_webhooks() {
+    for (webhooks, expected) in [("c/a", None), ("c/a, c/b", Some("known")), ("c/b, c/a, c/z", Some("known"))]
+    {
+        let mut report = report();
+        let baseline = parse(&file(&[entry("v01", "grows", webhooks, "known")])).unwrap();
+        baseline.apply(&mut report);
+        assert_eq!(report.checks[0].findings[0].accepted.as_deref(), expected, "{webhooks}");
+    }
+    let mut two = report();
+    let entries = [entry("V01", "grows", "c/a", "x"), entry("V01", "grows", "c/b", "y")];
+    parse(&file(&entries)).unwrap().apply(&mut two);
+    assert_eq!(two.checks[0].findings[0].accepted.as_deref(), Some("x; y"));
+}
+
+#[test]
+fn an_entry_is_stale_if_the_run_would_have_found_it() {
+    for (check, kind, webhook, expected) in [
+        ("V01", "grows", "c/a", false),
+        ("V01", "shrinks", "c/a", true),
+        ("V01", "grows", "c/gone", true),
+        ("V22", "uid", "c/a", false),
+        ("V22", "uid", "c/b", true),
+        ("V57", "defaults", "c/a", false),
+        ("V02", "was not asked for", "c/a", false),
+    ] {
+        let mut whole = report();
+        let baseline = parse(&file(&[entry(check, kind, webhook, "r")])).unwrap();
+        baseline.apply(&mut whole);
+        assert_eq!(!whole.stale.is_empty(), expected, "{check} {kind} {webhook}");
+        let mut part = report();
+        part.shard = Some(harness::verify::report::Shard { index: 1, count: 2 });
+        baseline.apply(&mut part);
+        assert_eq!(part.stale, Vec::new());
+    }
+}
+
+#[test]
+fn what_is_written_accepts_everything_and_keeps_the_reasons() {
+    let before = parse(&file(&[entry("V01", "grows", "c/b", "known")])).unwrap();
+    let text = before.rewritten(&mut report(), "new").unwrap();
+    let mut report = report();
+    let after = parse(&text).unwrap();
+    after.apply(&mut report);
+    assert_eq!(report.checks[0].findings[0].accepted.as_deref(), Some("known; new"));
+    // What the run says nothing about stays, and what is not found any more goes.
+    let entries = [
+        entry("V22", "uid", "c/a", "kept"),
+        entry("V57", "defaults", "c/a", "kept"),
+        entry("V01", "shrinks", "c/a", "gone"),
+    ];
+    let text = parse(&file(&entries)).unwrap().rewritten(&mut report, "new").unwrap();
+    assert_eq!((text.matches("kept").count(), text.matches("gone").count()), (2, 0), "{text}");
+    // Without a reason nothing is accepted until somebody has written one.
+    let text = Baseline::empty(&VERIFY).rewritten(&mut report, "").unwrap();
+    assert!(parse(&text).unwrap_err().contains("findings[0].reason: say why"), "{text}");
+    assert!(Baseline::parse(&text, "b.yaml", &VERIFY, Reasons::Optional).is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_named_with_line_and_field() {
+    let good = entry("V01", "grows", "c/a", "r");
+    for (text, expected) in [
+        ("version: 2\nfindings: []\n".to_owned(), "b.yaml:1: version is 2, expected 1"),
+        ("findings: []\n".to_owned(), "b.yaml:1: missing field `version`"),
+        (file(&[good.replace("kind:", "sort:")]), "b.yaml:4: unknown field `sort`"),
+        (file(&[entry("V99", "k", "c/a", "r")]), "b.yaml:3: findings[0].check: there is no check `V99`"),
+        (file(&[good.clone(), entry("V01", "''", "c/a", "r")]), "b.yaml:8: findings[1].kind: say which"),
+        (file(&[entry("V01", "k", "c/a", "''")]), "b.yaml:6: findings[0].reason: say why"),
+        (file(&[entry("V01", "k", "a", "r")]), "b.yaml:5: findings[0].webhooks: `a`: expected"),
+        (file(&[entry("V01", "k", "", "r")]), "b.yaml:5: findings[0].webhooks: name at least one"),
+        (
+            file(&[good.clone(), good]),
+            "b.yaml:9: findings[1].webhooks: V01 \"grows\" of c/a stands in line 3, too",
+        ),
+    ] {
+        let message = parse(&text).unwrap_err();
+        assert!(message.contains(expected), "{message}\n{text}");
+    }
+}
