@@ -115,6 +115,49 @@ Feature: Namespace selector
         | seen     | team=blue  | admit-blue  | is called once |
         | not seen | team=green | admit-green | is not called  |
 
+    # On a cluster a scenario's webhooks are called for no Namespace that a step makes.
+    @in-process @envtest @serial
+    Scenario Outline: A new namespace is <seen> if it has the label <label>
+      Given the webhooks are called for Namespaces, too
+      And a validating webhook "policy" for namespaces
+      And "policy" is configured with:
+        """yaml
+        namespaceSelector: {matchLabels: {team: blue}}
+        """
+      When this object is created:
+        """yaml
+        apiVersion: v1
+        kind: Namespace
+        metadata: {name: admit-new, labels: {team: <label>}}
+        """
+      Then the request is admitted
+      And "policy" <is called>
+
+      Examples:
+        | seen     | label | is called      |
+        | seen     | blue  | is called once |
+        | not seen | green | is not called  |
+
+    @in-process @envtest @serial
+    Scenario: The finalizers of a namespace are written by a request of their own
+      Given the webhooks are called for Namespaces, too
+      And this object exists:
+        """yaml
+        apiVersion: v1
+        kind: Namespace
+        metadata: {name: admit-finalized}
+        """
+      And a validating webhook "policy" for namespaces/finalize
+      When the finalize of the namespace "admit-finalized" is updated:
+        """yaml
+        apiVersion: v1
+        kind: Namespace
+        metadata: {name: admit-finalized}
+        spec: {finalizers: []}
+        """
+      Then the request is admitted
+      And "policy" is called once
+
   Rule: What is in no namespace is not judged by any
     @serial
     Scenario: An ingress class is seen whatever the selector says

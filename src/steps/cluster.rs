@@ -28,6 +28,7 @@ impl World {
             self.installation.expire();
             return Ok(());
         }
+        self.label_if_namespace(&mut object);
         let path = self.collection_of(&object).await?;
         let name = name_of(&object)?.to_owned();
         let scope = self.resource_of(&object).await?.scope;

@@ -228,6 +228,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         r#"Given the namespace has the label "environment=prod""#,
     ),
     namespaces::HELP,
+    namespaces::OBJECTS,
     given(
         "a custom resource {string} with the versions {string}",
         "Defines a resource without a schema, in a group of the scenario's own; its first version is stored",
@@ -329,6 +330,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
   metadata: {name: web}
   """"#,
     ),
+    request::SUBRESOURCE_UPDATED,
     connection::HELP,
     then("the request is admitted", "The server did what it was asked to do", "Then the request is admitted"),
     then(

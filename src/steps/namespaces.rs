@@ -1,12 +1,14 @@
-//! Namespaces beside the scenario's own in which its webhooks are called.
+//! Namespaces beside the scenario's own for which its webhooks are called.
 
 use cucumber::given;
+use harness::json::set;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::api::{self, Manner, PatchFormat};
 use super::failure::{Outcome, StepFailure};
 use super::names::SCENARIO_LABEL;
+use super::webhook::merge;
 use super::world::World;
 use super::{StepHelp, given as step};
 use crate::target::TargetKind;
@@ -17,13 +19,48 @@ pub(super) const HELP: StepHelp = step(
     r#"Given the webhooks are called for the namespace "kube-system", too"#,
 );
 
+pub(super) const OBJECTS: StepHelp = step(
+    "the webhooks are called for Namespaces, too",
+    "Gives each Namespace that a step stores, creates or updates the scenario's label, and deletes it at the end; only on servers that the run has started. Tag the scenario @in-process @envtest @serial",
+    "Given the webhooks are called for Namespaces, too",
+);
+
 impl World {
+    /// Whether the server was started by this run, and goes with it.
+    fn has_own_server(&self) -> Outcome<bool> {
+        Ok(matches!(self.target()?.kind, TargetKind::InProcess | TargetKind::Envtest))
+    }
+
+    /// Gives a Namespace the label by which the scenario's webhooks are called for it, if the scenario asks for that.
+    pub(super) fn label_if_namespace(&self, object: &mut Value) {
+        let text = |field: &str| object.get(field).and_then(Value::as_str);
+        if self.takes_namespaces && (text("apiVersion"), text("kind")) == (Some("v1"), Some("Namespace")) {
+            merge(object, &json!({"metadata": {"labels": {SCENARIO_LABEL: self.names.id()}}}));
+        }
+    }
+
+    /// Lets a Namespace go that was deleted, if the object at `path` is one: no controller does so on the run's own servers,
+    /// and the next scenario may make another of its name.
+    pub(super) async fn finalize_if_namespace(&self, path: &str) -> Outcome {
+        let is_namespace =
+            path.strip_prefix("/api/v1/namespaces/").is_some_and(|name| !name.contains(['/', '?']));
+        if !(self.takes_namespaces && is_namespace) {
+            return Ok(());
+        }
+        let client = self.client()?;
+        let mut left = api::send(client, Method::GET, path, None).await?;
+        if left.is_success() && set(&mut left.body, &["spec", "finalizers"], json!([])) {
+            api::send(client, Method::PUT, &format!("{path}/finalize"), Some(&left.body)).await?;
+        }
+        Ok(())
+    }
+
     /// Adds a namespace to those in which the webhooks of the scenario are called.
     async fn take_namespace(&mut self, name: &str) -> Outcome {
         let during = || format!("taking the namespace {name}");
         let id = self.names.id().to_owned();
         let made = self.post_namespace(name, &id).await?;
-        let own = matches!(self.target()?.kind, TargetKind::InProcess | TargetKind::Envtest);
+        let own = self.has_own_server()?;
         match (made.code, own) {
             (StatusCode::CONFLICT, false) => {
                 return Err(StepFailure::new(format!(
@@ -69,4 +106,15 @@ impl World {
 #[given(expr = "the webhooks are called for the namespace {string}, too")]
 async fn are_called_for(world: &mut World, name: String) -> Outcome {
     world.take_namespace(&name).await
+}
+
+#[given(expr = "the webhooks are called for Namespaces, too")]
+fn are_called_for_objects(world: &mut World) -> Outcome {
+    if !world.has_own_server()? {
+        let reason = "on a cluster Namespaces are everyone's, and a scenario's webhooks are called for none of them: tag it \
+                      @in-process @envtest";
+        return Err(StepFailure::new(reason));
+    }
+    world.takes_namespaces = true;
+    Ok(())
 }

@@ -29,6 +29,18 @@ pub(super) const ALL_DELETED: StepHelp = step(
     "When all configmaps are deleted",
 );
 
+pub(super) const SUBRESOURCE_UPDATED: StepHelp = step(
+    "the {word} of the {word} {string} is updated:",
+    "PUT to a subresource, such as finalize",
+    r#"When the finalize of the namespace "shop" is updated:
+  """yaml
+  apiVersion: v1
+  kind: Namespace
+  metadata: {name: shop}
+  spec: {finalizers: []}
+  """"#,
+);
+
 impl World {
     /// Sends the request of a When, keeps its answer, and tells what happened.
     pub(super) async fn request(
@@ -53,7 +65,8 @@ impl World {
         Ok(())
     }
 
-    async fn create(&mut self, step: &Step, object: Value) -> Outcome {
+    async fn create(&mut self, step: &Step, mut object: Value) -> Outcome {
+        self.label_if_namespace(&mut object);
         let path = self.collection_of(&object).await?;
         self.request(step, Method::POST, &path, Some(object)).await?;
         let answer = self.answer()?;
@@ -64,7 +77,8 @@ impl World {
         Ok(())
     }
 
-    async fn update(&mut self, step: &Step, object: Value) -> Outcome {
+    async fn update(&mut self, step: &Step, mut object: Value) -> Outcome {
+        self.label_if_namespace(&mut object);
         let path = format!("{}/{}", self.collection_of(&object).await?, name_of(&object)?);
         let object = self.with_stored_version(&path, object).await?;
         self.request(step, Method::PUT, &path, Some(object)).await
@@ -242,6 +256,20 @@ async fn subresource_is_created(
     let path = world.path_of_subresource(&resource, &name, &subresource).await?;
     let object = world.yaml(step)?;
     world.request(step, Method::POST, &path, Some(object)).await
+}
+
+#[when(expr = "the {word} of the {word} {string} is updated:")]
+async fn subresource_is_updated(
+    world: &mut World,
+    step: &Step,
+    subresource: String,
+    resource: String,
+    name: String,
+) -> Outcome {
+    let path = world.path_of_subresource(&resource, &name, &subresource).await?;
+    let mut object = world.yaml(step)?;
+    world.label_if_namespace(&mut object);
+    world.request(step, Method::PUT, &path, Some(object)).await
 }
 
 /// The smallest pod: `web`, with one container of the same name.

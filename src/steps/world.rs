@@ -50,6 +50,8 @@ pub(crate) struct World {
     removable: Vec<String>,
     /// Namespaces that are not its own and have its label.
     borrowed: Vec<String>,
+    /// Whether its webhooks are called for the Namespaces that its steps write.
+    pub(super) takes_namespaces: bool,
 }
 
 impl World {
@@ -71,6 +73,7 @@ impl World {
             definitions: Vec::new(),
             removable: Vec::new(),
             borrowed: Vec::new(),
+            takes_namespaces: false,
         }
     }
 
@@ -123,6 +126,7 @@ impl World {
             // What cannot be removed has been removed by the scenario, or by the end of the server.
             if let Ok(client) = self.client() {
                 drop(api::send(client, Method::DELETE, &path, None).await);
+                drop(self.finalize_if_namespace(&path).await);
             }
         }
     }

@@ -254,7 +254,9 @@ fn steps(
         return Err(reason);
     }
     let mut steps = Steps::default();
-    if scenario.shown.is_about_namespace && !request.namespace.is_empty() {
+    if sending::is_namespace(request) {
+        steps.given("the webhooks are called for Namespaces, too", None);
+    } else if scenario.shown.is_about_namespace && !request.namespace.is_empty() {
         steps.given(
             &format!("the webhooks are called for the namespace \"{}\", too", request.namespace),
             None,
@@ -393,7 +395,8 @@ fn manifest(
 
 /// The labels of the namespace of a request for which the scenario's own will do, without that which the server sets.
 fn labels_of<'a>(shown: &'a ShownRequest, around: &'a [Value]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    let namespace = Some(&shown.request.namespace).filter(|_| !shown.is_about_namespace);
+    let is_another = !shown.is_about_namespace && !sending::is_namespace(&shown.request);
+    let namespace = Some(&shown.request.namespace).filter(|_| is_another);
     let known = around.iter().find(move |it| {
         text(it, &["kind"]) == "Namespace"
             && namespace.is_some_and(|namespace| text(it, &["metadata", "name"]) == namespace)

@@ -14,6 +14,11 @@ use super::feature::{Steps, long};
 pub(super) const RENAMED: &str =
     "kube-apiserver refuses an update that gives the object another name, whoever makes it";
 
+/// Namespaces that a server makes for itself.
+///
+/// Source: kubernetes pkg/controlplane/controller/systemnamespaces.
+const OF_EVERY_SERVER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
 /// Why no step sends a request: the end of a sentence.
 pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     let name =
@@ -21,17 +26,21 @@ pub(super) fn obstacle(request: &Attributes) -> Option<String> {
     if request.operation == Operation::Update && name(&request.object) != name(&request.old_object) {
         return Some(RENAMED.to_owned());
     }
-    if request.resource.resource == "namespaces" {
-        let reason = "`admit run` calls webhooks for no Namespace but those that it makes itself";
-        return Some(reason.to_owned());
+    if is_namespace(request) && OF_EVERY_SERVER.contains(&request.name.as_str()) {
+        return Some(format!("every API server has the Namespace {} from the start", request.name));
     }
     None
+}
+
+/// Whether the request is for a Namespace.
+pub(super) fn is_namespace(request: &Attributes) -> bool {
+    request.resource.group.is_empty() && request.resource.resource == "namespaces"
 }
 
 /// Whether the request is about something outside of the scenario's namespace, so that the server must belong to the run,
 /// and no other scenario may run meanwhile.
 pub(super) fn is_outside(shown: &ShownRequest) -> bool {
-    shown.is_about_namespace || shown.request.namespace.is_empty()
+    shown.is_about_namespace || shown.request.namespace.is_empty() || is_namespace(&shown.request)
 }
 
 /// The steps of an object's own request.
@@ -100,6 +109,12 @@ pub(super) fn of_subresource(
     set(&mut parent, &["metadata", "name"], name.as_str());
     let change = match (request.operation, subresource.as_str()) {
         (Operation::Create, _) => None,
+        // It can only be replaced.
+        (Operation::Update, "finalize") => {
+            steps.given("this object exists:", Some(parent));
+            steps.add("When", &format!("{path} is updated:"), Some(object));
+            return Ok(());
+        }
         (Operation::Update, "scale" | "resize" | "ephemeralcontainers") => {
             Some(json!({"spec": at(&object, &["spec"])}))
         }
