@@ -97,6 +97,33 @@ async fn v50_finds_a_webhook_for_everything() {
 }
 
 #[tokio::test]
+async fn v50_knows_how_long_a_renewal_of_a_lease_may_take() {
+    let fields = |timeout: u32, left_out: &str| {
+        let selector = json!({"matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [left_out]},
+        ]});
+        json!({"rules": rules(&["coordination.k8s.io"], &["leases"]), "timeoutSeconds": timeout, "failurePolicy": "Ignore",
+            "namespaceSelector": selector})
+    };
+    for (timeout, left_out, outlasts) in [
+        (4, "other", None),
+        (5, "other", Some("leases in kube-system with a timeout of 5 s")),
+        (30, "other", Some("leases in kube-system with a timeout of 30 s")),
+        (9, "kube-system", None),
+        (10, "kube-system", Some("leases in kube-node-lease with a timeout of 10 s")),
+        (30, "kube-node-lease", Some("leases in kube-system with a timeout of 30 s")),
+    ] {
+        let check = check("V50", &fields(timeout, left_out)).await;
+        let found = check.findings.iter().find(|finding| finding.kind == "may outlast a lease");
+        match (found, outlasts) {
+            (None, None) => {}
+            (Some(found), Some(expected)) => assert!(found.message.contains(expected), "{}", found.message),
+            (found, _) => panic!("{timeout} s without {left_out}: {found:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn v50_only_warns_of_webhooks_that_fail_open() {
     let fields = json!({"rules": rules(&[""], &["pods"]), "failurePolicy": "Ignore"});
     let check = check("V50", &fields).await;

@@ -31,6 +31,7 @@ const EARLIER: &str =
     "it is about requests that this API server does not make, such as those of another version";
 const DECLARED: &str = "it is about what the configuration says, and no single request shows it";
 const STRAIN: &str = "it shows only over time, under load, or while something is done to the webhook";
+const SLOWNESS: &str = "it shows in how long a request takes while the webhook hangs, which no step measures";
 const VALIDATION: &str = "it is about the server's validation, which comes after the webhooks";
 
 /// What a finding of this check and kind claims.
@@ -44,7 +45,7 @@ pub(super) fn of(check: &str, kind: &str) -> Claim {
         "V03" => Claim::LostAddition,
         "V17" => Claim::LostField,
         "V31" if kind.starts_with("changes") => Claim::Dropped,
-        "V50" if kind == "may outlast a lease" => Claim::None(STRAIN),
+        "V50" if kind == "may outlast a lease" => Claim::None(SLOWNESS),
         "V15" | "V22" | "V24" | "V28" | "V29" | "V30" | "V31" | "V32" | "V36" | "V45" | "V47" | "V48"
         | "V49" | "V50" | "V54" | "V55" => Claim::Ending,
         "V19" if kind == "does not decode" => Claim::Ending,

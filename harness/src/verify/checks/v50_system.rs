@@ -1,7 +1,6 @@
 //! V50: what the cluster itself lives on is not matched.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use super::down;
 use super::matched::{self, Catch, Place};
@@ -16,17 +15,42 @@ pub(super) const CHECK: Check = Check {
     severity: Severity::Error,
     why: "Leader elections, node leases, endpoints, certificates and the pods of kube-system are written all the \
           time by components that have no patience: a webhook that is down, or slow, then takes the control plane \
-          with it. Even with failurePolicy Ignore, a lease that waits longer than about three seconds is lost.",
+          with it. A lease is lost while a webhook hangs, even with failurePolicy Ignore, if its timeout is 5 s or more (leader \
+          elections: they give up a request after half of their renewDeadline of 10 s) or 10 s or more (node leases).",
     source: "Admission Webhook Good Practices, Limit the scope; kubernetes/kubernetes#90217; Gardener, shoot_status.md",
     audience: Audience::All,
     probe: Probe::Configuration(run),
 };
 
-/// How long a renewal of a lease may take.
+/// A webhook that hangs makes each renewal of a lease wait for its timeout, whatever its failurePolicy is. None succeeds if
+/// the client has given up by then.
+struct Renewal {
+    /// The namespace of the leases.
+    namespace: &'static str,
+    /// When the client gives up a request, in seconds.
+    gives_up_after: u64,
+    /// What becomes of who holds the lease.
+    consequence: &'static str,
+}
+
+/// Those that give up first come first.
 ///
-/// Source: client-go tools/leaderelection: `RenewDeadline` of the control plane's components is 10 s, with a request
-/// every 2 s; Gardener sets timeouts of webhooks for leases to 3 s.
-const PATIENCE_FOR_LEASES: Duration = Duration::from_secs(3);
+/// Source: client-go tools/leaderelection/resourcelock/interface.go, `NewFromKubeconfig`: the timeout of requests is half of
+/// renewDeadline, which is 10 s by component-base config/v1alpha1/defaults.go. kubernetes cmd/kubelet/app/server.go: that of
+/// the heartbeat client is nodeStatusUpdateFrequency, 10 s; pkg/controller/nodelifecycle/config/v1alpha1/defaults.go: a
+/// node is watched for 50 s.
+const RENEWALS: [Renewal; 2] = [
+    Renewal {
+        namespace: "kube-system",
+        gives_up_after: 5,
+        consequence: "a leader gives up each renewal after 5 s, and its lease after 10 s",
+    },
+    Renewal {
+        namespace: "kube-node-lease",
+        gives_up_after: 10,
+        consequence: "a kubelet gives up each renewal after 10 s, and after 50 s its node counts as not ready",
+    },
+];
 
 /// What must go on, as (group, version, resource, kind, subresource, namespace, name).
 const SYSTEM: [(&str, &str, &str, &str, &str, &str, &str); 26] = [
@@ -88,7 +112,7 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         return Err(Obstacle::not_applicable("it has no rules and is never called"));
     }
     let mut caught = BTreeSet::new();
-    let mut catches_leases = false;
+    let mut leases = BTreeSet::new();
     let mut unclear = None;
     let mut shown = None;
     for (group, version, resource, kind, subresource, namespace, name) in SYSTEM {
@@ -103,7 +127,9 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         }
         match catch {
             Catch::Called => {
-                catches_leases |= resource == "leases";
+                if resource == "leases" {
+                    leases.insert(namespace);
+                }
                 if shown.is_none() && subresource.is_empty() && kind != "Namespace" {
                     let needed = (group, version, resource, kind);
                     shown = down::request(webhook, needed, namespace, surroundings);
@@ -120,11 +146,13 @@ fn run(subject: &Subject, surroundings: &Surroundings) -> Observed {
         return Err(matched::unclear(&name, &why));
     }
     let mut violations = Vec::new();
-    if catches_leases && webhook.timeout > PATIENCE_FOR_LEASES {
+    let timeout = webhook.timeout.as_secs();
+    let mut renewals = RENEWALS.iter().filter(|renewal| leases.contains(renewal.namespace));
+    if let Some(renewal) = renewals.find(|renewal| timeout >= renewal.gives_up_after) {
+        let Renewal { namespace, gives_up_after, consequence } = renewal;
         let message = format!(
-            "it is called for leases with a timeout of {} s: a leader loses its lease while it waits; set timeoutSeconds \
-             to 3 or less, or leave leases out",
-            webhook.timeout.as_secs()
+            "it is called for leases in {namespace} with a timeout of {timeout} s: while it hangs, {consequence}; set \
+             timeoutSeconds to less than {gives_up_after}, or leave leases out"
         );
         violations.push(Violation::new("may outlast a lease", message).at("timeoutSeconds"));
     }
