@@ -1,7 +1,6 @@
 //! Runs the checks: configurations first, then what webhooks write, then the corpus, then each webhook alone; makes the
 //! proofs small; and at last does to the webhooks what they do not all survive.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -10,18 +9,19 @@ use serde_json::Value;
 
 use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
 use super::checks;
-use super::denials::{self, Denials, Said};
+use super::denials::{Denials, Said};
 use super::ledger::{Ledger, Place};
 use super::plan::Plan;
 use super::progress::{Progress, Stage};
 use super::recorder::Recorder;
-use super::report::{Report, Tried};
+use super::report::Report;
 use super::samples::Samples;
 use super::shrink::Shrinking;
 use super::station::{Notes, Scene, Station};
 use super::steadiness;
 use super::subject::Subject;
-use super::trial::{Memory, Trial};
+use super::trial::Memory;
+use super::turn::Turns;
 use crate::attributes::Attributes;
 use crate::event::Phase;
 
@@ -77,153 +77,14 @@ struct Run<'a> {
     denials: Vec<Denials>,
 }
 
-impl Plan {
-    /// The checks that run, with their positions.
-    fn active(&self) -> impl Iterator<Item = (usize, &'static Check)> {
-        self.checks
-            .iter()
-            .enumerate()
-            .filter(|(_, (_, skipped))| skipped.is_none())
-            .map(|(position, (check, _))| (position, *check))
-    }
-
-    fn tried(&self, subject: &Subject, denials: Denials) -> Tried {
-        let asked = self.laboratory.asked(subject.webhook.phase, &subject.webhook.id);
-        Tried {
-            mutating: subject.webhook.phase == Phase::Mutating,
-            called: asked.called,
-            patched: asked.patched,
-            objects: denials.objects,
-            denied: denials.reasons,
-            selects: subject.webhook.object_selector.keys().map(str::to_owned).collect(),
-        }
-    }
-
-    fn audience(&self, check: &'static Check) -> impl Iterator<Item = (usize, &Subject)> {
-        self.subjects.iter().enumerate().filter(|(_, subject)| check.audience.includes(subject.webhook.phase))
-    }
-
-    /// The webhooks that a check looks at, with what `all` has for each webhook of the plan.
-    fn audience_with<'a, T>(
-        &'a self,
-        check: &'static Check,
-        all: &'a [T],
-    ) -> impl Iterator<Item = (usize, &'a Subject, &'a T)> {
-        let all = self.subjects.iter().zip(all).enumerate();
-        all.filter(|(_, (subject, _))| check.audience.includes(subject.webhook.phase))
-            .map(|(place, (subject, of_it))| (place, subject, of_it))
-    }
-
-    /// Where something may have been found: the checks that run, with all webhooks together and with each.
-    fn places(&self) -> impl Iterator<Item = (Place, &'static Check, Option<&Subject>)> {
-        self.active().flat_map(|(position, check)| {
-            let subjects = self.subjects.iter().enumerate();
-            let alone = subjects.map(move |(place, subject)| ((position, Some(place)), check, Some(subject)));
-            std::iter::once(((position, None), check, None)).chain(alone)
-        })
-    }
-
-    /// A webhook on trial with one request.
-    fn trial<'a>(&'a self, subject: &'a Subject, request: &'a Attributes, memory: &'a Memory) -> Trial<'a> {
-        Trial { laboratory: &self.laboratory, subject, subjects: &self.subjects, request, memory }
-    }
-
-    /// What a webhook sees of a request, by its phase.
-    async fn shown<'a>(
-        &self,
-        subject: &Subject,
-        request: &'a Attributes,
-        memory: &Memory,
-    ) -> Cow<'a, Attributes> {
-        match subject.webhook.phase {
-            Phase::Mutating => Cow::Borrowed(request),
-            Phase::Validating => Cow::Owned(self.mutated(request, memory).await),
-        }
-    }
-
-    /// What validating webhooks see of a request: the object that the mutating ones have made; the object as it is if they
-    /// refuse it.
-    async fn mutated(&self, request: &Attributes, memory: &Memory) -> Attributes {
-        let mutating: Vec<&Subject> =
-            self.subjects.iter().filter(|subject| subject.webhook.phase == Phase::Mutating).collect();
-        let is_validated = mutating.len() < self.subjects.len();
-        let Some(first) = mutating.first().filter(|_| is_validated) else { return request.clone() };
-        let trial = self.trial(first, request, memory);
-        let lineup = Trial::in_order(mutating.iter().map(|subject| Arc::clone(&subject.called)));
-        let outcome = trial.outcome(&lineup, request).await;
-        match (&outcome.refusal, &outcome.object) {
-            (None, Some(object)) => trial.with_object(object.clone()),
-            _ => request.clone(),
-        }
-    }
-
-    /// A webhook alone, with the requests to try.
-    fn station<'a>(&'a self, subject: &'a Subject, samples: &'a [Attributes]) -> Station<'a> {
-        let (laboratory, settings) = (&self.laboratory, &self.settings);
-        Station { laboratory, subject, subjects: &self.subjects, samples, settings, notes: Notes::default() }
-    }
-
-    /// What all probes of objects see of one object.
-    async fn observe(&self, request: &Attributes, memory: &Memory) -> Vec<(Place, Observed)> {
-        let mut seen = Vec::new();
-        for (position, check) in self.active() {
-            match check.probe {
-                Probe::Object(_) | Probe::ConfigurationAndObject(..) => {
-                    for (place, subject) in self.audience(check) {
-                        let observed = self.probe(check, Some(subject), request, memory).await;
-                        seen.extend(observed.map(|observed| ((position, Some(place)), observed)));
-                    }
-                }
-                Probe::Collection(_) => {
-                    let observed = self.probe(check, None, request, memory).await;
-                    seen.extend(observed.map(|observed| ((position, None), observed)));
-                }
-                Probe::Configuration(_)
-                | Probe::Configurations(_)
-                | Probe::Effects(_)
-                | Probe::Webhook(_)
-                | Probe::Intervention(..)
-                | Probe::Manifests(_) => {}
-            }
-        }
-        seen
-    }
-
-    /// What the probes of objects have heard of each webhook about the creation of the object.
-    async fn said(&self, request: &Attributes, memory: &Memory) -> Vec<Option<Said>> {
-        let mut all = Vec::new();
-        for subject in &self.subjects {
-            if !denials::was_asked(memory, subject) {
-                all.push(None);
-                continue;
-            }
-            let request = &*self.shown(subject, request, memory).await;
-            all.push(denials::said(&self.trial(subject, request, memory)));
-        }
-        all
-    }
-
-    /// What one probe sees of one object, of all webhooks together without `subject`; none if it does not look at objects.
-    async fn probe(
-        &self,
-        check: &'static Check,
-        subject: Option<&Subject>,
-        request: &Attributes,
-        memory: &Memory,
-    ) -> Option<Observed> {
-        let subject = match subject {
-            Some(subject) => subject,
-            None => self.audience(check).next()?.1,
-        };
-        let request = &*self.shown(subject, request, memory).await;
-        let trial = self.trial(subject, request, memory);
-        let (Probe::Object(probe) | Probe::Collection(probe) | Probe::ConfigurationAndObject(_, probe)) =
-            check.probe
-        else {
-            return None;
-        };
-        Some(probe(&trial).await)
-    }
+/// What was seen of one object.
+struct ObjectTried {
+    seen: Vec<(Place, Observed)>,
+    /// What each webhook said about its creation.
+    said: Vec<Option<Said>>,
+    request: Attributes,
+    /// The request as validating webhooks see it.
+    mutated: Attributes,
 }
 
 impl Run<'_> {
@@ -267,7 +128,12 @@ impl Run<'_> {
         corpus: impl Iterator<Item = Result<Value, E>> + Send,
     ) -> Result<(), E> {
         let plan = self.plan;
-        let trials = corpus.map(|object| async move {
+        let turns = Turns::new(plan.jobs);
+        let trials = (0..).zip(corpus).map(|(position, object)| {
+            let turn = turns.of(position);
+            (object, turn)
+        });
+        let trials = trials.map(|(object, turn)| async move {
             let object = object?;
             let request = match plan.laboratory.create(object.clone()) {
                 Ok(request) => request,
@@ -277,11 +143,11 @@ impl Run<'_> {
             let task = {
                 let plan = Arc::clone(plan);
                 tokio::spawn(async move {
-                    let memory = Memory::default();
+                    let memory = Memory::with_turn(&turn);
                     let seen = plan.observe(&request, &memory).await;
                     let said = plan.said(&request, &memory).await;
-                    let mutated = plan.mutated(&request, &Memory::default()).await;
-                    (seen, said, request, mutated)
+                    let mutated = plan.mutated(&request, &Memory::with_turn(&turn)).await;
+                    ObjectTried { seen, said, request, mutated }
                 })
             };
             match task.await {
@@ -294,28 +160,32 @@ impl Run<'_> {
         while let Some(trial) = trials.next().await {
             let (object, tried) = trial?;
             self.ledger.objects += 1;
-            let (seen, said, request, mutated) = match tried {
-                Ok(tried) => tried,
-                Err(reason) => {
-                    self.ledger.leave_out(reason);
-                    continue;
-                }
-            };
-            for (place, observed) in seen {
-                self.ledger.note(place, Some(&object), observed);
+            match tried {
+                Ok(tried) => self.conclude(&object, tried),
+                Err(reason) => self.ledger.leave_out(reason),
             }
-            for (denials, said) in self.denials.iter_mut().zip(said) {
-                if let Some(said) = said {
-                    denials.count(said);
-                }
-            }
-            for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
-                let shown = if subject.webhook.phase == Phase::Validating { &mutated } else { &request };
-                samples.add(subject, shown, &plan.laboratory.surroundings);
-            }
+            turns.conclude(self.ledger.objects);
             self.tell(Stage::Objects, self.ledger.objects, plan.objects);
         }
         Ok(())
+    }
+
+    /// Writes down what was seen of an object.
+    fn conclude(&mut self, object: &Value, tried: ObjectTried) {
+        let plan = self.plan;
+        for (place, observed) in tried.seen {
+            self.ledger.note(place, Some(object), observed);
+        }
+        for (denials, said) in self.denials.iter_mut().zip(tried.said) {
+            if let Some(said) = said {
+                denials.count(said);
+            }
+        }
+        for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
+            let is_validating = subject.webhook.phase == Phase::Validating;
+            let shown = if is_validating { &tried.mutated } else { &tried.request };
+            samples.add(subject, shown, &plan.laboratory.surroundings);
+        }
     }
 
     /// The first objects of `corpus` and the rest, if any check looks before anything else is asked.

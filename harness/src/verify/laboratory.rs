@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::line::{Direct, Exchange, Exchangery, Exchanges, Line};
+use super::turn::Turn;
 use super::{plugins, stored};
 use crate::attributes::{Attributes, UserInfo};
 use crate::caller::{Call, CallError, Reply};
@@ -187,8 +188,19 @@ impl Laboratory {
 
     /// Sends `request` through the dispatcher: both rounds of the mutating webhooks, then the validating ones.
     pub async fn admit(&self, lineup: &Lineup, request: &Attributes) -> Outcome {
+        self.admit_in_turn(lineup, request, None).await
+    }
+
+    /// As [`Self::admit`], and waits with large responses for the turn of the object.
+    pub(super) async fn admit_in_turn(
+        &self,
+        lineup: &Lineup,
+        request: &Attributes,
+        turn: Option<&Arc<Turn>>,
+    ) -> Outcome {
         let exchanges = Exchanges::default();
-        let dispatcher = Dispatcher::new(Line::new(Arc::clone(&self.exchangery), &exchanges));
+        let line = Line::new(Arc::clone(&self.exchangery), &exchanges, turn.map(Arc::clone));
+        let dispatcher = Dispatcher::new(line);
         let chain = Chain {
             mutating: Some(&lineup.mutating),
             validating: Some(&lineup.validating),

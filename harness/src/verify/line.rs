@@ -10,6 +10,7 @@ use http::Method;
 use tokio::time::Instant;
 
 use super::foreign;
+use super::turn::Turn;
 use crate::caller::{Call, CallError, Caller, Reply};
 use crate::client::{Detour, HttpsCaller};
 use crate::config::{Webhook, WebhookId, WebhookTarget};
@@ -154,6 +155,7 @@ fn is_silence(error: &CallError) -> bool {
 pub(super) struct Line {
     shared: Arc<Exchangery>,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
+    turn: Option<Arc<Turn>>,
 }
 
 /// The exchanges of a [`Line`], oldest first.
@@ -168,8 +170,9 @@ impl Exchanges {
 }
 
 impl Line {
-    pub(super) fn new(shared: Arc<Exchangery>, exchanges: &Exchanges) -> Self {
-        Self { shared, exchanges: Arc::clone(&exchanges.0) }
+    /// A line whose exchanges take their place in memory when `turn` lets them, if there is any.
+    pub(super) fn new(shared: Arc<Exchangery>, exchanges: &Exchanges, turn: Option<Arc<Turn>>) -> Self {
+        Self { shared, exchanges: Arc::clone(&exchanges.0), turn }
     }
 }
 
@@ -187,14 +190,12 @@ impl Caller for Line {
             Some(reply) => Ok(reply),
             None => self.shared.call(call, &mut detours).await,
         };
-        let exchange = Exchange {
-            review,
-            reply: reply.clone(),
-            took: started.elapsed(),
-            detours,
-            is_foreign,
-            direct: None,
-        };
+        let took = started.elapsed();
+        if let Some(turn) = &self.turn {
+            let replied = reply.as_ref().map_or(0, |reply| reply.body.len());
+            turn.keep(review.len().saturating_add(replied)).await;
+        }
+        let exchange = Exchange { review, reply: reply.clone(), took, detours, is_foreign, direct: None };
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
         reply
     }

@@ -51,6 +51,7 @@ mod steadiness;
 mod stored;
 pub mod subject;
 pub mod trial;
+mod turn;
 
 // The public interface is:
 pub use self::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Severity, Violation};

@@ -9,6 +9,7 @@ use super::comparison::{self, Difference, Order};
 use super::laboratory::{Laboratory, Lineup, Outcome, Verdict};
 use super::stored::as_stored;
 use super::subject::Subject;
+use super::turn::Turn;
 use crate::attributes::Attributes;
 use crate::config::Webhook;
 use crate::event::{Mismatch, Phase};
@@ -30,22 +31,31 @@ pub struct Trial<'a> {
 
 /// The outcomes for one object, so that no two checks ask the same.
 #[derive(Debug, Default)]
-pub struct Memory(Mutex<Vec<Arc<Outcome>>>);
+pub struct Memory {
+    outcomes: Mutex<Vec<Arc<Outcome>>>,
+    /// When it may keep large ones; none where nothing else is tried meanwhile.
+    turn: Option<Arc<Turn>>,
+}
 
 impl Memory {
+    /// The memory of an object that has its turn.
+    pub(super) fn with_turn(turn: &Arc<Turn>) -> Self {
+        Self { outcomes: Mutex::default(), turn: Some(Arc::clone(turn)) }
+    }
+
     /// Whether anything was asked of these webhooks.
     pub(super) fn knows(&self, lineup: &Lineup) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().any(|known| known.lineup == *lineup)
     }
 
     pub(super) fn find(&self, lineup: &Lineup, request: &Attributes) -> Option<Arc<Outcome>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         known.iter().find(|known| known.lineup == *lineup && known.request == *request).cloned()
     }
 
     fn keep(&self, outcome: &Arc<Outcome>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(outcome));
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(outcome));
     }
 }
 
@@ -97,7 +107,7 @@ impl Trial<'_> {
 
     /// What becomes of a request, asked again, with a new uid.
     pub async fn outcome_anew(&self, lineup: &Lineup, request: &Attributes) -> Arc<Outcome> {
-        Arc::new(self.laboratory.admit(lineup, request).await)
+        Arc::new(self.laboratory.admit_in_turn(lineup, request, self.memory.turn.as_ref()).await)
     }
 
     /// What becomes of a request, if the subject is called and answers.
