@@ -108,6 +108,112 @@ fn a_scenario_that_fails_says_where_and_why() {
 }
 
 #[test]
+fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_it_means() {
+    prints(
+        &["run", "tests/features/vacuous.feature", "--concurrency", "1"],
+        1,
+        &expect![[r#"
+        Feature: What would hold of no webhook  tests/features/vacuous.feature
+            ✘ "polcy" is not called  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then "polcy" is not called
+                  tests/features/vacuous.feature:14
+                  the scenario has no webhook "polcy"; it has "policy"
+            ✘ the audit log says that "polcy" was not called in the first round  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then the audit log says that "polcy" was not called in the first round
+                  tests/features/vacuous.feature:14
+                  the scenario has no webhook "polcy"; it has "policy"
+            ✘ the audit log does not say that "polcy" failed open  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then the audit log does not say that "polcy" failed open
+                  tests/features/vacuous.feature:14
+                  the scenario has no webhook "polcy"; it has "policy"
+            ✘ the audit annotation "a" of "polcy" is "b"  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then the audit annotation "a" of "polcy" is "b"
+                  tests/features/vacuous.feature:14
+                  the scenario has no webhook "polcy"; it has "policy"
+            ✘ the audit log says that "policy" was not called in the second round  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then the audit log says that "policy" was not called in the second round
+                  tests/features/vacuous.feature:14
+                  "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
+            ✘ the audit log says that "policy" did not change the object in the first round  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✘ Then the audit log says that "policy" did not change the object in the first round
+                  tests/features/vacuous.feature:14
+                  "policy" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called
+            ✔ Some of it is not there  _ s
+              ✔ Given a validating webhook "policy" for configmaps
+              ✔ When this object is created:
+                    apiVersion: v1
+                    kind: ConfigMap
+                    metadata: {name: settings, labels: {team: blue}}
+                    data: {a: b}
+                  policy: CREATE configmaps: allowed
+                  201 Created
+              ✔ Then the object does not contain:
+                    metadata: {labels: {team: blue, tier: web}}
+                  it lacks 1 of 2 fields: metadata.labels.tier: expected "web", found nothing
+
+        Failed:
+          "polcy" is not called  tests/features/vacuous.feature:18
+          the audit log says that "polcy" was not called in the first round  tests/features/vacuous.feature:19
+          the audit log does not say that "polcy" failed open  tests/features/vacuous.feature:20
+          the audit annotation "a" of "polcy" is "b"  tests/features/vacuous.feature:21
+          the audit log says that "policy" was not called in the second round  tests/features/vacuous.feature:22
+          the audit log says that "policy" did not change the object in the first round  tests/features/vacuous.feature:23
+
+        1 feature, 7 scenarios (1 passed, 6 failed), 21 steps, _ s
+        1 passed, 6 failed
+    "#]],
+    );
+}
+
+#[test]
 fn a_scenario_without_steps_is_a_mistake() {
     complains(
         &["run", "tests/features/empty.feature"],

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::failure::{Outcome, StepFailure};
 use super::names::Names;
-use super::parameter::Ordinal;
+use super::parameter::{Admission, Ordinal};
 use super::world::World;
 use super::{StepHelp, document, outcome, then as step};
 
@@ -40,6 +40,27 @@ impl World {
             }
             (None, true) => Err(StepFailure::new("the audit log has no event of the request")),
         }
+    }
+
+    /// Fails for a webhook that the scenario has not: whatever is said of none would hold.
+    fn expect_webhook(&self, short: &str) -> Outcome {
+        if self.installation.has_own_webhook(short) {
+            return Ok(());
+        }
+        self.webhook(short).map(drop)
+    }
+
+    /// The same for a webhook that only validates: it has no rounds and changes nothing.
+    fn expect_mutating(&self, short: &str) -> Outcome {
+        self.expect_webhook(short)?;
+        let is_mutating = self.installation.has_own_mutating_webhook(short)
+            || self.webhook(short).is_ok_and(|webhook| webhook.admission == Admission::Mutating);
+        if is_mutating {
+            return Ok(());
+        }
+        Err(StepFailure::new(format!(
+            "\"{short}\" is a validating webhook: the audit log has no rounds of it and no change; say how often it is called"
+        )))
     }
 
     /// Holds what the audit log says against an expectation; fails with all annotations.
@@ -93,24 +114,28 @@ fn failed_open(annotations: &BTreeMap<String, String>, short: &str, round: Optio
 
 #[then(expr = "the audit log says that {string} changed the object in the {ordinal} round")]
 async fn changed(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" to have changed the object in the {round} round");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(true)).await
 }
 
 #[then(expr = "the audit log says that {string} did not change the object in the {ordinal} round")]
 async fn did_not_change(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" to have been called in the {round} round without a change");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round) == Some(false)).await
 }
 
 #[then(expr = "the audit log says that {string} was not called in the {ordinal} round")]
 async fn was_not_called(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    world.expect_mutating(&short)?;
     let expected = format!("\"{short}\" not to have been called in the {round} round");
     world.expect_audit(step, &expected, |all| mutated(all, &short, round).is_none()).await
 }
 
 #[then(expr = "the audit log has the patch of {string} in the {ordinal} round:")]
 async fn has_patch(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    world.expect_mutating(&short)?;
     let operations = document::parse(&world.names.expand(&document::text(step)?))?;
     let Audit::Seen(annotations) = world.audit(step).await? else { return Ok(()) };
     let found = of_call(&annotations, "patch", &short, round).unwrap_or_default();
@@ -120,24 +145,28 @@ async fn has_patch(world: &mut World, step: &Step, short: String, round: Ordinal
 
 #[then(expr = "the audit log says that {string} failed open")]
 async fn has_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
+    world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" to have failed open");
     world.expect_audit(step, &expected, |all| failed_open(all, &short, None)).await
 }
 
 #[then(expr = "the audit log says that {string} failed open in the {ordinal} round")]
 async fn has_failed_open_in(world: &mut World, step: &Step, short: String, round: Ordinal) -> Outcome {
+    world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" to have failed open in the {round} round");
     world.expect_audit(step, &expected, |all| failed_open(all, &short, Some(round))).await
 }
 
 #[then(expr = "the audit log does not say that {string} failed open")]
 async fn has_not_failed_open(world: &mut World, step: &Step, short: String) -> Outcome {
+    world.expect_webhook(&short)?;
     let expected = format!("\"{short}\" not to have failed open");
     world.expect_audit(step, &expected, |all| !failed_open(all, &short, None)).await
 }
 
 #[then(expr = "the audit annotation {string} of {string} is {string}")]
 async fn annotation_is(world: &mut World, step: &Step, key: String, short: String, value: String) -> Outcome {
+    world.expect_webhook(&short)?;
     let key = format!("{}/{key}", Names::webhook(&short));
     let expected = format!("{key}: {value}");
     world.expect_audit(step, &expected, |all| all.get(&key) == Some(&value)).await

@@ -203,7 +203,9 @@ fn review_contains(world: &mut World, step: &Step, place: Ordinal, short: String
 #[then(expr = "the {ordinal} review of {string} does not contain:")]
 fn review_does_not_contain(world: &mut World, step: &Step, place: Ordinal, short: String) -> Outcome {
     let what = format!("the {place} review of \"{short}\"");
-    contains_not(&what, &world.yaml(step)?, &world.review(&short, place)?)
+    let lacks = contains_not(&what, &world.yaml(step)?, &world.review(&short, place)?)?;
+    world.tell_lacks(step, lacks);
+    Ok(())
 }
 
 #[then(expr = "the {ordinal} review of {string} shows the container {string}")]
@@ -216,4 +218,5 @@ fn review_shows_container(world: &mut World, place: Ordinal, short: String, name
 fn review_does_not_show_container(world: &mut World, place: Ordinal, short: String, name: String) -> Outcome {
     let container = serde_json::json!({"request": {"object": {"spec": {"containers": [{"name": name}]}}}});
     contains_not(&format!("the {place} review of \"{short}\""), &container, &world.review(&short, place)?)
+        .map(drop)
 }

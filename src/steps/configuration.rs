@@ -79,6 +79,14 @@ impl Installation {
         })
     }
 
+    /// Whether one of the author's own mutating webhooks is called so.
+    pub(super) fn has_own_mutating_webhook(&self, name: &str) -> bool {
+        let is_mutating =
+            |own: &&Value| own.get("kind").and_then(Value::as_str) == Some("MutatingWebhookConfiguration");
+        let entries = self.own.iter().filter(is_mutating).filter_map(|own| own.get("webhooks")?.as_array());
+        entries.flatten().any(|entry| entry.get("name").and_then(Value::as_str) == Some(name))
+    }
+
     /// Whether one of the author's own webhooks is called so.
     pub(super) fn has_own_webhook(&self, name: &str) -> bool {
         self.own_webhooks().any(|(_, known)| known == name)

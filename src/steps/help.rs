@@ -370,7 +370,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     then(
         "the object does not contain:",
-        "The object in the answer lacks some of this",
+        "The object in the answer lacks at least one of these fields; of several the run says which",
         r#"Then the object does not contain:
   """yaml
   metadata:
@@ -426,7 +426,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     ),
     then(
         "the {ordinal} review of {string} does not contain:",
-        "The AdmissionReview of a call lacks some of this",
+        "The AdmissionReview of a call lacks at least one of these fields; of several the run says which",
         r#"Then the second review of "sidecar" does not contain:
   """yaml
   request: {operation: UPDATE}

@@ -33,6 +33,13 @@ impl World {
         Ok(answer)
     }
 
+    /// Tells which of several fields are not there.
+    pub(super) fn tell_lacks(&self, step: &Step, lacks: Option<String>) {
+        if let Some(lacks) = lacks {
+            self.tell(step, format!("it lacks {lacks}"));
+        }
+    }
+
     async fn stored(&mut self, word: &str, name: &str) -> Outcome<Answer> {
         let path = self.path_of(word, name).await?;
         api::send(self.client()?, Method::GET, &path, None).await
@@ -49,13 +56,25 @@ pub(super) fn contains(what: &str, expected: &Value, actual: &Value) -> Outcome 
     Err(StepFailure::new(format!("{what} differs:\n  {}\n{what}:\n{found}", differences.join("\n  "))))
 }
 
-/// Fails if all of it is there.
-pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome {
-    if differences(unexpected, actual).is_empty() {
+/// Fails if all of it is there. Of several fields says which of them are not: one is enough.
+pub(super) fn contains_not(what: &str, unexpected: &Value, actual: &Value) -> Outcome<Option<String>> {
+    let differences = differences(unexpected, actual);
+    let count = fields(unexpected);
+    if differences.is_empty() {
         let found = indented(&document::show(actual));
-        return Err(StepFailure::new(format!("{what} contains what it must not contain:\n{found}")));
+        let all = if count > 1 { format!(", all {count} fields of it") } else { String::new() };
+        return Err(StepFailure::new(format!("{what} contains what it must not contain{all}:\n{found}")));
     }
-    Ok(())
+    Ok((count > 1).then(|| format!("{} of {count} fields: {}", differences.len(), differences.join("; "))))
+}
+
+/// How many values there are in it that could be there or not.
+fn fields(value: &Value) -> usize {
+    match value {
+        Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),
+        Value::Array(items) if !items.is_empty() => items.iter().map(fields).sum(),
+        _ => 1,
+    }
 }
 
 fn indented(text: &str) -> String {
@@ -133,7 +152,9 @@ fn object_contains(world: &mut World, step: &Step) -> Outcome {
 
 #[then(expr = "the object does not contain:")]
 fn object_does_not_contain(world: &mut World, step: &Step) -> Outcome {
-    contains_not("the object", &world.yaml(step)?, world.object()?)
+    let lacks = contains_not("the object", &world.yaml(step)?, world.object()?)?;
+    world.tell_lacks(step, lacks);
+    Ok(())
 }
 
 #[then(expr = "the container {string} has the cpu limit {string}")]
@@ -173,4 +194,27 @@ async fn does_not_exist(world: &mut World, resource: String, name: String) -> Ou
 
 fn listed(warnings: &[String]) -> String {
     if warnings.is_empty() { "none".to_owned() } else { format!("\"{}\"", warnings.join("\", \"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_fields_that_must_not_be_there_one_that_is_missing_is_enough_and_is_named() {
+        let actual = json!({"a": {"x": 1, "y": 2}, "b": [{"n": "c"}]});
+        let lacks = |unexpected: Value| {
+            contains_not("it", &unexpected, &actual).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(lacks(json!({"a": {"x": 2}})), Ok(None));
+        let told = "1 of 2 fields: a.x: expected 2, found 1".to_owned();
+        assert_eq!(lacks(json!({"a": {"x": 2, "y": 2}})), Ok(Some(told)));
+        let failure = lacks(json!({"a": {"x": 1}, "b": [{"n": "c"}]})).unwrap_err();
+        assert!(
+            failure.starts_with("it contains what it must not contain, all 2 fields of it:"),
+            "{failure}"
+        );
+        let failure = lacks(json!({"a": {"x": 1}})).unwrap_err();
+        assert!(failure.starts_with("it contains what it must not contain:"), "{failure}");
+    }
 }

@@ -1,0 +1,29 @@
+Feature: What would hold of no webhook
+
+  Background:
+    Given a validating webhook "policy" for configmaps
+    When this object is created:
+      """yaml
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: settings, labels: {team: blue}}
+      data: {a: b}
+      """
+
+  Scenario Outline: <step>
+    Then <step>
+
+    Examples:
+      | step                                                                        |
+      | "polcy" is not called                                                       |
+      | the audit log says that "polcy" was not called in the first round           |
+      | the audit log does not say that "polcy" failed open                         |
+      | the audit annotation "a" of "polcy" is "b"                                  |
+      | the audit log says that "policy" was not called in the second round         |
+      | the audit log says that "policy" did not change the object in the first round |
+
+  Scenario: Some of it is not there
+    Then the object does not contain:
+      """yaml
+      metadata: {labels: {team: blue, tier: web}}
+      """
