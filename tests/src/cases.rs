@@ -23,6 +23,11 @@ impl CaseFile {
     pub fn recording(&self) -> PathBuf {
         self.folder.join("apiserver.yaml")
     }
+
+    /// What admit does, where that is a known difference.
+    pub fn own_answer(&self) -> PathBuf {
+        self.folder.join("admit.yaml")
+    }
 }
 
 /// The folder of the cases.

@@ -18,6 +18,7 @@ pub mod laws;
 pub mod mask;
 pub mod names;
 pub mod objects;
+pub mod own_answer;
 pub mod probes;
 pub mod record;
 pub mod recording;

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use certs::CertificateAuthority;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::case::Case;
 use crate::cases::CaseFile;
@@ -33,18 +33,40 @@ pub async fn replay(
     authority: Arc<CertificateAuthority>,
     fault: Option<Fault>,
 ) -> Result<Verdict, String> {
+    verdict(case, &answer(case, authority, fault).await?)
+}
+
+/// What admit makes of the case; `error` alone where it cannot even prepare it.
+///
+/// # Errors
+/// The case cannot be read.
+pub async fn answer(
+    case: &CaseFile,
+    authority: Arc<CertificateAuthority>,
+    fault: Option<Fault>,
+) -> Result<Value, String> {
+    let place = case.path().display().to_string();
+    let text = fs::read_to_string(case.path()).map_err(|error| format!("{place}: {error}"))?;
+    let manner = Manner { fault, ..Manner::default() };
+    let answer = run_in_process(&text, authority, manner).await;
+    Ok(answer.unwrap_or_else(|error| json!({"error": error.to_string()})))
+}
+
+/// Compares what admit made of the case with its recording.
+///
+/// # Errors
+/// There is no recording: what to do.
+pub fn verdict(case: &CaseFile, actual: &Value) -> Result<Verdict, String> {
     let place = case.path().display().to_string();
     let text = fs::read_to_string(case.path()).map_err(|error| format!("{place}: {error}"))?;
     let recording = Recording::read(&case.recording()).map_err(|error| {
         format!("{place}: no recording: {error}\n  make it with: just record {}", case.name)
     })?;
-    let manner = Manner { fault, ..Manner::default() };
-    let actual = match run_in_process(&text, authority, manner).await {
-        Ok(actual) => actual,
-        // What admit cannot even prepare is a difference: the real server could.
-        Err(error) => return Ok(Verdict::Differs(format!("{place}: admit does not run it: {error}"))),
-    };
-    Ok(compare(&place, &text, &recording, &actual))
+    // What admit cannot even prepare is a difference: the real server could.
+    if let Some(error) = actual.get("error").and_then(Value::as_str) {
+        return Ok(Verdict::Differs(format!("{place}: admit does not run it: {error}")));
+    }
+    Ok(compare(&place, &text, &recording, actual))
 }
 
 /// Compares with the nearest alternative of the recording.

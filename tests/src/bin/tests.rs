@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use certs::CertificateAuthority;
 use clap::{Parser, Subcommand};
 use tests::cases;
 use tests::catalogue::{self, Page};
@@ -11,8 +13,10 @@ use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
+use tests::own_answer::OwnAnswer;
 use tests::probes;
 use tests::record::{by_plugins, record};
+use tests::replay;
 use tests::sections;
 use tests::server::Server;
 use tests::soak;
@@ -29,6 +33,8 @@ struct Tools {
 enum Tool {
     /// Run cases on a kube-apiserver from KUBEBUILDER_ASSETS and write down what it does
     Record(Record),
+    /// Write down what admit answers to the cases that are known differences
+    Own(Own),
     /// Run random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process, and compare
     Differential(Differential),
     /// Compare random CEL expressions with what Kubernetes' own packages make of them
@@ -59,6 +65,16 @@ struct Record {
     /// The folder of the cases
     #[arg(long)]
     cases: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Own {
+    /// Which cases, such as `reinvocation/*`
+    #[arg(default_value = "*")]
+    glob: String,
+    /// How often each is run: an answer that it gives only at times is one, too
+    #[arg(long, default_value_t = 3)]
+    times: usize,
 }
 
 #[derive(Debug, clap::Args)]
@@ -149,6 +165,7 @@ async fn main() -> ExitCode {
     let tool = async {
         match Tools::parse().tool {
             Tool::Record(arguments) => recorded(arguments).await,
+            Tool::Own(arguments) => own(&arguments).await,
             Tool::Differential(arguments) => searched(arguments).await,
             Tool::Cel(arguments) if arguments.confirm => confirmed(&arguments).await,
             Tool::Cel(arguments) if arguments.conformance => conforms(),
@@ -182,6 +199,24 @@ async fn signalled() -> std::io::Result<()> {
         _ = interrupt.recv() => Ok(()),
         _ = terminate.recv() => Ok(()),
     }
+}
+
+/// Writes down what admit answers to cases that are known differences.
+async fn own(arguments: &Own) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let known = KnownDifferences::read()?;
+    let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
+    for case in cases::find(&cases::folder(), &arguments.glob)? {
+        if known.of(&case.name).is_none() {
+            continue;
+        }
+        let mut own = OwnAnswer::default();
+        for _ in 0..arguments.times {
+            own.add(replay::answer(&case, Arc::clone(&authority), None).await?);
+        }
+        own.write(&case.own_answer())?;
+        anstream::println!("{}", case.name);
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn faults(arguments: &Faults) -> Result<ExitCode, Box<dyn std::error::Error>> {
