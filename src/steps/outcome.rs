@@ -73,7 +73,12 @@ fn fields(value: &Value) -> usize {
     match value {
         Value::Object(members) if !members.is_empty() => members.values().map(fields).sum(),
         Value::Array(items) if !items.is_empty() => items.iter().map(fields).sum(),
-        _ => 1,
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => 1,
     }
 }
 
