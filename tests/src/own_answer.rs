@@ -29,12 +29,10 @@ impl OwnAnswer {
             format!("{}: {error}\n  write it with: cargo run -p tests -- own '{}'", path.display(), case.name)
         };
         let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
-        let mut document: Value = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
-        let is_of_this_version = document["version"] == 1;
-        match document["anyOf"].take() {
-            Value::Array(alternatives) if is_of_this_version => Ok(Self { alternatives }),
-            _ => Err(wrong(&"not of version 1")),
-        }
+        let document: Value = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
+        let alternatives = document["anyOf"].as_array().filter(|_| document["version"] == 1);
+        let alternatives = alternatives.cloned().ok_or_else(|| wrong(&"not of version 1"))?;
+        Ok(Self { alternatives })
     }
 
     /// Adds an answer, unless it is there.
