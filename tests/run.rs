@@ -150,18 +150,6 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
               ✘ Then the audit log does not say that "polcy" failed open
                   tests/features/vacuous.feature:14
                   the scenario has no webhook "polcy"; it has "policy"
-            ✘ the audit annotation "a" of "polcy" is "b"  _ s
-              ✔ Given a validating webhook "policy" for configmaps
-              ✔ When this object is created:
-                    apiVersion: v1
-                    kind: ConfigMap
-                    metadata: {name: settings, labels: {team: blue}}
-                    data: {a: b}
-                  policy: CREATE configmaps: allowed
-                  201 Created
-              ✘ Then the audit annotation "a" of "polcy" is "b"
-                  tests/features/vacuous.feature:14
-                  the scenario has no webhook "polcy"; it has "policy"
             ✘ the audit log says that "policy" was not called in the second round  _ s
               ✔ Given a validating webhook "policy" for configmaps
               ✔ When this object is created:
@@ -203,12 +191,11 @@ fn an_assertion_about_no_webhook_fails_and_one_about_several_fields_says_which_i
           "polcy" is not called  tests/features/vacuous.feature:18
           the audit log says that "polcy" was not called in the first round  tests/features/vacuous.feature:19
           the audit log does not say that "polcy" failed open  tests/features/vacuous.feature:20
-          the audit annotation "a" of "polcy" is "b"  tests/features/vacuous.feature:21
-          the audit log says that "policy" was not called in the second round  tests/features/vacuous.feature:22
-          the audit log says that "policy" did not change the object in the first round  tests/features/vacuous.feature:23
+          the audit log says that "policy" was not called in the second round  tests/features/vacuous.feature:21
+          the audit log says that "policy" did not change the object in the first round  tests/features/vacuous.feature:22
 
-        1 feature, 7 scenarios (1 passed, 6 failed), 21 steps, _ s
-        1 passed, 6 failed
+        1 feature, 6 scenarios (1 passed, 5 failed), 18 steps, _ s
+        1 passed, 5 failed
     "#]],
     );
 }

@@ -1,6 +1,6 @@
 //! What `admit steps` tells of every step.
 
-use super::{StepHelp, audit, connection, given, metrics, namespaces, request, service, then, when};
+use super::{StepHelp, audit, connection, given, metrics, namespaces, outcome, request, service, then, when};
 
 /// Every step, in the order in which a scenario needs them.
 pub(crate) const STEPS: &[StepHelp] = &[
@@ -368,15 +368,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
     labels: {team: blue}
   """"#,
     ),
-    then(
-        "the object does not contain:",
-        "The object in the answer lacks at least one of these fields; of several the run says which",
-        r#"Then the object does not contain:
-  """yaml
-  metadata:
-    labels: {team: blue}
-  """"#,
-    ),
+    outcome::OBJECT_LACKS,
     then(
         "the container {string} has the cpu limit {string}",
         "A container of the pod in the answer",

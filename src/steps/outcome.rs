@@ -10,6 +10,17 @@ use super::containment::differences;
 use super::document;
 use super::failure::{Outcome, StepFailure};
 use super::world::World;
+use super::{StepHelp, then as step};
+
+pub(super) const OBJECT_LACKS: StepHelp = step(
+    "the object does not contain:",
+    "The object in the answer lacks at least one of these fields; of several the run says which",
+    r#"Then the object does not contain:
+  """yaml
+  metadata:
+    labels: {team: blue}
+  """"#,
+);
 
 impl World {
     /// The object that the server answered with.

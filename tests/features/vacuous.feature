@@ -18,7 +18,6 @@ Feature: What would hold of no webhook
       | "polcy" is not called                                                       |
       | the audit log says that "polcy" was not called in the first round           |
       | the audit log does not say that "polcy" failed open                         |
-      | the audit annotation "a" of "polcy" is "b"                                  |
       | the audit log says that "policy" was not called in the second round         |
       | the audit log says that "policy" did not change the object in the first round |
 
