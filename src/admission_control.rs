@@ -1,10 +1,13 @@
 //! `--admission-control-config-file`: the file that tells kube-apiserver's admission plugins what to do.
 
+mod in_tree;
+
 use std::path::{Path, PathBuf};
 
 use harness::client::{Credentials, WebhookCredentials};
 use harness::config::Phase;
 use harness::json::json_type;
+use harness::server::{AdmissionPlugins, PluginConfiguration};
 use serde_json::{Map, Value};
 
 use crate::static_manifests::{self, Loaded};
@@ -14,7 +17,8 @@ use crate::{Failure, documents};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
     /// The configuration file of the admission plugins, as kube-apiserver takes it. For the two webhook plugins it
-    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations
+    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; PodSecurity
+    /// and PodNodeSelector can be configured too
     #[arg(
         id = "admission_control_config_file",
         long = "admission-control-config-file",
@@ -28,30 +32,34 @@ const VERSION: &str = "apiserver.config.k8s.io/v1";
 pub(crate) const MUTATING: &str = "MutatingAdmissionWebhook";
 pub(crate) const VALIDATING: &str = "ValidatingAdmissionWebhook";
 
-/// What the file says of both webhook plugins.
+/// What the file says of the plugins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plugins {
     /// How calls authenticate.
     pub(crate) credentials: WebhookCredentials,
     /// The webhooks from files.
     pub(crate) manifests: Loaded,
+    /// What the other plugins are told.
+    pub(crate) in_tree: PluginConfiguration,
 }
 
 impl AdmissionControl {
-    /// The credentials and the manifests of both plugins; nothing without the option, or where a plugin has no
-    /// configuration.
+    /// What the file says of the plugins that are on; nothing without the option, or where a plugin has no configuration.
     ///
     /// # Errors
     /// A usage failure that names the file and says what is wrong, in the words of kube-apiserver; [`Failure::unsupported`]
     /// for what admit does not imitate.
-    pub(crate) fn read(&self) -> Result<Plugins, Failure> {
+    pub(crate) fn read(&self, selection: &AdmissionPlugins) -> Result<Plugins, Failure> {
         let Some(file) = &self.file else { return Ok(Plugins::default()) };
         let configured = plugins(file)?;
-        refuse_policies(&configured, file)?;
-        refuse_configured(&configured, file)?;
-        let mut plugins = Plugins::default();
+        refuse_policies(&configured, selection, file)?;
+        let mut plugins =
+            Plugins { in_tree: in_tree::read(&configured, selection, file)?, ..Plugins::default() };
         // The server starts one after the other.
         for (phase, name) in [(Phase::Mutating, MUTATING), (Phase::Validating, VALIDATING)] {
+            if !selection.has(name) {
+                continue;
+            }
             let configuration = webhook_plugin(&configured, name, file)?;
             let credentials = credentials(&configuration, name, file)?;
             match phase {
@@ -68,7 +76,7 @@ impl AdmissionControl {
 
 /// Where a plugin has its configuration.
 #[derive(Debug, PartialEq)]
-struct PluginConfiguration {
+struct PluginEntry {
     name: String,
     /// Relative to the folder of the file.
     path: String,
@@ -77,15 +85,15 @@ struct PluginConfiguration {
 
 /// Source: apiserver pkg/admission/config.go, `ReadAdmissionConfiguration`.
 /// Rule: LOAD-02.
-fn plugins(file: &Path) -> Result<Vec<PluginConfiguration>, Failure> {
+fn plugins(file: &Path) -> Result<Vec<PluginEntry>, Failure> {
     let shown = file.display();
     let wrong = |what: String| Failure::usage(format!("--admission-control-config-file {shown}: {what}"));
     let object = object(file).map_err(wrong)?;
     plugins_of(&object).map_err(wrong)
 }
 
-fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginConfiguration>, String> {
-    check_kind(object, "AdmissionConfiguration")?;
+fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginEntry>, String> {
+    check_kind(object, "AdmissionConfiguration", &[VERSION])?;
     let mut unknown = unknown_fields(object, "", &["apiVersion", "kind", "plugins"]);
     let mut plugins = Vec::new();
     let written = match object.get("plugins") {
@@ -109,7 +117,7 @@ fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginConfiguration>, S
         };
         let text =
             |field: &str| text(members, field, &format!("AdmissionPluginConfiguration.plugins.{field}"));
-        plugins.push(PluginConfiguration {
+        plugins.push(PluginEntry {
             name: text("name")?,
             path: text("path")?,
             configuration: members.get("configuration").filter(|value| !value.is_null()).cloned(),
@@ -121,8 +129,15 @@ fn plugins_of(object: &Map<String, Value>) -> Result<Vec<PluginConfiguration>, S
 }
 
 /// The policies of files would be enforced.
-fn refuse_policies(plugins: &[PluginConfiguration], file: &Path) -> Result<(), Failure> {
+fn refuse_policies(
+    plugins: &[PluginEntry],
+    selection: &AdmissionPlugins,
+    file: &Path,
+) -> Result<(), Failure> {
     for name in ["MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"] {
+        if !selection.has(name) {
+            continue;
+        }
         let Some(configuration) = configuration(plugins, name, file)? else { continue };
         let folder = configuration.get("staticManifestsDir").unwrap_or(&Value::Null);
         if !folder.is_null() && folder != "" {
@@ -136,25 +151,11 @@ fn refuse_policies(plugins: &[PluginConfiguration], file: &Path) -> Result<(), F
     Ok(())
 }
 
-/// Plugins that do something else when they are configured.
-fn refuse_configured(plugins: &[PluginConfiguration], file: &Path) -> Result<(), Failure> {
-    for name in ["PodSecurity", "PodNodeSelector", "ResourceQuota"] {
-        if configuration(plugins, name, file)?.is_some() {
-            let what = format!(
-                "--admission-control-config-file {}: plugin {name}: admit does not imitate its configuration",
-                file.display()
-            );
-            return Err(Failure::unsupported(what));
-        }
-    }
-    Ok(())
-}
-
 /// The configuration of a plugin; none if it has none. The first entry of the plugin counts.
 ///
 /// Rule: LOAD-02.
 fn configuration(
-    plugins: &[PluginConfiguration],
+    plugins: &[PluginEntry],
     name: &str,
     file: &Path,
 ) -> Result<Option<Map<String, Value>>, Failure> {
@@ -175,11 +176,7 @@ fn wrong(file: &Path, name: &str, what: &str) -> Failure {
     Failure::usage(format!("--admission-control-config-file {}: plugin {name}: {what}", file.display()))
 }
 
-fn webhook_plugin(
-    plugins: &[PluginConfiguration],
-    name: &str,
-    file: &Path,
-) -> Result<WebhookAdmission, Failure> {
+fn webhook_plugin(plugins: &[PluginEntry], name: &str, file: &Path) -> Result<WebhookAdmission, Failure> {
     match configuration(plugins, name, file)? {
         None => Ok(WebhookAdmission::default()),
         Some(configuration) => webhook_admission(&configuration).map_err(|what| wrong(file, name, &what)),
@@ -209,7 +206,7 @@ struct WebhookAdmission {
 /// Source: apiserver pkg/admission/plugin/webhook/config/kubeconfig.go, `LoadConfig`.
 /// Rule: LOAD-02, LOAD-03, NEW-08.
 fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, String> {
-    check_kind(object, "WebhookAdmissionConfiguration")?;
+    check_kind(object, "WebhookAdmissionConfiguration", &[VERSION])?;
     let text = |field: &str| text(object, field, &format!("WebhookAdmission.{field}"));
     let kube_config_file = text("kubeConfigFile")?;
     let static_manifests_dir = text("staticManifestsDir")?;
@@ -239,14 +236,20 @@ fn object(file: &Path) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn check_kind(object: &Map<String, Value>, wanted: &str) -> Result<(), String> {
+/// The version of the object, which has to be one of these, the first one best.
+fn check_kind<'a>(
+    object: &'a Map<String, Value>,
+    wanted: &str,
+    versions: &[&str],
+) -> Result<&'a str, String> {
     let text = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let best = versions.first().copied().unwrap_or_default();
     match (text("apiVersion"), text("kind")) {
-        (_, None) => Err(format!("kind: is required: {wanted} of {VERSION}")),
-        (None, _) => Err(format!("apiVersion: is required: {VERSION}")),
-        (Some(VERSION), Some(kind)) if kind == wanted => Ok(()),
+        (_, None) => Err(format!("kind: is required: {wanted} of {best}")),
+        (None, _) => Err(format!("apiVersion: is required: {best}")),
+        (Some(version), Some(kind)) if kind == wanted && versions.contains(&version) => Ok(version),
         (Some(version), Some(kind)) => Err(format!(
-            "no kind {kind:?} is registered for version {version:?}: expected {wanted} of {VERSION}"
+            "no kind {kind:?} is registered for version {version:?}: expected {wanted} of {best}"
         )),
     }
 }
@@ -282,19 +285,6 @@ mod tests {
     fn members(object: Value) -> Map<String, Value> {
         let Value::Object(members) = object else { panic!("an object is wanted") };
         members
-    }
-
-    #[test]
-    fn plugins_whose_configuration_is_not_imitated_are_refused() {
-        let configured = |name: &str, configuration: Option<Value>| {
-            let plugin = PluginConfiguration { name: name.to_owned(), path: String::new(), configuration };
-            refuse_configured(&[plugin], Path::new("x.yaml")).map_err(|failure| failure.to_string())
-        };
-        assert_eq!(configured("PodSecurity", None), Ok(()));
-        assert_eq!(configured("EventRateLimit", Some(json!({}))), Ok(()));
-        let message = "--admission-control-config-file x.yaml: plugin PodSecurity: admit does not imitate its \
-                       configuration";
-        assert_eq!(configured("PodSecurity", Some(json!({"defaults": {}}))), Err(message.to_owned()));
     }
 
     // What follows the file's name is what kube-apiserver 1.37.1 prints before it ends.
@@ -374,7 +364,7 @@ mod tests {
              - {name: MutatingAdmissionWebhook, path: webhooks.yaml}\n- {name: Other, path: nowhere}\n",
         );
         let control = AdmissionControl { file: Some(file) };
-        let error = control.read().unwrap_err().to_string();
+        let error = control.read(&AdmissionPlugins::default()).unwrap_err().to_string();
         assert!(error.contains("webhooks.yaml: No such file"), "{error}");
         write(
             "webhooks.yaml",
@@ -383,7 +373,7 @@ mod tests {
                 kubeconfig.display()
             ),
         );
-        let credentials = control.read().unwrap().credentials;
+        let credentials = control.read(&AdmissionPlugins::default()).unwrap().credentials;
         assert_eq!(format!("{:?}", credentials.mutating), "Credentials { users: 1, .. }");
         assert_eq!(format!("{:?}", credentials.validating), "Credentials { users: 0, .. }");
     }
@@ -397,7 +387,7 @@ mod tests {
                 let configuration =
                     json!({"apiVersion": VERSION, "kind": "AdmissionConfiguration", "plugins": [plugin]});
                 std::fs::write(&file, configuration.to_string()).unwrap();
-                AdmissionControl { file: Some(file.clone()) }.read()
+                AdmissionControl { file: Some(file.clone()) }.read(&AdmissionPlugins::default())
             };
             let failure = read("/x").unwrap_err();
             assert_eq!(failure.code, crate::ExitCode::Unsupported, "{failure}");

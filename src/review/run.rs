@@ -37,13 +37,15 @@ impl Review {
         };
         let of_fakes = fakes.iter().flat_map(Fleet::configurations).cloned();
 
-        let plugins = self.admission_control.read()?;
+        let selection = self.plugins.selection()?;
+        let plugins = self.admission_control.read(&selection)?;
         let manifests = plugins.manifests.manifests;
         let chain = Chain::new(Options {
             services: service_map::by_service(std::mem::take(&mut self.service)),
             credentials: plugins.credentials,
             manifests: manifests.clone(),
-            plugins: self.plugins.selection()?,
+            plugins: selection,
+            plugin_configuration: plugins.in_tree,
             ..Options::default()
         });
         put_existing(&chain, existing)?;

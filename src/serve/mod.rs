@@ -106,8 +106,8 @@ impl Serve {
             return Err(Failure::unsupported(what));
         }
         let audit_policy = self.audit.policy()?;
-        let plugins = self.admission_control.read()?;
         let selection = self.plugins.selection()?;
+        let plugins = self.admission_control.read(&selection)?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
@@ -125,6 +125,7 @@ impl Serve {
             credentials: plugins.credentials,
             manifests: plugins.manifests.manifests,
             plugins: selection,
+            plugin_configuration: plugins.in_tree,
             hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,

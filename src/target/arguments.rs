@@ -105,6 +105,12 @@ impl TargetArguments {
         Self { plugins: PluginFlags::new(enable, disable), ..self }
     }
 
+    /// The same with this file of `--admission-control-config-file`.
+    #[must_use]
+    pub fn with_admission_control_config_file(self, file: PathBuf) -> Self {
+        Self { admission_control: AdmissionControl { file: Some(file) }, ..self }
+    }
+
     /// Says which options mean something for a cluster only.
     ///
     /// # Errors

@@ -22,12 +22,14 @@ pub(super) fn target(arguments: &TargetArguments) -> Result<Target, Failure> {
     let calls = CallIndex::default();
     let made = calls.clone();
     let services = arguments.services();
-    let plugins = arguments.admission_control.read()?;
+    let selection = arguments.plugins.selection()?;
+    let plugins = arguments.admission_control.read(&selection)?;
     let server = ApiServer::new(Options {
         services: services.clone(),
         credentials: plugins.credentials,
         manifests: plugins.manifests.manifests,
-        plugins: arguments.plugins.selection()?,
+        plugins: selection,
+        plugin_configuration: plugins.in_tree,
         hostname: crate::hostname(),
         audit: Some(Arc::new(move |event| recorded.record(event))),
         record: Some(Arc::new(move |audit_id, received, record| made.record(audit_id, received, record))),

@@ -27,7 +27,7 @@ use std::time::Duration;
 use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::json::text;
-use harness::server::Surroundings;
+use harness::server::{AdmissionPlugins, Surroundings};
 use harness::verify::report::{Location, Report};
 use harness::verify::{Check, Laboratory, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
@@ -264,7 +264,7 @@ impl Verify {
     }
 
     async fn verify(&self) -> Result<ExitCode, Failure> {
-        let plugins = self.admission_control.read()?;
+        let plugins = self.admission_control.read(&AdmissionPlugins::default())?;
         let configurations = self.configurations(&plugins.manifests).await?;
         let subjects = configurations.subjects()?;
         if subjects.is_empty() {

@@ -54,6 +54,10 @@ pub struct Plugins {
     /// `--disable-admission-plugins`.
     #[serde(default)]
     pub disable: Vec<String>,
+    /// The text of the file of `--admission-control-config-file`; empty without that flag. It is the same for every run, so
+    /// that it cannot name what `<id>` stands for.
+    #[serde(default)]
+    pub configuration: String,
 }
 
 /// One webhook of a case.

@@ -1,6 +1,7 @@
 //! The two servers of the judge: a real kube-apiserver, and admit in process.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use certs::CertificateAuthority;
 use fake_webhooks::{Authority, Fake, FakeWebhook, Observer};
 use http::Method;
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 use crate::case::{Kind, Plugins};
 use crate::metrics;
@@ -22,6 +24,8 @@ use crate::transport::{Answer, Message, SendError, send};
 #[derive(Debug)]
 pub struct Server {
     launched: Launched,
+    /// What the plugins of a kube-apiserver are configured by.
+    _configuration: Option<NamedTempFile>,
     /// Signs what fakes show, so that one suffices for all.
     pub(crate) authority: Arc<CertificateAuthority>,
     marker: Option<Marker>,
@@ -44,6 +48,9 @@ pub enum ServerError {
     /// A fake could not start.
     #[error("a fake cannot start: {0}")]
     Fake(#[from] fake_webhooks::StartError),
+    /// The file that configures the plugins could not be written.
+    #[error("the configuration of the plugins cannot be written: {0}")]
+    Configuration(#[from] std::io::Error),
     /// No certificates.
     #[error("no certificates: {0}")]
     Certificates(#[from] certs::Error),
@@ -80,8 +87,7 @@ impl Server {
     /// # Errors
     /// They do not start.
     pub async fn apiserver_with(plugins: &Plugins) -> Result<Self, ServerError> {
-        let arguments =
-            TargetArguments::of(TargetKind::Envtest).with_plugins(&plugins.enable, &plugins.disable);
+        let (arguments, configuration) = arguments(TargetKind::Envtest, plugins)?;
         let launched = Launched::start(&arguments, |_| ()).await;
         let launched = launched.map_err(ServerError::Surroundings)?;
         let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
@@ -92,7 +98,7 @@ impl Server {
         });
         let fake = Fake { authority: Authority::Shared(Arc::clone(&authority)), observer, ..Fake::default() };
         let marker = Marker { fake: FakeWebhook::start(fake).await?, called };
-        Ok(Self { launched, authority, marker: Some(marker) })
+        Ok(Self { launched, _configuration: configuration, authority, marker: Some(marker) })
     }
 
     /// A new server of this repository, without objects.
@@ -103,11 +109,10 @@ impl Server {
         authority: Arc<CertificateAuthority>,
         plugins: &Plugins,
     ) -> Result<Self, ServerError> {
-        let arguments =
-            TargetArguments::of(TargetKind::InProcess).with_plugins(&plugins.enable, &plugins.disable);
+        let (arguments, configuration) = arguments(TargetKind::InProcess, plugins)?;
         let launched = Launched::start(&arguments, |_| ()).await;
         let launched = launched.map_err(ServerError::Surroundings)?;
-        Ok(Self { launched, authority, marker: None })
+        Ok(Self { launched, _configuration: configuration, authority, marker: None })
     }
 
     /// What requests are sent to.
@@ -321,6 +326,21 @@ impl Server {
             drop(send(self.client(), Message::new(Method::DELETE, path.as_str(), None)).await);
         }
     }
+}
+
+/// The arguments for a server with these plugins, and the file that configures them.
+fn arguments(
+    kind: TargetKind,
+    plugins: &Plugins,
+) -> Result<(TargetArguments, Option<NamedTempFile>), ServerError> {
+    let arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
+    if plugins.configuration.is_empty() {
+        return Ok((arguments, None));
+    }
+    let mut file = NamedTempFile::new()?;
+    file.write_all(plugins.configuration.as_bytes())?;
+    let arguments = arguments.with_admission_control_config_file(file.path().to_owned());
+    Ok((arguments, Some(file)))
 }
 
 const MARKER_LABEL: &str = "admit.example.com/marker";

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::plugins::{AdmissionPlugins, Plugins};
+use super::plugins::{AdmissionPlugins, PluginConfiguration, Plugins};
 use super::state::State;
 use super::storage::ObjectReader;
 use super::time_limit;
@@ -113,7 +113,7 @@ impl Admission {
         services: Arc<dyn ServiceResolver>,
         credentials: WebhookCredentials,
         manifests: StaticManifests,
-        selection: AdmissionPlugins,
+        (selection, configuration): (AdmissionPlugins, &PluginConfiguration),
         memory: Budget,
     ) -> Self {
         let StaticManifests { mutating, validating } = manifests;
@@ -125,7 +125,7 @@ impl Admission {
         let caller = HttpsCaller::new(services).with_credentials(credentials).with_memory(memory);
         Self {
             dispatcher: Dispatcher::new(caller),
-            plugins: Plugins::new(&selection, &objects),
+            plugins: Plugins::new(&selection, configuration, &objects),
             selection,
             state: Arc::clone(state),
             webhooks: RwLock::new(Arc::new(webhooks)),

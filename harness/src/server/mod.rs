@@ -78,7 +78,10 @@ use self::events::Events;
 pub use self::in_process::{Happened, ResourceName, ServedResource, ServedSubresource};
 pub use self::limits::Limits;
 use self::limits::UnderWay;
-pub use self::plugins::{AdmissionPlugins, SelectionError};
+pub use self::plugins::{
+    AdmissionPlugins, PluginConfiguration, PodNodeSelectorConfiguration, PodSecurityConfiguration,
+    PodSecurityDefaults, PodSecurityExemptions, SelectionError,
+};
 pub(crate) use self::plugins::{
     DefaultTolerationSeconds, StorageObjectInUseProtection, TaintNodesByCondition,
 };
@@ -126,6 +129,8 @@ pub struct Options {
     pub manifests: StaticManifests,
     /// Which in-tree admission plugins run.
     pub plugins: AdmissionPlugins,
+    /// How they are configured.
+    pub plugin_configuration: PluginConfiguration,
     /// The name of the machine, by which metrics tell one server from another.
     pub hostname: String,
     /// Gets the audit events.
@@ -196,7 +201,8 @@ impl ApiServer {
         let state = Arc::new(State::new(storage, options.authorization_mode));
         let under_way = UnderWay::new(&options.limits);
         let (credentials, memory) = (options.credentials.clone(), under_way.bytes.clone());
-        let (manifests, plugins) = (options.manifests.clone(), options.plugins.clone());
+        let manifests = options.manifests.clone();
+        let plugins = (options.plugins.clone(), &options.plugin_configuration);
         let admission = Admission::new(&state, Arc::new(services), credentials, manifests, plugins, memory);
         let (impersonation, services) =
             (Impersonation::default(), ServiceAllocator::new(Arc::clone(&state.storage)));

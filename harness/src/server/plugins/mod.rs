@@ -21,6 +21,8 @@ mod taint_nodes;
 mod tolerations;
 
 pub(crate) use self::default_toleration_seconds::DefaultTolerationSeconds;
+pub use self::pod_node_selector::PodNodeSelectorConfiguration;
+pub use self::pod_security::{PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions};
 pub use self::selection::{AdmissionPlugins, SelectionError};
 pub(crate) use self::storage_object_in_use::StorageObjectInUseProtection;
 pub(crate) use self::taint_nodes::TaintNodesByCondition;
@@ -48,6 +50,17 @@ use crate::attributes::{Attributes, Operation};
 use crate::plugin::Plugin;
 use crate::status::Status;
 
+/// What the in-tree plugins are told beside the flags.
+///
+/// Rule: LOAD-16, LOAD-17.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginConfiguration {
+    /// Of `PodSecurity`.
+    pub pod_security: PodSecurityConfiguration,
+    /// Of `PodNodeSelector`.
+    pub pod_node_selector: PodNodeSelectorConfiguration,
+}
+
 /// The plugins of a server, in the order in which they run.
 pub(super) struct Plugins {
     /// Those that run before the webhooks.
@@ -60,7 +73,11 @@ impl Plugins {
     /// The plugins that are on, and that do something, for a server with these objects.
     ///
     /// Rule: CHN-10.
-    pub(super) fn new(selection: &AdmissionPlugins, objects: &Arc<dyn ObjectReader>) -> Self {
+    pub(super) fn new(
+        selection: &AdmissionPlugins,
+        configuration: &PluginConfiguration,
+        objects: &Arc<dyn ObjectReader>,
+    ) -> Self {
         let mut plugins = Self { first: Vec::new(), last: Vec::new() };
         for name in selection.in_order() {
             let objects = Arc::clone(objects);
@@ -70,11 +87,13 @@ impl Plugins {
                 "ServiceAccount" => Box::new(ServiceAccount::new(objects)),
                 "TaintNodesByCondition" => Box::new(TaintNodesByCondition),
                 "AlwaysPullImages" => Box::new(AlwaysPullImages),
-                "PodNodeSelector" => Box::new(PodNodeSelector::new(objects)),
+                "PodNodeSelector" => {
+                    Box::new(PodNodeSelector::new(objects, configuration.pod_node_selector.clone()))
+                }
                 "DefaultStorageClass" => Box::new(DefaultClass::new(objects, &STORAGE)),
                 "DefaultIngressClass" => Box::new(DefaultClass::new(objects, &INGRESS)),
                 "RuntimeClass" => Box::new(RuntimeClass::new(objects)),
-                "PodSecurity" => Box::new(PodSecurity::new(objects)),
+                "PodSecurity" => Box::new(PodSecurity::new(objects, configuration.pod_security.clone())),
                 "Priority" => Box::new(Priority::new(objects)),
                 "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
                 "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),

@@ -13,19 +13,29 @@ use crate::plugin::{Plugin, Remarks};
 use crate::server::storage::ObjectReader;
 use crate::status::{FieldError, Status, aggregate};
 
-/// Adds the node selector of the namespace to a new Pod, and refuses one that says otherwise.
+/// Adds the node selector of the namespace to a new Pod, and refuses one that says otherwise, or that asks for nodes that
+/// the configuration does not allow its namespace.
 ///
 /// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go.
 pub(crate) struct PodNodeSelector {
     objects: Arc<dyn ObjectReader>,
+    configuration: PodNodeSelectorConfiguration,
 }
+
+/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by the names of namespaces, and that of the
+/// namespaces without an annotation. They are read at each request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodNodeSelectorConfiguration(pub BTreeMap<String, String>);
+
+/// Under which name the selector of namespaces without an annotation stands.
+const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
 
 const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
 
 impl PodNodeSelector {
     /// The plugin of a server with these objects.
-    pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
-        Self { objects }
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodNodeSelectorConfiguration) -> Self {
+        Self { objects, configuration }
     }
 
     /// The selector of the Pod's namespace, if the Pod does not contradict it.
@@ -35,18 +45,46 @@ impl PodNodeSelector {
             return Err(Box::new(Status::internal_error(&format!("namespace {name} does not exist"))));
         };
         let annotations = at(&namespace, &["metadata", "annotations"]);
-        let selector = parse(text(annotations, &[ANNOTATION])).map_err(failure::bare)?;
+        let of_namespace = annotations.get(ANNOTATION).map(|text| text.as_str().unwrap_or_default());
+        let selector = of_namespace.unwrap_or_else(|| self.configuration.of(CLUSTER_DEFAULT));
+        let selector = parse(selector).map_err(failure::bare)?;
         let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
         let own = at(pod, &["spec", "nodeSelector"]);
         let conflicts =
             |(key, value): (&String, &String)| own.get(key).is_some_and(|own| own != value.as_str());
         if selector.iter().any(conflicts) {
-            let why = "pod node label selector conflicts with its namespace node label selector";
-            // Upstream names the Pod by what it is called so far.
-            let name = text(pod, &["metadata", "name"]);
-            return Err(Box::new(Status::forbidden("", "pods", name, why)));
+            return Err(refused(
+                pod,
+                "pod node label selector conflicts with its namespace node label selector",
+            ));
         }
         Ok(selector)
+    }
+
+    /// Whether the Pod asks only for nodes that the configuration allows its namespace.
+    fn check_allowed(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let allowed = parse(self.configuration.of(&attributes.namespace)).map_err(failure::bare)?;
+        let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
+        let mut own = at(pod, &["spec", "nodeSelector"]).as_object().into_iter().flatten();
+        let is_allowed = |(key, value): (&String, &Value)| {
+            allowed.get(key).is_some_and(|allowed| value == allowed.as_str())
+        };
+        if allowed.is_empty() || own.all(is_allowed) {
+            return Ok(());
+        }
+        Err(refused(pod, "pod node label selector labels conflict with its namespace whitelist"))
+    }
+}
+
+/// 403 about the Pod by what it is called so far.
+fn refused(pod: &Value, why: &str) -> Box<Status> {
+    Box::new(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), why))
+}
+
+impl PodNodeSelectorConfiguration {
+    /// The selector under this name; empty if there is none.
+    fn of(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
     }
 }
 
@@ -66,14 +104,15 @@ impl Plugin for PodNodeSelector {
         {
             own.extend(selector.into_iter().map(|(key, value)| (key, Value::from(value))));
         }
-        Ok(())
+        self.check_allowed(attributes)
     }
 
     fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
         if !super::is_new_pod(attributes) {
             return Ok(());
         }
-        self.selector(attributes).map(drop)
+        self.selector(attributes)?;
+        self.check_allowed(attributes)
     }
 }
 

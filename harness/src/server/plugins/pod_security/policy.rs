@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::json::at;
+use crate::json::{at, text};
 use crate::status::FieldError;
 
 /// What the labels, and the audit annotations, begin with.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
 /// How much a Pod may do. A later one is stricter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Level {
     Privileged,
     Baseline,
@@ -19,7 +19,7 @@ pub(super) enum Level {
 }
 
 /// Of which version of Kubernetes a level is. A later one is newer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Version {
     /// `v1.` and this.
     Minor(u64),
@@ -27,7 +27,7 @@ pub(super) enum Version {
 }
 
 /// A level as a version of Kubernetes has it: `baseline:v1.30`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LevelVersion {
     pub(super) level: Level,
     pub(super) version: Version,
@@ -71,7 +71,7 @@ impl fmt::Display for LevelVersion {
 
 impl Level {
     /// Source: pod-security-admission api/helpers.go, `ParseLevel`.
-    fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         match text {
             "privileged" => Ok(Self::Privileged),
             "baseline" => Ok(Self::Baseline),
@@ -83,7 +83,7 @@ impl Level {
 
 impl Version {
     /// Source: pod-security-admission api/helpers.go, `ParseVersion`.
-    fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         const WRONG: &str = "must be \"latest\" or \"v1.x\"";
         if text == "latest" {
             return Ok(Self::Latest);
@@ -108,13 +108,13 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The policy of a namespace by its labels, and what is wrong with them: what cannot be understood is restricted, and
-    /// privileged where it is not enforced.
+    /// The policy of a namespace by its labels, `defaults` where they say nothing, and what is wrong with them: what cannot
+    /// be understood is restricted, and privileged where it is not enforced.
     ///
     /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
-    pub(super) fn of(namespace: &Value) -> (Self, Vec<FieldError>) {
+    pub(super) fn of(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
         let labels = at(namespace, &["metadata", "labels"]);
-        let mut policy = Self::default();
+        let mut policy = defaults;
         let mut errors = Vec::new();
         let label = |mode: &str| {
             let key = format!("{PREFIX}{mode}");
@@ -148,6 +148,37 @@ impl Policy {
     pub(super) fn is_privileged(&self) -> bool {
         [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
     }
+
+    /// The warning that the labels of an exempt namespace do not count, if they ask for something.
+    ///
+    /// Source: pod-security-admission admission/admission.go, `exemptNamespaceWarning`.
+    pub(super) fn ignored(&self, namespace: &Value, defaults: &Self) -> Option<String> {
+        if self.is_privileged() || self.is_equivalent(defaults) {
+            return None;
+        }
+        let labels = at(namespace, &["metadata", "labels"]);
+        let is_labelled = |mode: &str| {
+            ["", "-version"].iter().any(|of| labels.get(format!("{PREFIX}{mode}{of}")).is_some())
+        };
+        let modes = [("enforce", self.enforce), ("audit", self.audit), ("warn", self.warn)].into_iter();
+        let asked = modes.filter(|(name, mode)| mode.level != Level::Privileged && is_labelled(name));
+        let asked: Vec<String> = asked.map(|(name, mode)| format!("{name}={mode}")).collect();
+        Some(format!(
+            "namespace \"{}\" is exempt from Pod Security, and the policy ({}) will be ignored",
+            text(namespace, &["metadata", "name"]),
+            asked.join(", ")
+        ))
+    }
+
+    /// Whether both ask for the same: of what is privileged the version is no matter.
+    ///
+    /// Source: pod-security-admission api/helpers.go, `Equivalent`.
+    fn is_equivalent(&self, other: &Self) -> bool {
+        let pairs = [(self.enforce, other.enforce), (self.audit, other.audit), (self.warn, other.warn)];
+        pairs.iter().all(|(one, other)| {
+            one == other || (one.level == Level::Privileged && other.level == Level::Privileged)
+        })
+    }
 }
 
 fn invalid(label: &str, text: &str, why: &str) -> FieldError {
@@ -163,7 +194,7 @@ mod tests {
     fn policy(labels: &[(&str, &str)]) -> (Policy, Vec<String>) {
         let labels: serde_json::Map<String, Value> =
             labels.iter().map(|(mode, text)| (format!("{PREFIX}{mode}"), json!(text))).collect();
-        let (policy, errors) = Policy::of(&json!({"metadata": {"labels": labels}}));
+        let (policy, errors) = Policy::of(&json!({"metadata": {"labels": labels}}), Policy::default());
         (policy, errors.iter().map(ToString::to_string).collect())
     }
 
