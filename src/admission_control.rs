@@ -17,8 +17,8 @@ use crate::{Failure, documents};
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct AdmissionControl {
     /// The configuration file of the admission plugins, as kube-apiserver takes it. For the two webhook plugins it
-    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; PodSecurity
-    /// and PodNodeSelector can be configured too
+    /// names kubeconfig files with the credentials for webhooks, and folders with webhook configurations; those of
+    /// the Pod Security Standards and of node selectors are read, too
     #[arg(
         id = "admission_control_config_file",
         long = "admission-control-config-file",

@@ -27,10 +27,7 @@ pub(super) fn read(
     selection: &AdmissionPlugins,
     file: &Path,
 ) -> Result<PluginConfiguration, Failure> {
-    let of = |name: &str| match selection.has(name) {
-        true => configuration(plugins, name, file),
-        false => Ok(None),
-    };
+    let of = |name: &str| if selection.has(name) { configuration(plugins, name, file) } else { Ok(None) };
     let unsupported = |name: &str, what: &str| {
         let file = file.display();
         Failure::unsupported(format!("--admission-control-config-file {file}: plugin {name}: {what}"))
@@ -108,7 +105,9 @@ fn texts(object: &Map<String, Value>, field: &str) -> Result<Vec<String>, String
     let text = |value: &Value| match value {
         Value::Null => Ok(String::new()),
         Value::String(text) => Ok(text.clone()),
-        other => Err(mistyped(other, &path, "string")),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Err(mistyped(other, &path, "string"))
+        }
     };
     values.iter().map(text).collect()
 }
