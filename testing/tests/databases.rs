@@ -1,8 +1,9 @@
 //! A webhook that keeps a custom resource from being made smaller, tested with its definition.
 
-#![expect(clippy::indexing_slicing, clippy::print_stderr, reason = "a test fails where something is missing")]
+#![expect(clippy::indexing_slicing, reason = "a test fails where something is missing")]
 
 use std::error::Error;
+use std::io::Write as _;
 
 use admit_testing::{Backend, Call, TestServer};
 use axum::routing::post;
@@ -30,8 +31,11 @@ async fn validate(Json(review): Json<Value>) -> Json<Value> {
 async fn a_database_does_not_shrink() -> Result<(), Box<dyn Error>> {
     let backends = Backend::available();
     if !backends.contains(&Backend::Envtest) {
-        eprintln!(
-            "skipped: admit-testing databases a_database_does_not_shrink: KUBEBUILDER_ASSETS is not set"
+        let test = "admit-testing databases a_database_does_not_shrink";
+        // What the macros print of a test that passes is not shown.
+        drop(
+            std::io::stderr()
+                .write_all(format!("skipped: {test}: KUBEBUILDER_ASSETS is not set\n").as_bytes()),
         );
     }
     for backend in backends {
