@@ -22,16 +22,20 @@ compare:
 cel-expressions:
     tests/cel/regenerate.sh
 
+# Asks Kubernetes' own packages what they make of the questions of managed-fields/tests/facts. Needs Go.
+managed-fields:
+    managed-fields/tests/regenerate.sh
+
 # How long typical conditions take here and in Kubernetes' own packages. Needs Go.
 cel-speed:
     cargo run --quiet --release -p kubernetes-cel --example speed
     cd tests/cel && go test -run '^$' -bench . ./kubecel
 
-# Writes harness/src/server/discovery.json from the API server that kubectl speaks to.
+# Writes harness/api-server/src/discovery.json from the API server that kubectl speaks to.
 discovery:
     harness/tools/discovery.sh
 
-# Writes harness/src/schema/messages.json from upstream's Go types. Needs Go.
+# Writes harness/types/src/schema/messages.json from upstream's Go types. Needs Go.
 messages:
     harness/tools/messages.sh
 
@@ -60,6 +64,11 @@ coverage:
 probes *ARGS:
     cargo run --quiet -p tests -- probes {{ARGS}}
 
+# Definitions of custom resources that projects publish, with their example objects, on a kube-apiserver from
+# KUBEBUILDER_ASSETS and in process: those of tests/published.txt, or of some modules. Needs Go, which downloads them.
+definitions *MODULES:
+    cargo run --quiet -p tests -- definitions {{MODULES}}
+
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}
@@ -83,6 +92,11 @@ fuzz SECONDS *TARGETS:
 soak SECONDS='60' *ARGS:
     cargo build --release -p admit
     cargo run --quiet -p tests -- soak --command target/release/admit --seconds {{SECONDS}} {{ARGS}}
+
+# Suites that start envtest, on `admit assets` and on the real binaries from KUBEBUILDER_ASSETS, spec by spec: all of
+# controller-runtime, or some packages: `just suites webhook builder`. Needs Go.
+suites *PACKAGES:
+    tests/suites/run.sh {{PACKAGES}}
 
 # `admit verify` on webhooks of other projects: installs and starts them. Needs Go, Python with pip,
 # Node.js with npm, and Java 17 with Maven; what lacks its tools is skipped.

@@ -4,6 +4,9 @@ use harness::server::{AdmissionPlugins, SelectionError};
 
 use crate::Failure;
 
+/// Nobody makes the service account of a namespace, without which this plugin refuses every pod.
+const SERVICE_ACCOUNT: &str = "ServiceAccount";
+
 /// The options, for every command that starts an API server.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Admission plugins")]
@@ -42,17 +45,28 @@ impl PluginFlags {
         })
     }
 
+    /// The plugins of kube-apiserver itself: there `ServiceAccount` is among the default ones.
+    ///
+    /// # Errors
+    /// As [`PluginFlags::selection`].
+    pub(crate) fn for_kube_apiserver_itself(&self) -> Result<AdmissionPlugins, Failure> {
+        let mut flags = self.clone();
+        if !names(&self.disable).contains(&SERVICE_ACCOUNT) && !names(&self.enable).contains(&SERVICE_ACCOUNT)
+        {
+            flags.enable.push(SERVICE_ACCOUNT.to_owned());
+        }
+        flags.selection()
+    }
+
     /// The flags for a kube-apiserver that runs the same plugins.
     ///
     /// # Errors
     /// A usage failure in the words of kube-apiserver.
     pub(crate) fn for_kube_apiserver(&self) -> Result<Vec<String>, Failure> {
-        /// Nobody makes the service account of a namespace, without which this plugin refuses every pod.
-        const OFF: &str = "ServiceAccount";
         let (enable, mut disable) = (names(&self.enable), names(&self.disable));
         AdmissionPlugins::check_names(&enable, &disable).map_err(Failure::usage)?;
-        if !enable.contains(&OFF) {
-            disable.push(OFF);
+        if !enable.contains(&SERVICE_ACCOUNT) {
+            disable.push(SERVICE_ACCOUNT);
         }
         let flag = |name: &str, names: &[&str]| {
             (!names.is_empty()).then(|| format!("--{name}-admission-plugins={}", names.join(",")))

@@ -72,7 +72,7 @@ impl Failure {
         Self { code: ExitCode::Usage, message: message.to_string() }
     }
 
-    /// A failure of the surroundings: says what to do.
+    /// An environment error: says what to do.
     pub fn environment(message: impl fmt::Display) -> Self {
         Self { code: ExitCode::Environment, message: message.to_string() }
     }

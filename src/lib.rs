@@ -2,6 +2,7 @@
 
 mod admission_control;
 mod admission_plugins;
+mod assets;
 mod baseline;
 mod cel;
 mod certs;
@@ -56,14 +57,19 @@ enum Command {
     Fakes(fakes::Fakes),
     Verify(Box<verify::Verify>),
     Lint(lint::Lint),
-    Serve(serve::Serve),
+    Serve(Box<serve::Serve>),
+    Assets(assets::Assets),
     Cel(cel::Cel),
     ExplainError(explain_error::ExplainError),
     Certs(certs::Certs),
 }
 
-/// Does what the command line says.
+/// Does what the command line says. Called as `kube-apiserver` or `etcd`, it acts as these.
 pub fn main() -> std::process::ExitCode {
+    let mut words = std::env::args_os();
+    if let Some(program) = words.next().and_then(|name| assets::Program::called(&name)) {
+        return program.run(words.map(|word| word.to_string_lossy().into_owned()));
+    }
     let admit = Admit::parse();
     match admit.color {
         Colour::Auto => anstream::ColorChoice::Auto,
@@ -80,6 +86,7 @@ pub fn main() -> std::process::ExitCode {
                 | Command::Cel(_)
                 | Command::ExplainError(_)
                 | Command::Certs(_)
+                | Command::Assets(_)
         ) {
             exit_code::end_on_signals_as_init()?;
         }
@@ -91,6 +98,7 @@ pub fn main() -> std::process::ExitCode {
             Command::Verify(verify) => verify.run().await,
             Command::Lint(lint) => lint.run(),
             Command::Serve(serve) => serve.run().await,
+            Command::Assets(assets) => assets.run(),
             Command::Cel(cel) => cel.run(),
             Command::ExplainError(explain) => explain.run(),
             Command::Certs(certs) => certs.run(),

@@ -140,10 +140,22 @@ impl CertificateAuthority {
     /// # Errors
     /// `common_name` is longer than 64 bytes, or no key could be made.
     pub fn issue_for_client(&self, common_name: &str) -> Result<Leaf, Error> {
+        self.issue_for_member(common_name, None)
+    }
+
+    /// Issues a client certificate for the user `common_name` in the group `organization`, if there is one, valid for one
+    /// year.
+    ///
+    /// # Errors
+    /// `common_name` is longer than 64 bytes, or no key could be made.
+    pub fn issue_for_member(&self, common_name: &str, organization: Option<&str>) -> Result<Leaf, Error> {
         if common_name.len() > LONGEST_COMMON_NAME {
             return Err(Error::CommonNameTooLong(common_name.to_owned()));
         }
-        let (params, key) = end_entity(common_name, ExtendedKeyUsagePurpose::ClientAuth)?;
+        let (mut params, key) = end_entity(common_name, ExtendedKeyUsagePurpose::ClientAuth)?;
+        if let Some(organization) = organization {
+            params.distinguished_name.push(DnType::OrganizationName, organization);
+        }
         let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Leaf::new(certificate.pem(), &key, self.certificate_pem.clone()))
     }

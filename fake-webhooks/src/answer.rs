@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::bytes_of::{Script, script};
 use crate::condition::holds;
+use crate::conversion::converted;
 use crate::json::set;
 use crate::misanswer::misanswer;
 use crate::raw::raw;
@@ -121,6 +122,7 @@ pub fn act(behaviour: &Behaviour, at: &Circumstances, review: &Value) -> Act {
         },
         Behaviour::MixUp(mix_up) => mixed_up(mix_up, at, review),
         Behaviour::BadResponse(bad) => only(misanswer(*bad, review)),
+        Behaviour::Convert(convert) => only(converted(convert, review)),
         Behaviour::Raw(response) => only(Answer::Reply(raw(response, review))),
         Behaviour::Bytes(bytes) => {
             only(Answer::Bytes { after: Duration::ZERO, script: script(bytes, review) })
@@ -282,6 +284,7 @@ fn review_answer(
             summary = mutate(&mut response, &changed::operations(parameters.changes(), at, review));
         }
         Behaviour::When(_)
+        | Behaviour::Convert(_)
         | Behaviour::Demand(_)
         | Behaviour::Timeout(_)
         | Behaviour::BadResponse(_)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::bytes_of::RawBytes;
 use crate::catalogue::Fault;
 use crate::change::Mutate;
+use crate::conversion::Convert;
 use crate::demand::{Credentials, Demand};
 use crate::parameters::{
     Allow, AlwaysMutate, Append, BadResponse, ContainerEnv, Deny, Patch, Raw, Sidecar, Timeout, When,
@@ -69,6 +70,8 @@ pub enum Behaviour {
     Queue(Queue),
     /// `demand`: another behaviour for callers that show credentials, and 401 or 403 for all others.
     Demand(Demand),
+    /// `convert`: converts custom resources, as the webhook of a definition is asked to.
+    Convert(Convert),
 }
 
 /// Allows, without a word.
@@ -109,6 +112,7 @@ impl Behaviour {
             | Self::ContainerEnv(_)
             | Self::Mutate(_)
             | Self::BadResponse(_)
+            | Self::Convert(_)
             | Self::Raw(_) => false,
         }
     }
@@ -138,6 +142,7 @@ const NAMES: &[&str] = &[
     "mix-up",
     "queue",
     "demand",
+    "convert",
     "fault",
 ];
 
@@ -180,6 +185,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "leak" => Behaviour::Leak(Leak::default()),
                     "mix-up" => Behaviour::MixUp(MixUp::default()),
                     "queue" => Behaviour::Queue(Queue::default()),
+                    "convert" => Behaviour::Convert(Convert::default()),
                     "demand" => {
                         return Err(E::custom("`demand` needs `credentials`, such as `{token: s3cret}`"));
                     }
@@ -220,6 +226,7 @@ impl<'de> Deserialize<'de> for Behaviour {
                     "mix-up" => Behaviour::MixUp(map.next_value()?),
                     "queue" => Behaviour::Queue(map.next_value()?),
                     "demand" => Behaviour::Demand(map.next_value()?),
+                    "convert" => Behaviour::Convert(map.next_value()?),
                     "fault" => Fault::behaviour(&map.next_value::<String>()?).map_err(A::Error::custom)?,
                     other => return Err(A::Error::unknown_variant(other, NAMES)),
                 };

@@ -9,6 +9,7 @@
 mod admin;
 mod answer;
 mod behaviour;
+mod bound_port;
 mod bytes_of;
 mod catalogue;
 mod certificate;
@@ -19,9 +20,9 @@ mod command;
 mod condition;
 mod configurations;
 mod connection;
+mod conversion;
 mod demand;
 mod dice;
-mod door;
 mod endpoint;
 mod fakes_file;
 mod fields;
@@ -65,6 +66,7 @@ pub use change::{
 pub use circumstances::Circumstances;
 pub use command::{Arguments, CommandError};
 pub use condition::{Condition, ListEntry, Round};
+pub use conversion::{Convert, Move};
 pub use demand::{Caller, Credentials, Demand};
 pub use fakes_file::{FakeEntry, FakesFile, FileError, Kind};
 pub use fields::{

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::Router;
 use certs::{CertificateAuthority, InvalidName, Name};
 
-use crate::door::Door;
+use crate::bound_port::BoundPort;
 use crate::endpoint::{Endpoint, Shared};
 use crate::listener::Listener;
 use crate::metrics::Metrics;
@@ -158,7 +158,7 @@ pub enum StartError {
 /// A webhook that runs. Dropped means stopped.
 #[derive(Debug)]
 pub struct FakeWebhook {
-    door: Door,
+    bound_port: BoundPort,
     endpoint: Arc<Endpoint>,
     shared: Shared,
     ca_bundle: String,
@@ -207,14 +207,14 @@ impl FakeWebhook {
             names: fake.names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
             connections: fake.limits.connections,
         };
-        let door = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
-        let ca_bundle = door.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
-        Ok(Self { door, endpoint, shared, ca_bundle })
+        let bound_port = socket.serve(&authority, router, Arc::clone(&shared.metrics)).await?;
+        let ca_bundle = bound_port.ca_bundle().unwrap_or(authority.certificate_pem()).to_owned();
+        Ok(Self { bound_port, endpoint, shared, ca_bundle })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.bound_port.address()
     }
 
     /// A URL under which this machine reaches it, such as `https://127.0.0.1:8443/`.
@@ -268,7 +268,7 @@ impl FakeWebhook {
     /// # Errors
     /// The certificate cannot be made.
     pub fn rotate(&self, certificate: Certificate) -> Result<(), TlsError> {
-        self.door.rotate(certificate)
+        self.bound_port.rotate(certificate)
     }
 
     /// How many side effects its behaviour had since it was set.
@@ -283,7 +283,7 @@ impl FakeWebhook {
 
     /// Stops to listen, lets calls under way end for half a second, and returns when its port is free.
     pub async fn stop(self) {
-        self.door.close().await;
+        self.bound_port.close().await;
     }
 }
 
@@ -304,7 +304,7 @@ impl Socket {
         authority: &Arc<CertificateAuthority>,
         router: Router,
         metrics: Arc<Metrics>,
-    ) -> Result<Door, StartError> {
+    ) -> Result<BoundPort, StartError> {
         let ip = self.listen.ip();
         if !ip.is_loopback() && self.remote_access == RemoteAccess::Refused {
             return Err(StartError::NotLoopback(self.listen));
@@ -319,12 +319,12 @@ impl Socket {
         }
         let cannot_listen = |source| StartError::Listen { address: self.listen, source };
         if self.transport.connection == Connection::Refused {
-            return RefusingPort::bind_to(self.listen).map(Door::Shut).map_err(cannot_listen);
+            return RefusingPort::bind_to(self.listen).map(BoundPort::Shut).map_err(cannot_listen);
         }
         let tls = Tls::new(Arc::clone(authority), self.names, self.transport)?;
         Listener::start(self.listen, self.transport.connection, tls, router, self.connections, metrics)
             .await
-            .map(Door::Open)
+            .map(BoundPort::Open)
             .map_err(cannot_listen)
     }
 }

@@ -84,6 +84,8 @@ fn a_behaviour_is_read_from_what_it_writes() {
         "side-effect: {write: {url: 'http://a/'}, then: deny}",
         "leak",
         "mix-up: {hold: 1s}",
+        "convert",
+        "convert: {moves: [{version: v2, from: /a, to: /b}], trail: c, objects: {/d: 1}, review: {/response: null}}",
         "mutate: [{set: {/a: 1}}, {remove: [/b]}, {reorder-lists: {}}, {drop-unknown-fields: {}}]",
         "mutate: [{in-any-order: {changes: [{remove-containers: {except: [a]}}, {replace-containers: {keep: none}}]}}]",
         "when: {if: {all: [{round: first}, {not: {every: 2}}, {operations: [CREATE]}]}, then: deny}",

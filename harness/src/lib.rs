@@ -1,62 +1,26 @@
 //! What kube-apiserver does with admission webhooks, and the API server around it.
 //!
-//! The crate has three layers, and a module imports only from the layers above it:
+//! The crates below this one are its layers, and the compiler keeps them apart:
 //!
-//! - **facts**: [`attributes`] of one request, webhooks read from [`config`]urations, the [`cluster_state`]
-//!   around them. Everything is parsed, defaulted and checked; nothing below can meet bad input.
-//! - **decisions** about an [`admission_run`]: matching, the review that is sent, what its reply means, JSON patch, failure policy,
-//!   reinvocation. Pure functions of values.
-//! - **shell**: the [`dispatcher`], which carries reviews to webhooks by a [`caller`] and writes down what
-//!   happened in a [record](event); audit annotations, metrics, warnings and reports are views of that record.
+//! - `kubernetes-types`: what the API's types are, and how they are compared and validated;
+//! - `kubernetes-admission`: what happens to one request: matching, reviews, patches, reinvocation, failures, and the
+//!   record of it. Decisions are pure functions; the [`dispatcher`] is the one part that waits;
+//! - `admission-webhook-client`: how webhooks are [called](client) over HTTPS;
+//! - `kubernetes-api-server`: the Kubernetes REST API around the dispatcher, the [`server`]. No admission rule lives there;
+//! - `admission-webhook-verifier`: sends requests through the dispatcher to [`verify`] what a webhook is worth.
 //!
-//! `server` is the Kubernetes REST API around the dispatcher. No admission rule lives there. [`verify`] sends requests
-//! through the dispatcher to find out what a webhook is worth.
+//! This crate gives all of them one name, and [`chain`]: a server with its webhooks, asked in process.
 
-pub mod admission_run;
-pub mod attributes;
-pub mod audit;
-pub mod authorizer;
-pub mod caller;
 pub mod chain;
-pub mod client;
-pub mod cluster_state;
-pub mod conditions;
-pub mod config;
-pub mod dispatcher;
-pub mod equality;
-pub mod event;
-pub mod failure;
-pub mod json;
-pub mod manifests;
-pub mod matching;
-pub mod metrics;
-pub mod names;
-pub mod ownership;
-pub mod patch;
-pub mod plugin;
-pub mod quantity;
-pub mod quoting;
-pub mod reinvocation;
-pub mod review;
-pub mod secrets;
-pub mod selector;
-pub mod server;
-pub mod status;
-pub mod trace_context;
-pub mod trace_log;
-pub mod verify;
-pub mod warnings;
 
-mod budget;
-mod go_base64;
-mod go_time;
-mod json_text;
-mod mutation;
-mod schema;
-mod structural;
-#[cfg(test)]
-mod testing;
-mod weight;
-
-/// The Kubernetes version whose behaviour this crate imitates.
-pub const KUBERNETES_VERSION: &str = "1.37.1";
+pub use admission_webhook_client as client;
+pub use admission_webhook_verifier as verify;
+pub use kubernetes_admission::{
+    admission_run, attributes, audit, authorizer, caller, cluster_state, conditions, config, dispatcher,
+    event, failure, manifests, matching, metrics, ownership, patch, plugin, reinvocation, review,
+    trace_context, trace_log, warnings,
+};
+pub use kubernetes_api_server as server;
+pub use kubernetes_types::{
+    KUBERNETES_VERSION, equality, json, names, quantity, quoting, secrets, selector, status,
+};

@@ -17,7 +17,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
 /// What kubectl sent: its method and path, its body, and the JSON that Go makes of it.
-const RECORDED: &str = include_str!("../src/server/protobuf/recorded.jsonl");
+const RECORDED: &str = include_str!("../api-server/src/protobuf/recorded.jsonl");
 
 fn server() -> ApiServer {
     ApiServer::new(Options::default())
@@ -74,6 +74,9 @@ fn without_identity(object: &Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         for field in ["uid", "creationTimestamp", "resourceVersion"] {
             metadata.remove(field);
+        }
+        for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+            entry["time"] = "then".into();
         }
     }
     object

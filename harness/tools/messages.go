@@ -1,4 +1,4 @@
-// Writes src/schema/messages.json; see messages.sh.
+// Writes types/src/schema/messages.json; see messages.sh.
 package main
 
 import (

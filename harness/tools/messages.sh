@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes src/schema/messages.json from the Go types and the OpenAPI of the imitated version: the types of the kinds of
-# src/server/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
+# Writes types/src/schema/messages.json from the Go types and the OpenAPI of the imitated version: the types of the kinds of
+# api-server/src/discovery.json, the protobuf numbers and the JSON of their fields, and what the fields are to patches and to
 # server-side apply.
 #
 #   tools/messages.sh
@@ -19,8 +19,8 @@ cp tools/messages.go "$folder/main.go"
     done
     printf ')\n'
 } >"$folder/go.mod"
-discovery=$PWD/src/server/discovery.json
+discovery=$PWD/api-server/src/discovery.json
 kubernetes=$(cd "$folder" && go mod download -json "k8s.io/kubernetes@v1${version#v0}" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
-mkdir -p src/schema
+mkdir -p types/src/schema
 (cd "$folder" && go mod tidy >&2 && go run . "$discovery" "$kubernetes/api/openapi-spec/v3") >"$folder/messages.json"
-mv "$folder/messages.json" src/schema/messages.json
+mv "$folder/messages.json" types/src/schema/messages.json

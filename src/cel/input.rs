@@ -7,7 +7,7 @@ use harness::authorizer::Authorizer;
 use harness::cluster_state::ClusterState as _;
 use harness::conditions::{Bindings, Subject};
 use harness::json;
-use harness::server::Surroundings;
+use harness::server::ClusterFixture;
 use kubernetes_cel::Variables;
 use kubernetes_cel::value::{Origin, Value};
 use serde::Deserialize;
@@ -73,7 +73,7 @@ impl Input {
             (None, Some(_)) => (Operation::Delete, "DeleteOptions"),
             (_, None) => (Operation::Create, "CreateOptions"),
         };
-        let surroundings = Surroundings::new(&given.existing);
+        let cluster_fixture = ClusterFixture::new(&given.existing);
         let mut notes = Vec::new();
         let mut attributes = Attributes {
             operation,
@@ -91,8 +91,8 @@ impl Input {
         for (document, is_old) in [(given.old_object, true), (given.object, false)] {
             let Some(Document { place, object }) = document else { continue };
             let kind = GroupVersionKind::of(&object);
-            let object = if surroundings.resource_of(&kind).is_some() {
-                let created = surroundings
+            let object = if cluster_fixture.resource_of(&kind).is_some() {
+                let created = cluster_fixture
                     .create(object, namespace, attributes.user.clone())
                     .map_err(|status| place.failure(&status.message))?;
                 let Attributes { resource, kind, namespace, name, object, .. } = created;
@@ -114,7 +114,7 @@ impl Input {
             if is_old { attributes.old_object = object } else { attributes.object = object }
         }
         let kind = attributes.kind.clone();
-        Ok(Self::new(attributes, kind, given.namespace_object, &surroundings, notes))
+        Ok(Self::new(attributes, kind, given.namespace_object, &cluster_fixture, notes))
     }
 
     /// The request of an `AdmissionReview`.
@@ -138,23 +138,23 @@ impl Input {
             dry_run: request.dry_run,
             user: request.user_info,
         };
-        let surroundings = Surroundings::new(&given.existing);
-        Ok(Self::new(attributes, request.kind, given.namespace_object, &surroundings, Vec::new()))
+        let cluster_fixture = ClusterFixture::new(&given.existing);
+        Ok(Self::new(attributes, request.kind, given.namespace_object, &cluster_fixture, Vec::new()))
     }
 
     fn new(
         attributes: Attributes,
         kind: GroupVersionKind,
         namespace_object: Option<Document>,
-        surroundings: &Surroundings,
+        cluster_fixture: &ClusterFixture,
         notes: Vec<String>,
     ) -> Self {
         Self {
-            built_in: surroundings.is_built_in(&kind),
+            built_in: cluster_fixture.is_built_in(&kind),
             attributes,
             kind,
             namespace_object: namespace_object.map(|document| document.object),
-            authorizer: surroundings.authorizer(),
+            authorizer: cluster_fixture.authorizer(),
             notes,
         }
     }

@@ -6,6 +6,7 @@ pub(crate) const FEATURES: &[(&str, &str)] = &[
     ("features/authentication.feature", include_str!("../../features/authentication.feature")),
     ("features/authorization.feature", include_str!("../../features/authorization.feature")),
     ("features/configurations.feature", include_str!("../../features/configurations.feature")),
+    ("features/conversion.feature", include_str!("../../features/conversion.feature")),
     ("features/deadlock.feature", include_str!("../../features/deadlock.feature")),
     ("features/dry-run.feature", include_str!("../../features/dry-run.feature")),
     ("features/failure-policy.feature", include_str!("../../features/failure-policy.feature")),

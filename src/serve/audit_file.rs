@@ -16,7 +16,7 @@ use crate::{Failure, documents};
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditFlags {
     /// Append audit.k8s.io/v1 Events to this file, one a line; without a policy one a request, at level Request
-    #[arg(long = "audit-log", id = "audit_log", value_name = "FILE")]
+    #[arg(long = "audit-log", visible_alias = "audit-log-path", id = "audit_log", value_name = "FILE")]
     log: Option<PathBuf>,
     /// Write the events that this audit.k8s.io/v1 Policy asks for
     #[arg(long = "audit-policy-file", value_name = "FILE", requires = "audit_log")]
@@ -40,14 +40,7 @@ impl AuditFlags {
     /// # Errors
     /// It cannot be read, or is none.
     pub(crate) fn policy(&self) -> Result<Option<AuditPolicy>, Failure> {
-        let Some(path) = &self.policy else { return Ok(None) };
-        let wrong = |why: &dyn std::fmt::Display| {
-            Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
-        };
-        let bytes = output::read(path).map_err(|error| wrong(&error))?;
-        let text = documents::text(bytes, path.display())?;
-        let document = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
-        AuditPolicy::parse(&document).map(Some).map_err(|why| wrong(&why))
+        self.policy.as_deref().map(policy).transpose()
     }
 
     /// The file, if there is to be one.
@@ -58,6 +51,20 @@ impl AuditFlags {
         let most = self.truncates.then_some(self.max_event_size);
         self.log.as_deref().map(|path| AuditFile::open(path, most, log)).transpose()
     }
+}
+
+/// The policy of `--audit-policy-file`.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub(crate) fn policy(path: &Path) -> Result<AuditPolicy, Failure> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        Failure::usage(format!("--audit-policy-file {}: {why}", path.display()))
+    };
+    let bytes = output::read(path).map_err(|error| wrong(&error))?;
+    let text = documents::text(bytes, path.display())?;
+    let document = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
+    AuditPolicy::parse(&document).map_err(|why| wrong(&why))
 }
 
 /// A file that takes events; readable by its owner alone, since requests hold secrets.
@@ -80,7 +87,7 @@ enum State {
 
 impl AuditFile {
     /// Opens the file to append to it, and makes it if there is none.
-    fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, most: Option<usize>, log: Log) -> Result<Self, Failure> {
         let file = output::open_to_append(path).map_err(|error| {
             Failure::environment(format!("cannot write the audit log {}: {error}", path.display()))
         })?;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ConnectInfo;
-use harness::server::Authentication;
+use harness::server::{Authentication, ClientCertificate};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -26,6 +26,7 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
+use super::clients::ClientAuthorities;
 use super::delivery::{Delivered, Deliveries};
 use super::places::{FIRST_REQUEST, Place, Places, Watcher};
 use crate::Failure;
@@ -101,12 +102,13 @@ pub(crate) struct Listener {
 
 impl Listener {
     /// Starts to serve. The router asks who makes a request by the same `authentication`; a connection on which somebody
-    /// is known does not make room for others.
+    /// is known does not make room for others. `clients` have signed the certificates of users, where `tls` asks for one.
     pub(crate) fn start(
         socket: Socket,
         tls: Arc<rustls::ServerConfig>,
         router: Router,
         authentication: Authentication,
+        clients: Option<ClientAuthorities>,
     ) -> Result<Self, Failure> {
         let listener = TcpListener::from_std(socket.socket)
             .map_err(|error| Failure::environment(format!("cannot listen on {}: {error}", socket.address)))?;
@@ -115,6 +117,7 @@ impl Listener {
             tls: TlsAcceptor::from(tls),
             router,
             authentication: Arc::new(authentication),
+            clients,
             places: Places::new(),
             stop: stop.clone(),
         };
@@ -134,6 +137,7 @@ struct Server {
     tls: TlsAcceptor,
     router: Router,
     authentication: Arc<Authentication>,
+    clients: Option<ClientAuthorities>,
     places: Arc<Places>,
     stop: CancellationToken,
 }
@@ -184,6 +188,8 @@ impl Server {
         // The client sees why a handshake failed.
         let Ok(mut stream) = accepted else { return };
         stream.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
+        let certificate = self.clients.as_ref().zip(stream.get_ref().1.peer_certificates());
+        let certificate = certificate.and_then(|(clients, certificates)| clients.user(certificates));
         let stream = TokioIo::new(Connected { stream, place });
         let deliveries = Deliveries::default();
         let mut builder = auto::Builder::new(deliveries.clone());
@@ -197,7 +203,7 @@ impl Server {
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX));
-        let service = service_fn(self.service(peer, &watcher, &deliveries));
+        let service = service_fn(self.service(peer, certificate, &watcher, &deliveries));
         let mut connection = pin!(builder.serve_connection_with_upgrades(stream, service));
         tokio::select! {
             // How it ends is seen by the client.
@@ -220,15 +226,20 @@ impl Server {
     fn service(
         &self,
         peer: SocketAddr,
+        certificate: Option<ClientCertificate>,
         watcher: &Watcher,
         deliveries: &Deliveries,
     ) -> impl Fn(Request<Incoming>) -> BoxedAnswer + use<> {
         let (router, authentication) = (self.router.clone(), Arc::clone(&self.authentication));
         let (watcher, deliveries) = (watcher.clone(), deliveries.clone());
         move |mut request| {
-            let under_way = watcher.request(authentication.knows(request.headers()));
+            let is_known = authentication.knows(request.headers(), certificate.as_ref());
+            let under_way = watcher.request(is_known);
             let delivery = deliveries.next();
             request.extensions_mut().insert(ConnectInfo(peer));
+            if let Some(certificate) = &certificate {
+                request.extensions_mut().insert(certificate.clone());
+            }
             let answer = router.clone().oneshot(request);
             Box::pin(async move {
                 let answer = answer.await?;

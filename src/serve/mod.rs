@@ -1,30 +1,35 @@
 //! `admit serve`.
 
-mod audit_file;
+pub(crate) mod audit_file;
+pub(crate) mod clients;
+mod credential_flags;
 mod delivery;
 mod kubeconfig;
 mod limit_flags;
 pub(crate) mod listener;
 mod log;
 mod places;
+pub(crate) mod running;
 pub(crate) mod tls;
+pub(crate) mod tokens;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use harness::attributes::UserInfo;
-use harness::server::{ApiServer, Authentication, AuthorizationMode, Options};
+use harness::server::{Advertised, AuthorizationMode, Options};
 
 use self::audit_file::{AuditFile, AuditFlags};
+use self::credential_flags::CredentialFlags;
 pub(crate) use self::kubeconfig::Kubeconfig;
 use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
-use self::log::{Log, LogFlags};
+pub(crate) use self::log::{Log, LogFlags};
+use self::running::Running;
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
-use crate::static_manifests::Watch;
 use crate::{ExitCode, Failure, exit_code};
 
 /// Serves an API server that calls webhooks as kube-apiserver does.
@@ -54,6 +59,8 @@ pub(crate) struct Serve {
     /// such as the one in the kubeconfig, may do everything
     #[arg(long, value_enum, value_name = "MODE", default_value = "RBAC")]
     authorization_mode: Mode,
+    #[command(flatten)]
+    credentials: CredentialFlags,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
@@ -113,13 +120,20 @@ impl Serve {
         fake_webhooks::raise_open_file_limit();
         let audit = self.audit.open(log)?;
         let socket = listener::bind(self.listen)?;
-        let serving = tls::Credentials::new(socket.address())?;
+        let token = tls::random_token()?;
+        let users = self.credentials.users(&token, log)?;
+        let serving = self.credentials.serving(socket.address(), users.clients.as_ref())?;
         let kubeconfig = Kubeconfig {
             server: tls::client_url(socket.address()),
-            certificate_authority: serving.certificate_authority_pem().to_owned(),
-            token: tls::random_token()?,
+            certificate_authority: serving.certificate_authority,
+            token,
         };
         kubeconfig.write(&self.kubeconfig_out)?;
+        let advertised = Advertised {
+            port: socket.address().port(),
+            client_authorities: users.clients.as_ref().map_or_else(String::new, |it| it.pem().to_owned()),
+            ..Advertised::default()
+        };
         let options = Options {
             services: service_map::by_service(self.service),
             credentials: plugins.credentials,
@@ -132,25 +146,23 @@ impl Serve {
             record: None,
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
+            advertised,
         };
-        let authentication =
-            Authentication::BearerToken { token: kubeconfig.token.clone(), user: administrator() };
-        let server = ApiServer::new(options);
-        let router = server.router(authentication.clone());
-        let tls = Arc::new(serving.server_config()?);
-        let listener = Listener::start(socket, tls, router, authentication)?;
-        let tell = move |change, line: &str| log.change(change, line);
-        let _manifests = Watch::start(plugins.manifests.folders, &server, Arc::new(tell));
-
-        anstream::println!("admit serve: {}", kubeconfig.server);
-        anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
-        signals.next().await;
-        server.end_watches();
-        listener.stop().await;
-        if let Some(audit) = audit {
-            audit.is_whole()?;
-        }
-        Ok(ExitCode::Ok)
+        let running = Running {
+            socket,
+            tls: Arc::new(serving.config),
+            authentication: users.authentication,
+            clients: users.clients,
+            options,
+            folders: plugins.manifests.folders,
+            audit,
+            log,
+        };
+        let announce = || {
+            anstream::println!("admit serve: {}", kubeconfig.server);
+            anstream::println!("export KUBECONFIG={}", shell_word(&self.kubeconfig_out.to_string_lossy()));
+        };
+        running.until(&mut signals, announce).await
     }
 }
 

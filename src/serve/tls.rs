@@ -9,6 +9,7 @@ use rustls::crypto::{GetRandomFailed, ring};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::clients::ClientAuthorities;
 use crate::Failure;
 
 /// A certificate and who signed it.
@@ -40,26 +41,45 @@ impl Credentials {
         self.authority.certificate_pem()
     }
 
-    /// HTTP/2 and HTTP/1.1, as kube-apiserver offers them.
+    /// As [`server_config`] makes it.
     pub(crate) fn server_config(&self) -> Result<rustls::ServerConfig, Failure> {
-        let failure = |error: &dyn std::fmt::Display| {
-            Failure::environment(format!("cannot use the certificate: {error}"))
-        };
-        let chain: Vec<CertificateDer<'static>> =
-            CertificateDer::pem_slice_iter(self.leaf.certificate_pem.as_bytes())
-                .collect::<Result<_, _>>()
-                .map_err(|error| failure(&error))?;
-        let key =
-            PrivateKeyDer::from_pem_slice(self.leaf.key_pem.as_bytes()).map_err(|error| failure(&error))?;
-        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| failure(&error))?
-            .with_no_client_auth()
-            .with_single_cert(chain, key)
-            .map_err(|error| failure(&error))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
+        self.server_config_for(None)
     }
+
+    /// As [`server_config`] makes it.
+    pub(crate) fn server_config_for(
+        &self,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<rustls::ServerConfig, Failure> {
+        let (certificate, key) = (self.leaf.certificate_pem.as_bytes(), self.leaf.key_pem.as_bytes());
+        server_config(certificate, key, clients)
+            .map_err(|why| Failure::environment(format!("cannot use the certificate: {why}")))
+    }
+}
+
+/// HTTP/2 and HTTP/1.1, as kube-apiserver offers them, with a certificate and its key in PEM.
+///
+/// # Errors
+/// The certificate or the key is none, or they do not belong together.
+pub(crate) fn server_config(
+    certificate_pem: &[u8],
+    key_pem: &[u8],
+    clients: Option<&ClientAuthorities>,
+) -> Result<rustls::ServerConfig, String> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate_pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(key_pem).map_err(|error| error.to_string())?;
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let config = match clients {
+        Some(clients) => config.with_client_cert_verifier(clients.handshake()),
+        None => config.with_no_client_auth(),
+    };
+    let mut config = config.with_single_cert(chain, key).map_err(|error| error.to_string())?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
 }
 
 /// How a client on this machine reaches a server that listens on `address`.

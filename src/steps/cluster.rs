@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::api::{self, Manner, PatchFormat};
 use super::document;
 use super::failure::{Outcome, StepFailure};
+use super::names::Names;
 use super::request::name_of;
 use super::resource::{self, Scope};
 use super::webhook::{label_parts, merge};
@@ -176,21 +177,23 @@ async fn namespace_label(world: &mut World, label: String) -> Outcome {
 
 #[given(expr = "a custom resource {string} with the versions {string}")]
 async fn custom_resource(world: &mut World, name: String, versions: String) -> Outcome {
-    let (plural, group) = name
-        .split_once('.')
-        .ok_or_else(|| StepFailure::new(format!("\"{name}\" is not of the form \"plural.group\"")))?;
-    world.names.claim_group(group);
-    let group = world.names.expand(group);
-    let versions: Vec<&str> = versions.split(',').map(str::trim).collect();
-    world.store(definition(plural, &group, &versions)).await
+    let definition = definition(&mut world.names, &name, &versions)?;
+    world.store(definition).await
 }
 
 fn config_map(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }
 
-/// A definition without a schema. Its first version is the stored one, and nothing converts but `apiVersion`.
-fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
+/// A definition without a schema, in a group of the scenario's own. Its first version is the stored one, and nothing converts
+/// but `apiVersion`.
+pub(super) fn definition(names: &mut Names, name: &str, versions: &str) -> Outcome<Value> {
+    let (plural, group) = name
+        .split_once('.')
+        .ok_or_else(|| StepFailure::new(format!("\"{name}\" is not of the form \"plural.group\"")))?;
+    names.claim_group(group);
+    let group = names.expand(group);
+    let versions: Vec<&str> = versions.split(',').map(str::trim).collect();
     let singular = plural.strip_suffix('s').unwrap_or(plural);
     let (first, rest) = singular.split_at(singular.chars().next().map_or(0, char::len_utf8));
     let kind = format!("{}{rest}", first.to_uppercase());
@@ -200,12 +203,12 @@ fn definition(plural: &str, group: &str, versions: &[&str]) -> Value {
         .enumerate()
         .map(|(index, name)| json!({"name": name, "served": true, "storage": index == 0, "schema": schema}))
         .collect();
-    json!({
+    Ok(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
             "group": group, "scope": "Namespaced", "versions": versions,
             "names": {"plural": plural, "singular": singular, "kind": kind, "listKind": format!("{kind}List")},
         },
-    })
+    }))
 }

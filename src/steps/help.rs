@@ -1,6 +1,9 @@
 //! What `admit steps` tells of every step.
 
-use super::{StepHelp, audit, connection, given, metrics, namespaces, outcome, request, service, then, when};
+use super::{
+    StepHelp, audit, connection, conversion, given, metrics, namespaces, outcome, request, service, then,
+    when,
+};
 
 /// Every step, in the order in which a scenario needs them.
 pub(crate) const STEPS: &[StepHelp] = &[
@@ -234,6 +237,7 @@ pub(crate) const STEPS: &[StepHelp] = &[
         "Defines a resource without a schema, in a group of the scenario's own; its first version is stored",
         r#"Given a custom resource "widgets.shop.example.com" with the versions "v1, v2""#,
     ),
+    conversion::HELP,
     given(
         "requests are dry runs",
         "From here on requests are sent with dryRun=All",

@@ -10,6 +10,7 @@ mod cluster;
 mod configuration;
 mod connection;
 mod containment;
+mod conversion;
 mod document;
 mod endpoint;
 mod failure;

@@ -9,9 +9,9 @@ use gherkin::Step;
 use harness::attributes::UserInfo;
 use harness::client::ServiceResolver;
 use harness::config::ServiceReference;
-use harness::server::{ServiceName, Surroundings};
+use harness::server::{ClusterFixture, ServiceName};
 use harness::verify::report::{CheckResult, Finding, Report, Tally};
-use harness::verify::{Check, Laboratory, Plan, Subject, checks, corpus};
+use harness::verify::{Check, Environment, Plan, Subject, checks, corpus};
 use serde_json::{Value, json};
 
 use super::failure::{Outcome, StepFailure};
@@ -71,12 +71,12 @@ impl World {
             Services(services.iter().map(|(name, address)| (name.clone(), address.clone())).collect());
         let namespace = corpus::namespace(&subjects);
         let user = UserInfo { username: "admit-verify".to_owned(), ..UserInfo::default() };
-        let surroundings = Surroundings::new(self.definitions.iter().chain([&namespace]));
-        let laboratory = Laboratory::new(Arc::new(services), surroundings, user);
-        let objects: Vec<Value> = corpus::built_in(&subjects, &self.definitions, &laboratory)
+        let cluster_fixture = ClusterFixture::new(self.definitions.iter().chain([&namespace]));
+        let environment = Environment::new(Arc::new(services), cluster_fixture, user);
+        let objects: Vec<Value> = corpus::built_in(&subjects, &self.definitions, &environment)
             .filter(|object| kind.is_none_or(|kind| object["kind"] == kind))
             .collect();
-        let plan = Plan { jobs: JOBS, ..Plan::new(laboratory, subjects, [check]) };
+        let plan = Plan { jobs: JOBS, ..Plan::new(environment, subjects, [check]) };
         // All scenarios share one task.
         let run = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>));
         let report = tokio::spawn(run).await?.unwrap_or_else(|never| match never {});

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::api::{self, Answer, Manner};
 use super::configuration::{self, Installation};
+use super::endpoint::Running;
 use super::failure::{Outcome, StepFailure};
 use super::metrics::Metrics;
 use super::names::{Names, SCENARIO_LABEL};
@@ -31,6 +32,8 @@ pub(crate) struct World {
     pub(super) names: Names,
     /// Its webhooks, mutating and validating ones in the author's order.
     pub(super) webhooks: Vec<Webhook>,
+    /// The conversion webhooks of its definitions.
+    pub(super) converters: Vec<Running>,
     /// What of them the server has been told.
     pub(super) installation: Installation,
     /// How requests are sent from now on.
@@ -62,6 +65,7 @@ impl World {
             folder: PathBuf::new(),
             names: Names::random(),
             webhooks: Vec::new(),
+            converters: Vec::new(),
             installation: Installation::default(),
             manner: Manner::default(),
             last: None,
@@ -115,7 +119,7 @@ impl World {
         });
         self.remove(objects.into_iter().chain(namespaces)).await;
         let fakes = self.webhooks.drain(..).filter_map(|webhook| webhook.running.map(|(running, _)| running));
-        for fake in fakes.chain(self.installation.marker.take()) {
+        for fake in fakes.chain(self.converters.drain(..)).chain(self.installation.marker.take()) {
             // One that cannot be reached goes with its pod.
             drop(fake.stop().await);
         }

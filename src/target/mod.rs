@@ -167,7 +167,7 @@ impl Launched {
     /// Makes a target ready whose fakes run in this process; `tell` hears what is being waited for.
     ///
     /// # Errors
-    /// The surroundings are not as they must be: the failure says what to do.
+    /// An environment error: the failure says what to do.
     pub async fn start(arguments: &TargetArguments, tell: impl Fn(&str)) -> Result<Self, Failure> {
         let (target, servers) = match arguments.target {
             TargetKind::InProcess => (in_process::target(arguments)?, None),

@@ -71,7 +71,7 @@ impl RecordingServer {
             },
         ));
         let tls = Arc::new(credentials.server_config()?);
-        let listener = Listener::start(socket, tls, router, authentication)?;
+        let listener = Listener::start(socket, tls, router, authentication, None)?;
         Ok(Self { recorder, _listener: listener })
     }
 }

@@ -27,9 +27,9 @@ use std::time::Duration;
 use harness::attributes::UserInfo;
 use harness::config::ConfigError;
 use harness::json::text;
-use harness::server::{AdmissionPlugins, Surroundings};
+use harness::server::{AdmissionPlugins, ClusterFixture};
 use harness::verify::report::{Location, Report};
-use harness::verify::{Check, Laboratory, Plan, Recorder, Settings, Subject, checks, corpus};
+use harness::verify::{Check, Environment, Plan, Recorder, Settings, Subject, checks, corpus};
 use serde_json::Value;
 use url::Url;
 
@@ -277,22 +277,23 @@ impl Verify {
         let own_namespace = corpus::namespace(&subjects);
         let around = || configurations.around.iter().chain([&own_namespace]);
         let api_server = self.api_server(around())?;
-        let mut laboratory = Laboratory::new(Arc::new(services.clone()), Surroundings::new(around()), user())
-            .with_redirects(redirects)
-            .with_credentials(plugins.credentials);
-        laboratory.namespace.clone_from(&self.namespace);
+        let mut environment =
+            Environment::new(Arc::new(services.clone()), ClusterFixture::new(around()), user())
+                .with_redirects(redirects)
+                .with_credentials(plugins.credentials);
+        environment.namespace.clone_from(&self.namespace);
         let until = Deadline::after(Duration::from_secs(self.wait.into()));
-        let unreached = readiness::wait(&subjects, &laboratory, &services, until).await;
+        let unreached = readiness::wait(&subjects, &environment, &services, until).await;
         if let Some(shell) = self.ready_command.as_ref().filter(|_| unreached.is_empty()) {
             readiness::run_until_success(shell, until).await.map_err(Failure::environment)?;
         }
-        let corpus = self.objects.corpus(&subjects, &configurations.around, &laboratory, self.quiet)?;
+        let corpus = self.objects.corpus(&subjects, &configurations.around, &environment, self.quiet)?;
         let checks = self.checks();
         let control = Control::of(&checks).await?;
         let mut settings = self.settings(api_server.as_ref().map(|server| server.recorder.clone()));
         settings.control = control.as_ref().map(|control| Arc::clone(&control.webhook));
         let plan = Plan {
-            laboratory,
+            environment,
             subjects: subjects.clone(),
             checks,
             settings,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use harness::verify::report::Shard;
-use harness::verify::{Laboratory, Subject, corpus};
+use harness::verify::{Environment, Subject, corpus};
 use serde_json::Value;
 
 use super::shard;
@@ -46,11 +46,11 @@ impl Objects {
         &self,
         subjects: &[Subject],
         around: &[Value],
-        laboratory: &Laboratory,
+        environment: &Environment,
         is_quiet: bool,
     ) -> Result<Corpus, Failure> {
         let Corpus { objects, count } = if self.filename.is_empty() {
-            self.built_in(subjects, around, laboratory, is_quiet)
+            self.built_in(subjects, around, environment, is_quiet)
         } else {
             let objects = documents::stream(&self.filename)?.map(|document| Ok(document?.object));
             // Nobody sees the count of who is quiet.
@@ -69,18 +69,18 @@ impl Objects {
         &self,
         subjects: &[Subject],
         around: &[Value],
-        laboratory: &Laboratory,
+        environment: &Environment,
         is_quiet: bool,
     ) -> Corpus {
         let is_definition = |object: &&Value| object["kind"] == "CustomResourceDefinition";
         let definitions: Vec<Value> = around.iter().filter(is_definition).cloned().collect();
-        let missing = corpus::missing(subjects, &definitions, laboratory);
+        let missing = corpus::missing(subjects, &definitions, environment);
         if !missing.is_empty() && !is_quiet {
             anstream::eprintln!("{}", output::lines(&without_objects(&missing)));
         }
         let added =
             [("/metadata/annotations", self.annotation.clone()), ("/metadata/labels", self.label.clone())];
-        let objects = || corpus::built_in(subjects, &definitions, laboratory);
+        let objects = || corpus::built_in(subjects, &definitions, environment);
         let count = objects().count() as u64;
         let marked = move |object| Ok(marked(object, &added));
         Corpus { objects: Box::new(objects().map(marked)), count: Some(count) }
@@ -143,17 +143,17 @@ mod tests {
         assert_eq!(objects(&["-".into()], None).count(), None);
         assert_eq!(objects(&[folder.path().join("gone")], None).count(), None);
 
-        let laboratory = Laboratory::new(
+        let environment = Environment::new(
             std::sync::Arc::new(super::super::Services {
                 known: std::collections::BTreeMap::new(),
                 endpoint: None,
             }),
-            harness::server::Surroundings::new([]),
+            harness::server::ClusterFixture::new([]),
             super::super::user(),
         );
         let count = |index, is_quiet| {
             let part = objects(&all, Some(Shard { index, count: 4 }));
-            let corpus = part.corpus(&[], &[], &laboratory, is_quiet).unwrap();
+            let corpus = part.corpus(&[], &[], &environment, is_quiet).unwrap();
             (corpus.count, corpus.objects.count())
         };
         assert_eq!(

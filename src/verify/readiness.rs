@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::time::Duration;
 
-use harness::verify::{Laboratory, Subject};
+use harness::verify::{Environment, Subject};
 use tokio::time::Instant;
 
 use super::interventions::shell;
@@ -34,7 +34,7 @@ impl Deadline {
 /// called: their names, by what is to be said of them. Whether the others answer is what the checks say.
 pub(super) async fn wait(
     subjects: &[Subject],
-    laboratory: &Laboratory,
+    environment: &Environment,
     services: &Services,
     Deadline { wait, at: until }: Deadline,
 ) -> BTreeMap<String, Vec<String>> {
@@ -43,11 +43,12 @@ pub(super) async fn wait(
     for subject in subjects {
         let place = place(subject, services);
         // One server is waited for once.
-        while Instant::now() < until && !silent.contains(&place) && !is_there(subject, laboratory).await {
+        while Instant::now() < until && !silent.contains(&place) && !is_there(subject, environment).await {
             tokio::time::sleep(PERIOD).await;
         }
         let (Some((host, port)), true) = (&place, !wait.is_zero()) else { continue };
-        if silent.contains(&place) || (Instant::now() >= until && !has_certificate(subject, laboratory).await)
+        if silent.contains(&place)
+            || (Instant::now() >= until && !has_certificate(subject, environment).await)
         {
             let seconds = wait.as_secs();
             let why = format!("nothing that speaks TLS at {host}:{port} within the {seconds} s of --wait");
@@ -60,16 +61,16 @@ pub(super) async fn wait(
 
 /// Whether a webhook takes connections, shows a certificate, and knows its path: servers listen before they have all
 /// three.
-async fn is_there(subject: &Subject, laboratory: &Laboratory) -> bool {
-    if !has_certificate(subject, laboratory).await {
+async fn is_there(subject: &Subject, environment: &Environment) -> bool {
+    if !has_certificate(subject, environment).await {
         return false;
     }
-    let exchange = laboratory.post(&subject.called, "{}".into()).await;
+    let exchange = environment.post(&subject.called, "{}".into()).await;
     !exchange.reply.is_ok_and(|reply| NOT_YET.contains(&reply.status))
 }
 
-async fn has_certificate(subject: &Subject, laboratory: &Laboratory) -> bool {
-    let inspection = laboratory.inspect(&subject.webhook).await;
+async fn has_certificate(subject: &Subject, environment: &Environment) -> bool {
+    let inspection = environment.inspect(&subject.webhook).await;
     inspection.is_ok_and(|inspection| inspection.complaint.is_none() || !inspection.chain.is_empty())
 }
 

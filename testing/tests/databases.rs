@@ -57,10 +57,11 @@ async fn a_database_does_not_shrink() -> Result<(), Box<dyn Error>> {
             assert_eq!(error.is_some(), expected.is_some(), "{backend:?}: {error:?}");
             assert!(error.unwrap_or_default().contains(expected.unwrap_or_default()));
             let request = server.last_write().await.ok_or("no request")?;
-            let calls: Vec<_> = request.calls_to("/validate").map(Call::allowed).collect();
+            let mut calls: Vec<_> = request.calls_to("/validate").map(Call::allowed).collect();
+            // kube-apiserver asks again where its copy of the object was out of date.
+            calls.dedup();
             assert_eq!(calls, [Some(expected.is_none())], "{backend:?}");
         }
-        assert_eq!(server.calls().len(), 3);
     }
     Ok(())
 }

@@ -152,6 +152,10 @@ pub(crate) fn choose(
 fn version(file: &Path, ask: &[&str]) -> Result<Version, String> {
     let output = Command::new(file).args(ask).output().map_err(|error| error.to_string())?;
     let stdout = String::from_utf8_lossy(&output.stdout);
+    if stdout.contains("admit") {
+        // Nothing is compared with itself.
+        return Err("it is admit itself".to_owned());
+    }
     read_version(&stdout).ok_or_else(|| {
         let text = stdout.into_owned() + &String::from_utf8_lossy(&output.stderr);
         format!("{} ({})", text.trim(), output.status)

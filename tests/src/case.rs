@@ -26,7 +26,11 @@ pub struct Case {
     /// The in-tree admission plugins of the server, if not the default ones. Cases with the same ones share a server.
     #[serde(default)]
     pub plugins: Plugins,
-    /// Objects that are there before the webhooks are.
+    /// The conversion webhooks of the definitions.
+    #[serde(default)]
+    pub converters: Vec<Converter>,
+    /// Objects that are there before the webhooks are. In the definitions of custom resources the `clientConfig` of a
+    /// conversion that says `converter: NAME` is that of this one.
     #[serde(default)]
     pub cluster: Vec<Value>,
     /// The webhooks, in the order of their configurations.
@@ -40,6 +44,9 @@ pub struct Case {
     /// The version of `admissionregistration.k8s.io` in which they stand there.
     #[serde(default = "v1")]
     pub stored_version: String,
+    /// Whether `metadata.managedFields` are compared, too.
+    #[serde(default)]
+    pub managed_fields: bool,
     /// What is asked, one after another.
     pub requests: Vec<Spanned<Request>>,
 }
@@ -105,6 +112,30 @@ pub struct Webhook {
     pub fields: Map<String, Value>,
 }
 
+/// A conversion webhook, which is called also between requests: a server of several versions keeps the objects in memory in
+/// each of them. Its calls are not recorded, but for the first.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Converter {
+    /// How definitions refer to it.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub behaviour: Behaviour,
+    /// What it does instead once the objects of `cluster` are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<Behaviour>,
+    /// Which certificate it shows.
+    #[serde(default)]
+    pub certificate: Certificate,
+    /// What a connection meets.
+    #[serde(default)]
+    pub connection: Connection,
+    /// Whether its first call stands in the recording: the first request of the case must be what makes it.
+    #[serde(default)]
+    pub recorded: bool,
+}
+
 /// Which kind of configuration a webhook stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -150,6 +181,12 @@ pub struct Request {
     /// The object, the patch or the options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
+    /// A body that is no JSON, such as the YAML of an apply patch, in place of `body`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Further headers.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
     /// The format of a patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<PatchFormat>,

@@ -1,8 +1,8 @@
 //! What two runs of a case never have in common, replaced by named placeholders.
 //!
 //! This is the only place where anything is masked. What must repeat keeps its identity: `<uid-1>` is the same uid
-//! wherever it stands, numbered by where it stands first. Left out entirely: `metadata.managedFields` (admit keeps
-//! none), and by [`crate::annotations`] the audit annotations of other parts of the server.
+//! wherever it stands, numbered by where it stands first. Left out entirely: `metadata.managedFields`, unless a case
+//! compares them, and by [`crate::annotations`] the audit annotations of other parts of the server.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,6 +21,18 @@ pub struct Mask<'a> {
     counts: BTreeMap<&'static str, usize>,
     /// What names begin with that the server makes.
     prefixes: Vec<String>,
+    managed_fields: ManagedFields,
+}
+
+/// What becomes of `metadata.managedFields`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "they are compared or not")]
+pub enum ManagedFields {
+    /// They are left out.
+    #[default]
+    LeftOut,
+    /// They are compared. In which second each entry was written is chance: they are sorted by everything else.
+    Compared,
 }
 
 static UID: LazyLock<Option<Regex>> =
@@ -33,15 +45,53 @@ static VERSION: LazyLock<Option<Regex>> =
 /// In a message about a precondition.
 static PRECONDITION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(ResourceVersion in (?:precondition|object meta): )(\d+)()").ok());
+/// In a message about an object that cannot be read.
+static REVISION: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(object not decodable revision=)(\d+)(:)").ok());
+/// In a message about a cache that stays behind: how far is chance.
+static TOO_LARGE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"Too large resource version: \d+, current: \d+").ok());
 /// In a message that quotes an object, too.
 static MANAGED_FIELDS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
+/// The controller that judges the approval of a definition writes its condition before, between or after those of the others.
+fn with_sorted_conditions(status: &Value) -> Value {
+    let mut status = status.clone();
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.sort_by_key(|condition| condition["type"] == "KubernetesAPIApprovalPolicyConformant");
+    }
+    status
+}
+
+/// The server lists the custom resources of a group in no order.
+fn sorted_by(list: &Value, field: &str) -> Value {
+    let mut list = list.clone();
+    if let Some(items) = list.as_array_mut() {
+        items.sort_by_key(|item| item[field].to_string());
+    }
+    list
+}
+
 impl<'a> Mask<'a> {
     /// A mask for a run with these names, whose webhooks have these ports.
     pub fn new(names: &'a Names, ports: Vec<(u16, String)>) -> Self {
-        Self { names, ports, numbered: BTreeMap::new(), counts: BTreeMap::new(), prefixes: Vec::new() }
+        Self {
+            names,
+            ports,
+            numbered: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            prefixes: Vec::new(),
+            managed_fields: ManagedFields::default(),
+        }
+    }
+
+    /// The same for a run of a case that says what becomes of `metadata.managedFields`.
+    #[must_use]
+    pub fn with_managed_fields(mut self, managed_fields: ManagedFields) -> Self {
+        self.managed_fields = managed_fields;
+        self
     }
 
     /// The same for a run whose requests have these `generateName`s: the server may tell no more of an object than its name.
@@ -83,10 +133,31 @@ impl<'a> Mask<'a> {
         let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
         let is_list = text("kind").ends_with("List");
         let is_bookmark = text("type") == "BOOKMARK";
+        let is_definition = text("kind") == "CustomResourceDefinition";
+        let is_discovery = text("kind") == "APIResourceList";
         let mut masked = Map::new();
         for (key, member) in members {
-            if key == "managedFields" && member.is_array() {
+            if key == "storageVersionHash" {
+                // It is that of a group, which has another name in each run.
+                masked.insert(key.clone(), Value::from("<hash>"));
                 continue;
+            }
+            if is_discovery && key == "resources" {
+                masked.insert(key.clone(), self.value(&sorted_by(member, "name"), key));
+                continue;
+            }
+            if is_definition && key == "status" {
+                masked.insert(key.clone(), self.value(&with_sorted_conditions(member), key));
+                continue;
+            }
+            let sorted;
+            let mut member = member;
+            if let ("managedFields", Value::Array(entries)) = (key.as_str(), member) {
+                if self.managed_fields == ManagedFields::LeftOut {
+                    continue;
+                }
+                sorted = in_order(entries);
+                member = &sorted;
             }
             let member = if is_list && key == "metadata" {
                 // It is the whole server's, whose other objects change too.
@@ -124,7 +195,13 @@ impl<'a> Mask<'a> {
         if let Some(managed) = MANAGED_FIELDS.as_ref() {
             text = managed.replace_all(&text, "").into_owned();
         }
-        for version in [&VERSION, &PRECONDITION].into_iter().filter_map(|version| version.as_ref()) {
+        if let Some(behind) = TOO_LARGE.as_ref() {
+            let masked =
+                "Too large resource version: <resourceVersion of the server>, current: <a former one>";
+            text = behind.replace_all(&text, masked).into_owned();
+        }
+        for version in [&VERSION, &PRECONDITION, &REVISION].into_iter().filter_map(|version| version.as_ref())
+        {
             text = version
                 .replace_all(&text, |found: &regex::Captures<'_>| {
                     format!("{}{}{}", &found[1], self.number("resourceVersion", &found[2]), &found[3])
@@ -191,6 +268,15 @@ impl<'a> Mask<'a> {
     }
 }
 
+/// The entries of `metadata.managedFields` in the order of everything but their times.
+fn in_order(entries: &[Value]) -> Value {
+    let mut entries = entries.to_vec();
+    entries.sort_by_cached_key(|entry| {
+        ["operation", "manager", "subresource", "apiVersion"].map(|field| entry[field].to_string())
+    });
+    Value::Array(entries)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -222,6 +308,20 @@ mod tests {
                 "metadata": {"resourceVersion": "<resourceVersion-2>"},
             })
         );
+    }
+
+    #[test]
+    fn managed_fields_are_compared_where_a_case_wants_it() {
+        let names = Names::random();
+        let entry =
+            |manager: &str, time: &str| json!({"manager": manager, "operation": "Update", "time": time});
+        let (b, a) = (entry("b", "2026-01-01T00:00:00Z"), entry("a", "2026-01-01T00:00:01Z"));
+        let object = json!({"metadata": {"managedFields": [b, a]}});
+        let mut mask = Mask::new(&names, Vec::new());
+        assert_eq!(mask.apply(&object), json!({"metadata": {}}));
+        let mut mask = Mask::new(&names, Vec::new()).with_managed_fields(ManagedFields::Compared);
+        let (a, b) = (entry("a", "<time>"), entry("b", "<time>"));
+        assert_eq!(mask.apply(&object), json!({"metadata": {"managedFields": [a, b]}}));
     }
 
     #[test]

@@ -124,7 +124,8 @@ pub fn message(request: &Request, names: &Names) -> Message {
             Some(PatchFormat::Apply) => "application/apply-patch+yaml",
         },
         body: if request.path.is_empty() { body(request, resource) } else { None },
-        headers: impersonation(request),
+        text: request.text.clone(),
+        headers: impersonation(request).into_iter().chain(request.headers.clone()).collect(),
     }
 }
 

@@ -60,7 +60,7 @@ impl Requestors {
         } else {
             String::new()
         };
-        let client = server.target().client_of(user, &token).map_err(ServerError::Surroundings)?;
+        let client = server.target().client_of(user, &token).map_err(ServerError::ClusterFixture)?;
         self.clients.insert(requestor.clone(), client.clone());
         Ok(client)
     }

@@ -1,12 +1,15 @@
 //! One run of a case on a server, and what was seen of it.
 
 use admit::target::AuditEvent;
+use fake_webhooks::Entry;
 use serde_json::{Map, Value, json};
 
 use crate::annotations;
 use crate::case::{Case, Kind, Request, Verb};
+use crate::converters::Converters;
+use crate::definitions::Definitions;
 use crate::fault::Fault;
-use crate::mask::Mask;
+use crate::mask::{ManagedFields, Mask};
 use crate::meanwhile::Meanwhile;
 use crate::metrics::{self, Scope};
 use crate::names::Names;
@@ -43,6 +46,7 @@ pub struct Seen {
     /// Of a case that ran alone on a shared server, which was counted at its end.
     after: Option<Samples>,
     is_alone: bool,
+    managed_fields: ManagedFields,
     fault: Option<Fault>,
 }
 
@@ -101,7 +105,8 @@ async fn run_case(
     manner: Manner<'_>,
     made: &mut Vec<String>,
 ) -> Result<Seen, RunError> {
-    prepare(case, names, server, made).await?;
+    let mut converters = Converters::start(case, &server.authority).await?;
+    prepare(case, names, server, &converters, made).await?;
     // Before there are webhooks that are called for what this makes.
     if case.cluster.iter().any(is_of_rbac) {
         made.extend(server.settle_roles(names).await?);
@@ -120,10 +125,12 @@ async fn run_case(
     };
     let order = webhooks.dispatch_order(names);
     let mut requestors = Requestors::default();
+    let mut definitions = Definitions::of(case);
     let mut requests = Vec::new();
     let mut versions = Vec::new();
+    converters.begin();
     for (number, request) in case.requests.iter().enumerate() {
-        let request = &as_sent(&request.value, &versions)?;
+        let request = &converters.named_in(as_sent(&request.value, &versions)?);
         let client = match &request.by {
             Some(requestor) => requestors.client(requestor, server, names).await?,
             None => server.client().clone(),
@@ -161,9 +168,11 @@ async fn run_case(
         if !answers.is_empty() {
             seen["meanwhile"] = Value::Array(answers);
         }
+        converters.add_first_calls(number, &mut seen);
         requests.push(seen);
         if server.is_shared() {
             catch_up(server, names, request, &answer).await?;
+            made.extend(definitions.settle(server, names, request, &answer).await?);
             let writes_roles = request.resource.starts_with("rbac.authorization.k8s.io/");
             let has_written = request.verb != Verb::Get && answer.is_success() && !request.dry_run;
             if writes_roles && has_written {
@@ -188,12 +197,13 @@ async fn run_case(
     };
     Ok(Seen {
         names: names.clone(),
-        ports: webhooks.ports(),
+        ports: [webhooks.ports(), converters.ports()].concat(),
         prefixes,
         requests,
         before,
         after,
         is_alone: case.serial,
+        managed_fields: if case.managed_fields { ManagedFields::Compared } else { ManagedFields::LeftOut },
         fault: manner.fault,
     })
 }
@@ -320,6 +330,7 @@ async fn prepare(
     case: &Case,
     names: &Names,
     server: &Server,
+    converters: &Converters,
     made: &mut Vec<String>,
 ) -> Result<(), ServerError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace()}});
@@ -328,7 +339,7 @@ async fn prepare(
     });
     let first = if own { None } else { Some(&namespace) };
     for object in first.into_iter().chain(&case.cluster) {
-        let (collection, object) = objects::placed(object, &case.cluster, names);
+        let (collection, object) = objects::placed(&converters.filled(object), &case.cluster, names);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         server.make(&collection, object.clone()).await?;
         // Namespaces stay: no controller would empty them, and webhooks whose configurations are gone, but not yet for
@@ -363,7 +374,8 @@ impl Seen {
         if let Some(fault) = self.fault {
             fault.spoil_result(&mut document);
         }
-        Mask::new(&self.names, self.ports.clone()).of_generated_names(self.prefixes.clone()).apply(&document)
+        let mask = Mask::new(&self.names, self.ports.clone()).of_generated_names(self.prefixes.clone());
+        mask.with_managed_fields(self.managed_fields).apply(&document)
     }
 }
 
@@ -415,7 +427,18 @@ pub(crate) fn title(request: &Request) -> String {
 
 /// Of the headers only those that do not tell a length.
 fn recorded(call: &Call) -> Value {
-    let entry = &call.entry;
+    let kind = match call.kind {
+        Kind::Mutating => "mutating",
+        Kind::Validating => "validating",
+    };
+    let mut recorded = sent(&call.entry);
+    recorded["webhook"] = json!(call.webhook);
+    recorded["type"] = json!(kind);
+    recorded
+}
+
+/// What was sent to a webhook.
+pub(crate) fn sent(entry: &Entry) -> Value {
     let query = if entry.query.is_empty() { String::new() } else { format!("?{}", entry.query) };
     let headers: Map<String, Value> = entry
         .headers
@@ -423,12 +446,7 @@ fn recorded(call: &Call) -> Value {
         .filter(|(name, _)| name != "content-length")
         .map(|(name, value)| (name.clone(), Value::from(value.clone())))
         .collect();
-    let kind = match call.kind {
-        Kind::Mutating => "mutating",
-        Kind::Validating => "validating",
-    };
     json!({
-        "webhook": call.webhook, "type": kind,
         "request": format!("{} {}{query} {:?}", entry.method, entry.path, entry.version),
         "headers": headers,
         "review": entry.review().unwrap_or_else(|| Value::from(String::from_utf8_lossy(&entry.body).into_owned())),

@@ -42,9 +42,9 @@ struct Marker {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The surroundings are not as they must be.
+    /// An environment error.
     #[error("{0}")]
-    Surroundings(Failure),
+    ClusterFixture(Failure),
     /// A fake could not start.
     #[error("a fake cannot start: {0}")]
     Fake(#[from] fake_webhooks::StartError),
@@ -89,7 +89,7 @@ impl Server {
     pub async fn apiserver_with(plugins: &Plugins) -> Result<Self, ServerError> {
         let (arguments, configuration) = arguments(TargetKind::Envtest, plugins)?;
         let launched = Launched::start(&arguments, |_| ()).await;
-        let launched = launched.map_err(ServerError::Surroundings)?;
+        let launched = launched.map_err(ServerError::ClusterFixture)?;
         let authority = Arc::new(CertificateAuthority::new("admit judge CA")?);
         let called = Arc::new(Mutex::new(HashSet::new()));
         let seen = Arc::clone(&called);
@@ -111,7 +111,7 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let (arguments, configuration) = arguments(TargetKind::InProcess, plugins)?;
         let launched = Launched::start(&arguments, |_| ()).await;
-        let launched = launched.map_err(ServerError::Surroundings)?;
+        let launched = launched.map_err(ServerError::ClusterFixture)?;
         Ok(Self { launched, _configuration: configuration, authority, marker: None })
     }
 
@@ -191,7 +191,7 @@ impl Server {
         object["metadata"]["creationTimestamp"] = json!(now);
         object["metadata"]["generation"] = json!(1);
         let (_, resource) = configuration_kind(kind);
-        self.target().store(resource, object).await.map_err(ServerError::Surroundings)
+        self.target().store(resource, object).await.map_err(ServerError::ClusterFixture)
     }
 
     /// Asks until `path` is there: a definition of custom resources is served some time after it was made.

@@ -23,6 +23,8 @@ pub struct Message {
     pub content_type: &'static str,
     /// The body.
     pub body: Option<Value>,
+    /// A body that is no JSON, in place of `body`.
+    pub text: Option<String>,
     /// Further headers.
     pub headers: Vec<(String, String)>,
 }
@@ -154,7 +156,8 @@ pub(crate) async fn answer_head(
     for (name, value) in &message.headers {
         request = request.header(name, value);
     }
-    let bytes = message.body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let text = message.text.or_else(|| message.body.map(|body| body.to_string()));
+    let bytes = text.map(String::into_bytes).unwrap_or_default();
     let request = request.body(Body::from(bytes)).map_err(kube::Error::HttpError)?;
     let closed = Answer { audit_id: audit_id.clone(), ..Answer::none() };
     let response = match client.send(request).await {

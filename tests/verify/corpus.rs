@@ -7,11 +7,11 @@ use admit::target::{Launched, TargetArguments, TargetKind};
 use axum::http::Request;
 use harness::attributes::{GroupVersionKind, UserInfo};
 use harness::client::NoServices;
-use harness::server::Surroundings;
-use harness::verify::{Laboratory, Subject, corpus};
+use harness::server::ClusterFixture;
+use harness::verify::{Environment, Subject, corpus};
 use serde_json::{Value, json};
 
-use crate::laboratory::{configuration, entry};
+use crate::environment::{configuration, entry};
 use crate::machine;
 
 /// What stands around the objects: a server without controllers has no service accounts.
@@ -53,12 +53,12 @@ async fn a_real_kube_apiserver_takes_every_object_of_the_built_in_corpus() {
         json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
     let configuration = configuration("ValidatingWebhookConfiguration", "c", &[everything]);
     let subjects = Subject::of(&[configuration]).expect("it can be read");
-    let laboratory = Laboratory::new(Arc::new(NoServices), Surroundings::new(&[]), UserInfo::default());
+    let environment = Environment::new(Arc::new(NoServices), ClusterFixture::new(&[]), UserInfo::default());
     let mut refused = Vec::new();
     let mut tried = 0;
-    for object in corpus::built_in(&subjects, &[], &laboratory) {
+    for object in corpus::built_in(&subjects, &[], &environment) {
         let kind = GroupVersionKind::of(&object);
-        let (served, subresource) = laboratory.surroundings.created_at(&kind).expect("it is served");
+        let (served, subresource) = environment.cluster_fixture.created_at(&kind).expect("it is served");
         let (group, version) = (&served.name.group, &served.name.version);
         let root =
             if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };

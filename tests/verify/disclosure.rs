@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry};
+use crate::environment::{configuration, entry};
 
 /// Counts who connects to it, and answers nobody.
 async fn elsewhere() -> (u16, Arc<AtomicUsize>) {

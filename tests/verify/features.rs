@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry_of_service};
+use crate::environment::{configuration, entry_of_service};
 
 const FEATURE: &str = r#"Feature: My injector
   Scenario: It leaves alone what it has done already

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry_of_service, pods};
+use crate::environment::{configuration, entry_of_service, pods};
 
 const JOB: &str = include_str!("../../examples/verify-job.yaml");
 

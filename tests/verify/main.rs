@@ -4,6 +4,7 @@
 #![expect(clippy::expect_used, reason = "a test may panic about a fake that cannot start")]
 
 mod baseline;
+mod cluster_fixture;
 mod command;
 mod conditions;
 mod configuration;
@@ -13,11 +14,11 @@ mod corpus;
 mod determinism;
 mod disclosure;
 mod documentation;
+mod environment;
 mod features;
 mod idempotence;
 mod interventions;
 mod job;
-mod laboratory;
 mod loops;
 #[path = "../borrowed/machine.rs"]
 mod machine;
@@ -35,5 +36,4 @@ mod robustness;
 mod rotation;
 mod sides;
 mod stopping;
-mod surroundings;
 mod together;

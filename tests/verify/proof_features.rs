@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry_of_service, pods};
+use crate::environment::{configuration, entry_of_service, pods};
 use crate::machine;
 use crate::one_defect::{Suspect, suspects};
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::command::{Stage, ends_with};
-use crate::laboratory::{configuration, entry};
+use crate::environment::{configuration, entry};
 use crate::machine;
 
 fn files(folder: &Path) -> Vec<String> {

@@ -11,7 +11,7 @@ use harness::verify::report::{CheckReport, Report, Tally};
 use serde_json::{Value, json};
 
 use crate::command::written;
-use crate::laboratory::{configuration, entry, pods};
+use crate::environment::{configuration, entry, pods};
 
 /// Where `ConfigMap`s are created.
 const OBJECTS: &str = "/api/v1/namespaces/default/configmaps";

@@ -8,10 +8,10 @@ use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Recorder, Settings, Severity};
 use serde_json::{Value, json};
 
-use crate::laboratory::{
+use crate::cluster_fixture::{asking, recording, writing_by_itself};
+use crate::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify, verify_with,
 };
-use crate::surroundings::{asking, recording, writing_by_itself};
 
 /// What a check says about a mutating webhook that has a second for each call.
 async fn hasty(id: &str, behaviour: &str, settings: Settings) -> CheckReport {

@@ -7,7 +7,7 @@ use fake_webhooks::{Behaviour, Fake, FakeWebhook};
 use harness::verify::report::{CheckReport, Tally};
 use harness::verify::{Intervention, Settings, Stop};
 
-use crate::laboratory::{
+use crate::environment::{
     Suspect, configuration, entry, finds, kinds, only, passes, pods, run, verdict, verify,
 };
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 pub use self::token::{InvalidToken, Token};
-use crate::door::Door;
+use crate::bound_port::BoundPort;
 use crate::fleet::Running;
 use crate::server::Socket;
 use crate::{RemoteAccess, StartError, Transport};
@@ -28,7 +28,7 @@ pub struct AdminOptions {
 /// The admin endpoint of a fleet. Dropped means stopped.
 #[derive(Debug)]
 pub(crate) struct Admin {
-    door: Door,
+    bound_port: BoundPort,
 }
 
 /// Few people steer. A stranger's connection, which has no call under way but for the moment that the token takes, makes
@@ -54,15 +54,15 @@ impl Admin {
         };
         let router = routes::router(Arc::clone(running), options.token);
         let metrics = Arc::clone(&running.shared().metrics);
-        let door = socket.serve(running.authority(), router, metrics).await?;
-        Ok(Self { door })
+        let bound_port = socket.serve(running.authority(), router, metrics).await?;
+        Ok(Self { bound_port })
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.bound_port.address()
     }
 
     pub(crate) async fn stop(self) {
-        self.door.close().await;
+        self.bound_port.close().await;
     }
 }

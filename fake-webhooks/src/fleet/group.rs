@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use certs::{CertificateAuthority, Name};
 
-use crate::door::Door;
+use crate::bound_port::BoundPort;
 use crate::endpoint::{Endpoint, Shared};
 use crate::plan::PlannedListener;
 use crate::server::Socket;
@@ -19,7 +19,7 @@ use crate::{Certificate, Credentials, FakeEntry, Limits, StartError, TlsError};
 #[derive(Debug)]
 pub(super) struct Group {
     planned: PlannedListener,
-    door: Door,
+    bound_port: BoundPort,
     routes: Arc<Routes>,
     /// For each fake.
     connections: usize,
@@ -44,12 +44,12 @@ impl Group {
             connections: limits.connections,
         };
         let served = Router::new().fallback(dispatch).with_state(Arc::clone(&routes));
-        let door = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
-        Ok(Self { planned, door, routes, connections: limits.connections })
+        let bound_port = socket.serve(authority, served, Arc::clone(&shared.metrics)).await?;
+        Ok(Self { planned, bound_port, routes, connections: limits.connections })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.bound_port.address()
     }
 
     /// Whether a fake with this transport and these credentials belongs here.
@@ -77,7 +77,7 @@ impl Group {
 
     /// What goes into the caBundle of those who call; none where nobody can.
     pub(super) fn ca_bundle(&self) -> Option<&str> {
-        self.door.ca_bundle()
+        self.bound_port.ca_bundle()
     }
 
     /// The fake that is served under a path.
@@ -101,19 +101,19 @@ impl Group {
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, Arc<Endpoint>>)) {
         let mut routes = self.routes.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut routes);
-        self.door.set_connections(self.connections.saturating_mul(routes.len().max(1)));
+        self.bound_port.set_connections(self.connections.saturating_mul(routes.len().max(1)));
     }
 
     /// Every handshake from now on shows a new certificate of this kind; connections that are open stay.
     pub(super) fn rotate(&mut self, certificate: Certificate) -> Result<(), TlsError> {
-        self.door.rotate(certificate)?;
+        self.bound_port.rotate(certificate)?;
         self.planned.transport.certificate = certificate;
         self.planned.transport.rotate = None;
         Ok(())
     }
 
     pub(super) async fn stop(self) {
-        self.door.close().await;
+        self.bound_port.close().await;
     }
 }
 

@@ -21,13 +21,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
+use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+use kubernetes_admission::audit;
+use kubernetes_admission::warnings;
+use kubernetes_api_server::{ApiServer, Options, ResourceName};
+use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 
 pub use self::sent::{Sent, Verdict};
-use crate::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
-use crate::server::{ApiServer, Options, ResourceName};
-use crate::status::Status;
-use crate::{audit, warnings};
 
 /// An API server and its webhooks. Clones are the same server; connections to webhooks are kept.
 #[derive(Clone, Debug)]

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use http::Uri;
+use kubernetes_admission::attributes::Operation;
+use kubernetes_api_server::{ApiServer, ResourceName, ServedResource};
 use url::form_urlencoded::Serializer;
 
 use super::{Request, RequestError};
-use crate::attributes::Operation;
-use crate::server::{ApiServer, ResourceName, ServedResource};
 
 /// The option of a proxy that is the rest of the path.
 ///

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 use serde_json::Value;
 
-use crate::attributes::Operation;
-use crate::event::{CallResult, Called, Event, Part, Phase, Record};
-use crate::failure;
-use crate::status::NOT_IMITATED;
+use kubernetes_admission::attributes::Operation;
+use kubernetes_admission::event::{CallResult, Called, Event, Part, Phase, Record};
+use kubernetes_admission::failure;
+use kubernetes_types::status::NOT_IMITATED;
 
 /// What came back of a request, and all that led to it.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ fn refused_by_a_plugin(record: &Record) -> bool {
 /// Whether the request came through both phases.
 fn passed(record: &Record) -> bool {
     record
-        .passes
+        .timings
         .iter()
         .any(|pass| pass.part == Part::Phase && pass.phase == Phase::Validating && !pass.refused)
 }

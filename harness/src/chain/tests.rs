@@ -1,7 +1,8 @@
 //! Requests through a chain whose webhooks nobody serves.
 
+use kubernetes_admission::event::{CallResult, Mismatch};
+
 use super::*;
-use crate::event::{CallResult, Mismatch};
 
 fn pod(name: &str) -> Value {
     json!({
@@ -183,7 +184,7 @@ async fn a_webhook_that_is_not_called_stands_in_the_record() {
     configuration["webhooks"][0]["objectSelector"] = json!({"matchLabels": {"a": "b"}});
     chain.put(configuration).unwrap();
     let sent = chain.send(&Request::create(pod("web"))).await.unwrap();
-    let Some(crate::event::Event::Skipped { mismatch, .. }) = sent.record.events.last() else {
+    let Some(kubernetes_admission::event::Event::Skipped { mismatch, .. }) = sent.record.events.last() else {
         panic!("{:?}", sent.record.events);
     };
     assert_eq!(*mismatch, Mismatch::ObjectSelector);

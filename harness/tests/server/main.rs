@@ -6,7 +6,7 @@
 
 mod authorization;
 mod client;
+mod cluster_fixture;
 mod objects;
-mod surroundings;
 mod watches;
 mod websockets;

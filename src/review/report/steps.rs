@@ -53,7 +53,8 @@ pub(super) struct Steps {
 pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespaced: bool) -> Steps {
     let mut steps = Steps::default();
     let Some(body) = &request.body else {
-        steps.last = (sent.verdict == Verdict::Admitted).then(|| sent.body.clone()).filter(is_object);
+        let last = (sent.verdict == Verdict::Admitted).then(|| sent.body.clone()).filter(is_object);
+        steps.last = last.map(without_managed_fields);
         return steps;
     };
     let Some(read) = sent.read.clone().filter(|read| read.get("metadata").is_some()) else { return steps };
@@ -77,6 +78,7 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
         }
         let Event::Called(called) = event else { continue };
         let Some(before) = shown(called).filter(|_| called.phase == Phase::Mutating) else { continue };
+        follow_managed_fields(&mut now, &before);
         // In another version of the same object everything may stand elsewhere.
         if before.get("apiVersion") == now.get("apiVersion") {
             steps.plugins(&mut plugins, called.round, &now, &before);
@@ -86,13 +88,28 @@ pub(super) fn steps(request: &Request, sent: &Sent, server: &ApiServer, namespac
         now = after;
     }
     if sent.verdict == Verdict::Admitted && is_object(&sent.body) {
+        follow_managed_fields(&mut now, &sent.body);
         if sent.body.get("apiVersion") == now.get("apiVersion") {
             steps.end(&plugins, changes(&now, &sent.body));
         }
         now = sent.body.clone();
     }
-    steps.last = Some(now);
+    steps.last = Some(without_managed_fields(now));
     steps
+}
+
+/// The record of who set which field is no step, as `kubectl` does not show it either; that a webhook changes it is one.
+fn follow_managed_fields(object: &mut Value, later: &Value) {
+    let entries = later.pointer("/metadata/managedFields").cloned();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+        metadata.extend(entries.map(|entries| ("managedFields".to_owned(), entries)));
+    }
+}
+
+fn without_managed_fields(mut object: Value) -> Value {
+    follow_managed_fields(&mut object, &Value::Null);
+    object
 }
 
 impl Steps {

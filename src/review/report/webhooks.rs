@@ -274,7 +274,6 @@ fn test(mismatch: &Mismatch) -> &'static str {
         Mismatch::Conditions => "matchConditions",
         Mismatch::Exempt => "exempt",
         Mismatch::NotReinvoked => "notReinvoked",
-        _ => "other",
     }
 }
 
@@ -304,7 +303,7 @@ fn reason(mismatch: &Mismatch, webhook: &Webhook, conditions: Option<&Conditions
             config::ReinvocationPolicy::Never => "its reinvocationPolicy is Never",
             config::ReinvocationPolicy::IfNeeded => "nothing changed the object after its call",
         },
-        Mismatch::Conditions | _ => "it does not match",
+        Mismatch::Conditions => "it does not match",
     };
     text.to_owned()
 }
@@ -359,7 +358,6 @@ fn outcome(result: &CallResult) -> (Outcome, String) {
         CallResult::Failed { failure, failed_open: true } => (Outcome::FailedOpen, failure.reason.clone()),
         CallResult::Failed { failure, .. } => (Outcome::FailedClosed, failure.reason.clone()),
         CallResult::ServerError { status, .. } => (Outcome::Refused, status.message.clone()),
-        other => unreachable!("a call ended in a way that this report does not know: {other:?}"),
     }
 }
 

@@ -55,7 +55,7 @@ fn serve() -> Served {
     let authentication =
         Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
     let config = Arc::new(credentials.server_config().unwrap());
-    Served { address, tls, _listener: Listener::start(socket, config, router, authentication).unwrap() }
+    Served { address, tls, _listener: Listener::start(socket, config, router, authentication, None).unwrap() }
 }
 
 impl Served {

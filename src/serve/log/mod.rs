@@ -31,6 +31,11 @@ enum Format {
 }
 
 impl LogFlags {
+    /// The flags that say this.
+    pub(crate) fn new(is_json: bool, verbosity: u8) -> Self {
+        Self { log_format: if is_json { Format::Json } else { Format::Text }, verbosity }
+    }
+
     /// The log. From now on it has the requests that take long, and panics.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use harness::config::{self, FailurePolicy, ReinvocationPolicy};
 use harness::event::{Phase, Round};
 use harness::json::{at, set, text};
-use harness::server::Surroundings;
+use harness::server::ClusterFixture;
 use harness::verify::Subject;
 use harness::verify::report::{CheckReport, Finding};
 use harness::verify::shown::{End, ShownCall, ShownId, ShownRequest, ShownWebhook};
@@ -301,7 +301,7 @@ fn steps(
     if request.subresource.is_empty() {
         sending::of_object(&mut steps, number, scenario.shown, manifests);
     } else {
-        sending::of_subresource(&mut steps, request, &Surroundings::new(setting.around))?;
+        sending::of_subresource(&mut steps, request, &ClusterFixture::new(setting.around))?;
     }
     for (position, (step, part)) in scenario.then.iter().enumerate() {
         steps.add(if position == 0 { "Then" } else { "And" }, step, part.clone());

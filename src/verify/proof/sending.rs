@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use harness::attributes::{Attributes, Operation};
 use harness::json::{at, set};
-use harness::server::Surroundings;
+use harness::server::ClusterFixture;
 use harness::verify::corpus;
 use harness::verify::shown::ShownRequest;
 use serde_json::{Value, json};
@@ -89,10 +89,10 @@ pub(super) fn of_object(
 pub(super) fn of_subresource(
     steps: &mut Steps,
     request: &Attributes,
-    surroundings: &Surroundings,
+    cluster_fixture: &ClusterFixture,
 ) -> Result<(), String> {
     let (subresource, name) = (&request.subresource, &request.name);
-    let resources = surroundings.resources();
+    let resources = cluster_fixture.resources();
     let served = resources.into_iter().find(|served| served.name == request.resource);
     let served = served.ok_or("the resource of the subresource is not known")?;
     let word = served.kind.kind.to_lowercase();
@@ -104,7 +104,7 @@ pub(super) fn of_subresource(
         return Ok(());
     }
     let stored = request.old_object.as_ref().filter(|old| at(old, &["kind"]) == &*served.kind.kind).cloned();
-    let parent = stored.or_else(|| corpus::example(&served.kind, surroundings));
+    let parent = stored.or_else(|| corpus::example(&served.kind, cluster_fixture));
     let mut parent = sent(&parent.ok_or("admit has no object that has the subresource")?, false);
     set(&mut parent, &["metadata", "name"], name.as_str());
     let change = match (request.operation, subresource.as_str()) {

@@ -15,6 +15,7 @@ use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
 use tests::own_answer::OwnAnswer;
 use tests::probes;
+use tests::published;
 use tests::record::{by_plugins, record};
 use tests::replay;
 use tests::sections;
@@ -43,6 +44,9 @@ enum Tool {
     Faults(Faults),
     /// Compare the reviews that the checks of `admit verify` send with those of a kube-apiserver from KUBEBUILDER_ASSETS
     Probes(Probes),
+    /// Try definitions of custom resources that projects publish, and their example objects, on a kube-apiserver from
+    /// KUBEBUILDER_ASSETS and in process
+    Definitions(Definitions),
     /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
     Soak(Soak),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
@@ -114,6 +118,12 @@ struct Probes {
 }
 
 #[derive(Debug, clap::Args)]
+struct Definitions {
+    /// Modules of Go, such as `sigs.k8s.io/gateway-api@v1.3.0`, or folders; those of tests/published.txt if there is none
+    modules: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
 struct Soak {
     /// How long
     #[arg(long, default_value_t = 60)]
@@ -172,6 +182,7 @@ async fn main() -> ExitCode {
             Tool::Cel(arguments) => expressions(&arguments),
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Probes(arguments) => probed(&arguments).await,
+            Tool::Definitions(arguments) => published_definitions(arguments).await,
             Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
             Tool::Sections => sections(),
@@ -368,6 +379,24 @@ async fn probed(arguments: &Probes) -> Result<ExitCode, Box<dyn std::error::Erro
     }
     anstream::println!("{comparison}");
     Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn published_definitions(arguments: Definitions) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let mut modules = arguments.modules;
+    if modules.is_empty() {
+        modules.extend(published::modules().into_iter().map(str::to_owned));
+    }
+    let tell = |module: &str, comparison: &published::Comparison| {
+        for difference in &comparison.differences {
+            anstream::println!("{difference}");
+        }
+        for (what, count) in &comparison.unsupported {
+            anstream::println!("not imitated, {count} times: {what}");
+        }
+        anstream::println!("{module}: {comparison}");
+    };
+    let agrees = published::compare(&modules, &tell).await?;
+    Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -15,7 +15,7 @@ use crate::names::CASE_LABEL;
 use crate::random::Random;
 
 /// The types of the API; `harness/tools/messages.sh` tells what stands there.
-const TYPES: &str = include_str!("../../../harness/src/schema/messages.json");
+const TYPES: &str = include_str!("../../../harness/types/src/schema/messages.json");
 const OBJECTS: &str = include_str!("objects.yaml");
 
 #[derive(Debug, Deserialize)]

@@ -8,9 +8,9 @@ use std::sync::{Arc, LazyLock};
 use harness::attributes::UserInfo;
 use harness::caller::{Call, CallError, Caller, Reply};
 use harness::config::{FailurePolicy, Webhook};
-use harness::dispatcher::{Chain, Dispatcher, Refusal};
+use harness::dispatcher::{DispatchContext, Dispatcher, Refusal};
 use harness::event::{CallResult, Phase};
-use harness::server::Surroundings;
+use harness::server::ClusterFixture;
 use harness::{audit, warnings};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ use super::{documents, runtime, webhook};
 /// What a reply, which is at most as long as the input, may make of an object: its copies have 3 MiB together.
 const LONGEST: usize = 8 * 1024 * 1024;
 
-static SURROUNDINGS: LazyLock<Surroundings> = LazyLock::new(|| Surroundings::new([]));
+static FIXTURE: LazyLock<ClusterFixture> = LazyLock::new(|| ClusterFixture::new([]));
 
 /// Answers every call so.
 struct Answering(Reply);
@@ -69,14 +69,14 @@ fn webhook(version: &str, failure_policy: FailurePolicy) -> Webhook {
 
 async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     let object = documents::object("Pod").unwrap_or_else(|| panic!("there is a Pod in documents.yaml"));
-    let request = SURROUNDINGS.create(object, "default", UserInfo::default());
+    let request = FIXTURE.create(object, "default", UserInfo::default());
     let request = request.unwrap_or_else(|status| panic!("{}", status.message));
     let before = request.object.clone();
     let given = reply.body.len();
-    let mut run = SURROUNDINGS.run(request);
+    let mut run = FIXTURE.run(request);
     let mutating = if phase == Phase::Mutating { webhooks } else { &[] };
     let validating = if phase == Phase::Mutating { &[] } else { webhooks };
-    let chain = Chain {
+    let chain = DispatchContext {
         mutating: Some(mutating),
         validating: Some(validating),
         plugins: &[],

@@ -3,6 +3,7 @@
 //!
 //! The input: the definition as in [`documents`], `---`, an object, `---`, another one in its place.
 
+use harness::attributes::GroupVersionResource;
 use harness::chain::{Chain, Request, RequestError};
 use harness::server::Options;
 use serde_json::Value;
@@ -26,7 +27,14 @@ pub(super) fn check(input: &[u8]) {
 async fn check_definition(definition: Value, [object, other]: [Option<Value>; 2]) {
     let chain = Chain::new(Options::default());
     let created = send(&chain, Request::create(definition)).await;
-    let Some((201, definition)) = created else { return };
+    let Some((201, created)) = created else { return };
+    // The controllers have written its status since.
+    let name = created["metadata"]["name"].as_str().unwrap_or_default();
+    let definitions = GroupVersionResource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+    let Some(definition) = chain.server().stored(&definitions, "", name) else {
+        panic!("what was created is not stored: {created}");
+    };
+    let definition = (*definition).clone();
     let (code, answer) = send(&chain, Request::update(definition.clone())).await.unwrap_or_default();
     assert_eq!((code, answer), (200, definition), "what was taken is taken again");
     let Some(object) = object else { return };

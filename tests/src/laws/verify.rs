@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use harness::attributes::UserInfo;
 use harness::client::NoServices;
-use harness::server::Surroundings;
-use harness::verify::{Check, Laboratory, Plan, Subject, checks};
+use harness::server::ClusterFixture;
+use harness::verify::{Check, Environment, Plan, Subject, checks};
 use serde_json::{Value, json};
 
 use super::webhook::{Answer, Webhook};
@@ -60,9 +60,9 @@ async fn run(check: &'static Check, phase: &str, object: Value, fields: &Value, 
     });
     let Ok(subjects) = Subject::of(&[configuration]) else { return };
     let definition = documents::object("CustomResourceDefinition");
-    let surroundings = Surroundings::new(&definition);
-    let laboratory = Laboratory::new(Arc::new(NoServices), surroundings, UserInfo::default());
-    let mut plan = Plan::new(laboratory, subjects, [check]);
+    let cluster_fixture = ClusterFixture::new(&definition);
+    let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
+    let mut plan = Plan::new(environment, subjects, [check]);
     plan.jobs = 1;
     let Ok(report) = harness::verify::run(plan, [Ok::<_, ()>(object)].into_iter()).await else { return };
     let report = serde_json::to_string(&report);

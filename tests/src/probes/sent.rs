@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use fake_webhooks::{Behaviour, Fake, FakeWebhook, Observer};
 use harness::attributes::{GroupVersionKind, UserInfo};
 use harness::client::NoServices;
-use harness::server::Surroundings;
-use harness::verify::{Check, Laboratory, Plan, Subject, corpus};
+use harness::server::ClusterFixture;
+use harness::verify::{Check, Environment, Plan, Subject, corpus};
 use serde_json::{Value, json};
 
 use super::differences::comparable;
@@ -46,10 +46,10 @@ pub(super) async fn of(check: &'static Check) -> Result<Vec<Sent>, ServerError> 
     let groups = ["system:masters", "system:authenticated"].map(str::to_owned).to_vec();
     let user = UserInfo { username: "admit-verify".to_owned(), groups, ..UserInfo::default() };
     let namespace = corpus::namespace(&subjects);
-    let mut laboratory = Laboratory::new(Arc::new(NoServices), Surroundings::new([&namespace]), user);
-    corpus::NAMESPACE.clone_into(&mut laboratory.namespace);
-    let objects = objects(&subjects, &laboratory);
-    let plan = Plan::new(laboratory, subjects, [check]);
+    let mut environment = Environment::new(Arc::new(NoServices), ClusterFixture::new([&namespace]), user);
+    corpus::NAMESPACE.clone_into(&mut environment.namespace);
+    let objects = objects(&subjects, &environment);
+    let plan = Plan::new(environment, subjects, [check]);
     let report = harness::verify::run(plan, objects.into_iter().map(Ok::<_, Infallible>)).await;
     report.unwrap_or_else(|never| match never {});
     drop((mutating.0, validating.0));
@@ -63,9 +63,9 @@ fn labelling() -> Behaviour {
     serde_json::from_value(change).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-fn objects(subjects: &[Subject], laboratory: &Laboratory) -> Vec<Value> {
+fn objects(subjects: &[Subject], environment: &Environment) -> Vec<Value> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let built_in = corpus::built_in(subjects, &[], laboratory);
+    let built_in = corpus::built_in(subjects, &[], environment);
     let is_wanted = |object: &Value| {
         let kind = GroupVersionKind::of(object);
         let count = counts.entry(kind.to_string()).or_default();

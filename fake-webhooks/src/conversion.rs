@@ -1,0 +1,236 @@
+//! Converters: answers to a `ConversionReview`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::answer::Reply;
+use crate::json::set;
+use crate::{Answer, Pointer};
+
+/// Parameters of `convert`: what a conversion webhook answers. Without any it gives each object the version that is asked
+/// for and changes nothing else.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Convert {
+    /// Fields that stand in another place in some version.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub moves: Vec<Move>,
+    /// An annotation that lists the versions that each object was converted to, in order: `v1,v2,v1`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trail: Option<String>,
+    /// Message of a failure, instead of converted objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail: Option<String>,
+    /// Values that every converted object gets at these pointers; null removes what is there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub objects: BTreeMap<Pointer, Value>,
+    /// Values that the whole answer gets at these pointers, last of all; null removes what is there.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub review: BTreeMap<Pointer, Value>,
+}
+
+/// A field that stands in another place in one version.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Move {
+    /// The version, without its group.
+    pub version: String,
+    /// Where the field stands in all other versions.
+    pub from: Pointer,
+    /// Where it stands in this one.
+    pub to: Pointer,
+}
+
+/// A `ConversionReview`, as far as an answer needs it.
+struct Question<'a> {
+    api_version: &'a str,
+    uid: &'a str,
+    desired: &'a str,
+    objects: &'a [Value],
+}
+
+impl<'a> Question<'a> {
+    fn read(review: &'a Value) -> Result<Self, String> {
+        let text = |pointer: &str| {
+            let text = review.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty());
+            text.ok_or_else(|| format!("`{}` is missing", pointer.trim_start_matches('/').replace('/', ".")))
+        };
+        if text("/kind")? != "ConversionReview" {
+            return Err("`kind` is not `ConversionReview`".to_owned());
+        }
+        Ok(Self {
+            api_version: text("/apiVersion")?,
+            uid: text("/request/uid")?,
+            desired: text("/request/desiredAPIVersion")?,
+            objects: review
+                .pointer("/request/objects")
+                .and_then(Value::as_array)
+                .ok_or("`request.objects` is missing")?,
+        })
+    }
+}
+
+/// What a converter answers to `review`.
+pub(crate) fn converted(parameters: &Convert, review: &Value) -> Answer {
+    let question = match Question::read(review) {
+        Ok(question) => question,
+        Err(fault) => {
+            let text = format!("not a ConversionReview: {fault}");
+            return Answer::Reply(Reply::text(http::StatusCode::BAD_REQUEST, text.clone(), text));
+        }
+    };
+    let (response, summary) = if let Some(message) = &parameters.fail {
+        let response = json!({"uid": question.uid, "result": {"status": "Failure", "message": message}});
+        (response, format!("conversion failed: {message}"))
+    } else {
+        let objects: Vec<Value> =
+            question.objects.iter().map(|object| parameters.object(object, question.desired)).collect();
+        let summary = format!("converted {} to {}", objects.len(), question.desired);
+        let result = json!({"status": "Success"});
+        (json!({"uid": question.uid, "result": result, "convertedObjects": objects}), summary)
+    };
+    let mut answer =
+        json!({"apiVersion": question.api_version, "kind": "ConversionReview", "response": response});
+    for (pointer, value) in &parameters.review {
+        place(&mut answer, pointer, value.clone());
+    }
+    Answer::Reply(Reply::json(&answer, summary))
+}
+
+impl Convert {
+    fn object(&self, object: &Value, desired: &str) -> Value {
+        let version = |api_version: &str| api_version.rsplit('/').next().unwrap_or_default().to_owned();
+        let from = version(object.get("apiVersion").and_then(Value::as_str).unwrap_or_default());
+        let to = version(desired);
+        let mut converted = object.clone();
+        set(&mut converted, &["apiVersion"], desired);
+        for it in &self.moves {
+            if from == it.version && to != it.version {
+                moved(&mut converted, &it.to, &it.from);
+            } else if from != it.version && to == it.version {
+                moved(&mut converted, &it.from, &it.to);
+            }
+        }
+        if let Some(annotation) = &self.trail {
+            let before = object.pointer("/metadata/annotations").and_then(|all| all.get(annotation));
+            let trail = match before.and_then(Value::as_str) {
+                Some(before) => format!("{before},{to}"),
+                None => format!("{from},{to}"),
+            };
+            set(&mut converted, &["metadata", "annotations", annotation], trail);
+        }
+        for (pointer, value) in &self.objects {
+            place(&mut converted, pointer, value.clone());
+        }
+        converted
+    }
+}
+
+fn moved(object: &mut Value, from: &Pointer, to: &Pointer) {
+    if let Some(value) = object.pointer(from.as_str()).cloned() {
+        place(object, from, Value::Null);
+        place(object, to, value);
+    }
+}
+
+/// Sets the value at `pointer`, or removes what is there if it is null. Objects on the way there are made; an item of a list
+/// has to be there.
+fn place(document: &mut Value, pointer: &Pointer, value: Value) {
+    let names: Vec<String> =
+        pointer.as_str().split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
+    let Some((last, way)) = names.split_last() else { return };
+    let mut here = document;
+    for name in way {
+        here = match here {
+            Value::Array(items) => match name.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+                Some(item) => item,
+                None => return,
+            },
+            Value::Object(members) => members.entry(name.clone()).or_insert_with(|| json!({})),
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                *other = Value::Object(Map::new());
+                let Some(members) = other.as_object_mut() else { return };
+                members.entry(name.clone()).or_insert_with(|| json!({}))
+            }
+        };
+    }
+    match here {
+        Value::Array(items) => {
+            let Some(index) = last.parse::<usize>().ok().filter(|index| *index < items.len()) else { return };
+            if value.is_null() {
+                items.remove(index);
+            } else if let Some(item) = items.get_mut(index) {
+                *item = value;
+            }
+        }
+        Value::Object(members) if value.is_null() => {
+            members.remove(last);
+        }
+        Value::Object(members) => {
+            members.insert(last.clone(), value);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn review(objects: &Value) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+            "request": {"uid": "u", "desiredAPIVersion": "example.com/v2", "objects": objects},
+        })
+    }
+
+    #[track_caller]
+    fn check(parameters: &Value, objects: &Value, expected: &Value) {
+        let parameters: Convert = serde_json::from_value(parameters.clone()).unwrap();
+        let Answer::Reply(reply) = converted(&parameters, &review(objects)) else { panic!("a reply") };
+        let answer: Value = serde_json::from_slice(&reply.body).unwrap();
+        assert_eq!(answer["response"], *expected, "{answer:#}");
+    }
+
+    #[test]
+    fn objects_get_the_version_that_is_asked_for() {
+        let v1 = json!({"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"size": 2}});
+        check(
+            &json!({"moves": [{"version": "v2", "from": "/spec/size", "to": "/spec/replicas"}], "trail": "way"}),
+            &json!([v1]),
+            &json!({"uid": "u", "result": {"status": "Success"}, "convertedObjects": [{
+                "apiVersion": "example.com/v2", "kind": "Foo", "spec": {"replicas": 2},
+                "metadata": {"annotations": {"way": "v1,v2"}},
+            }]}),
+        );
+    }
+
+    #[test]
+    fn what_is_answered_can_be_wrong_in_any_place() {
+        check(
+            &json!({
+                "objects": {"/metadata/name": "other", "/spec": null},
+                "review": {"/response/uid": null, "/response/convertedObjects/0/kind": "Bar"},
+            }),
+            &json!([{"apiVersion": "example.com/v1", "kind": "Foo", "spec": {}}]),
+            &json!({"result": {"status": "Success"}, "convertedObjects": [
+                {"apiVersion": "example.com/v2", "kind": "Bar", "metadata": {"name": "other"}},
+            ]}),
+        );
+        check(
+            &json!({"fail": "no"}),
+            &json!([]),
+            &json!({"uid": "u", "result": {"status": "Failure", "message": "no"}}),
+        );
+    }
+
+    #[test]
+    fn anything_but_a_conversion_review_is_a_bad_request() {
+        let admission = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"});
+        let Answer::Reply(reply) = converted(&Convert::default(), &admission) else { panic!("a reply") };
+        assert_eq!(reply.status, 400);
+        assert_eq!(reply.body, "not a ConversionReview: `kind` is not `ConversionReview`");
+    }
+}

@@ -1,0 +1,377 @@
+//! One run of admission: what one attempt at a request knows.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kubernetes_types::quoting::quote;
+use serde_json::Value;
+
+pub use crate::attributes::{Attributes, GroupVersionKind};
+use crate::authorizer::{AlwaysAllow, Authorizer};
+use crate::cluster_state::{ByWebhook, ClusterState, ConversionError, EquivalentResource};
+use crate::event::Record;
+use crate::ownership::Times;
+
+/// One run of admission: the attributes of one attempt at a request, what was looked up for it, and what happened.
+///
+/// A write that is retried because another one was faster has a run for each attempt, so that nothing of an earlier
+/// attempt decides about a later one. The mutating phase comes first and changes the object; the validating phase sees
+/// what it left.
+///
+/// Source: apiserver pkg/endpoints/handlers/{update,patch}.go and pkg/registry/rest/delete.go: each attempt makes
+/// attributes of its own, and with them the state of reinvocation.
+/// Rule: RIV-13.
+pub struct AdmissionRun<'a> {
+    /// `object` is in the version of `kind`, which may be another one than `attributes.kind`.
+    attributes: Attributes,
+    kind: GroupVersionKind,
+    /// Whether a webhook patched the object since it was last in the version of the request.
+    patched: bool,
+    times: Times,
+    state: &'a dyn ClusterState,
+    authorizer: Arc<dyn Authorizer>,
+    /// The new and the old object in other versions than those of `attributes`; the new ones until the object changes.
+    versions: Vec<(GroupVersionKind, Value)>,
+    old_versions: Vec<(GroupVersionKind, Value)>,
+    /// What conversion webhooks made of objects, until it is asked for again.
+    answers: Vec<(ByWebhook, Result<Value, ConversionError>)>,
+    equivalents: Option<Vec<EquivalentResource>>,
+    /// What happened so far.
+    pub record: Record,
+}
+
+/// The new and the old object in one version.
+#[derive(Clone, Copy, Debug)]
+pub struct Objects<'a> {
+    /// The new object; none for a DELETE.
+    pub object: Option<&'a Value>,
+    /// The stored object; none for a CREATE and a CONNECT.
+    pub old_object: Option<&'a Value>,
+}
+
+impl<'a> AdmissionRun<'a> {
+    /// A run of a request whose object has these `times`, on a server that knows `state`.
+    pub fn new(attributes: Attributes, times: Times, state: &'a dyn ClusterState) -> Self {
+        Self {
+            kind: attributes.kind.clone(),
+            attributes,
+            patched: false,
+            times,
+            state,
+            authorizer: Arc::new(AlwaysAllow),
+            versions: Vec::new(),
+            old_versions: Vec::new(),
+            answers: Vec::new(),
+            equivalents: None,
+            record: Record::default(),
+        }
+    }
+
+    /// The same with an authorizer. Without one users may do everything.
+    #[must_use]
+    pub fn with_authorizer(self, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self { authorizer, ..self }
+    }
+
+    /// Who is asked what the user may do.
+    pub(crate) fn authorizer(&self) -> &Arc<dyn Authorizer> {
+        &self.authorizer
+    }
+
+    /// The request. Between the phases its object is in the version of its `kind`.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
+    }
+
+    /// The request, to be changed: what was derived from its object is forgotten.
+    pub fn attributes_mut(&mut self) -> &mut Attributes {
+        self.versions.clear();
+        &mut self.attributes
+    }
+
+    /// The record, and the request to be changed as by [`Self::attributes_mut`].
+    pub(crate) fn parts_mut(&mut self) -> (&mut Attributes, &mut Record) {
+        self.versions.clear();
+        (&mut self.attributes, &mut self.record)
+    }
+
+    /// Takes the object out.
+    pub fn take_object(&mut self) -> Option<Value> {
+        self.attributes_mut().object.take()
+    }
+
+    /// What the server knows beside the request.
+    pub fn state(&self) -> &'a dyn ClusterState {
+        self.state
+    }
+
+    /// Sees to it that [`Self::equivalents`] has them. They are looked up once.
+    pub(crate) fn look_up_equivalents(&mut self) {
+        let Self { attributes, state, equivalents, .. } = self;
+        equivalents
+            .get_or_insert_with(|| state.equivalent_resources(&attributes.resource, &attributes.subresource));
+    }
+
+    /// The resources that lead to the same stored objects, once they were looked up.
+    pub(crate) fn equivalents(&self) -> &[EquivalentResource] {
+        self.equivalents.as_deref().unwrap_or_default()
+    }
+
+    /// Takes note of what a conversion webhook made of an object, for which [`Self::convert`], [`Self::fold_back`] or a
+    /// decision had to ask: whoever called the webhook asks for the same again.
+    pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
+        self.answers.push((asked, answer));
+    }
+
+    /// Sees to it that [`Self::objects`] has both objects in the version of `kind`. Each is converted once, the new one
+    /// again after it has changed. An object that was patched is converted by way of the version of the request.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when one of them cannot be had in that version, or a webhook has to be asked for it first.
+    ///
+    /// Source: apiserver pkg/admission/conversion.go, `NewVersionedAttributes` and `ConvertVersionedAttributes`.
+    /// Rule: CNV-14, REQ-10, REQ-20, REQ-21.
+    pub(crate) fn convert(&mut self, kind: &GroupVersionKind) -> Result<(), ConversionError> {
+        if let Some(old) = &self.attributes.old_object
+            && *kind != self.attributes.kind
+            && find(&self.old_versions, kind).is_none()
+        {
+            let converted = converted(self.state, &mut self.answers, old, kind)?;
+            self.old_versions.push((kind.clone(), converted));
+        }
+        if find(&self.versions, kind).is_some() {
+            return Ok(());
+        }
+        if self.kind == *kind {
+            self.name_kind();
+            return Ok(());
+        }
+        self.fold_back()?;
+        if let Some(object) = &self.attributes.object
+            && self.kind != *kind
+        {
+            let converted = converted(self.state, &mut self.answers, object, kind)?;
+            self.versions.push((kind.clone(), converted));
+        }
+        Ok(())
+    }
+
+    /// Both objects in the version of `kind`, to which they were converted.
+    pub(crate) fn objects(&self, kind: &GroupVersionKind) -> Objects<'_> {
+        let Attributes { kind: own, object, old_object, .. } = &self.attributes;
+        Objects {
+            object: find(&self.versions, kind).or(object.as_ref().filter(|_| self.kind == *kind)),
+            old_object: if own == kind { old_object.as_ref() } else { find(&self.old_versions, kind) },
+        }
+    }
+
+    /// A custom resource that a webhook gave another kind in an earlier round is shown as what it was.
+    ///
+    /// Source: apiserver pkg/admission/conversion.go, `ConvertToGVK`.
+    fn name_kind(&mut self) {
+        let Some(object) = self.attributes.object.as_ref().filter(|_| !self.patched) else { return };
+        if GroupVersionKind::of(object) == self.kind || self.state.is_built_in(&self.kind) {
+            return;
+        }
+        let mut shown = object.clone();
+        if let Some(members) = shown.as_object_mut() {
+            members.insert("apiVersion".to_owned(), self.kind.api_version().into());
+            members.insert("kind".to_owned(), self.kind.kind.clone().into());
+        }
+        self.versions.push((self.kind.clone(), shown));
+    }
+
+    /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through
+    /// JSON.
+    ///
+    /// Rule: MUT-13.
+    pub(crate) fn round_times(&mut self) -> bool {
+        std::mem::replace(&mut self.times, Times::Whole) == Times::Fine
+    }
+
+    /// The object is `patched` now, in the version of `kind`.
+    pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value) {
+        self.versions.clear();
+        self.kind.clone_from(kind);
+        self.patched = true;
+        self.attributes.object = Some(patched);
+    }
+
+    /// Converts a patched object back to the version of the request.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when it became another kind, or cannot be converted.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `Dispatch`; pkg/admission/conversion.go.
+    /// Rule: MUT-12, MUT-15.
+    pub(crate) fn fold_back(&mut self) -> Result<(), ConversionError> {
+        let own = &self.attributes.kind;
+        let Some(object) = &mut self.attributes.object else { return Ok(()) };
+        if self.patched {
+            let found = GroupVersionKind::of(object);
+            if self.state.is_built_in(own) && found != self.kind {
+                return Err(ConversionError::Refused(format!(
+                    "converting ({}.{}) to ({}.{}): unknown conversion",
+                    found.version,
+                    found.kind,
+                    internal_package(&own.group),
+                    own.kind
+                )));
+            }
+            if found.version.is_empty() {
+                return Err(ConversionError::Refused(format!(
+                    "{found} is unstructured and is not suitable for converting to {}",
+                    quote(&own.api_version())
+                )));
+            }
+            // A custom resource that became another kind is refused later, by its validation.
+            if found != *own && found.kind == own.kind {
+                *object = converted(self.state, &mut self.answers, object, own)?;
+                self.versions.clear();
+            }
+        }
+        self.kind.clone_from(&self.attributes.kind);
+        self.patched = false;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for AdmissionRun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attributes, record, .. } = self;
+        f.debug_struct("AdmissionRun")
+            .field("attributes", attributes)
+            .field("record", record)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The object in the version of `kind`, by what the webhook answered if one has to be asked.
+fn converted(
+    state: &dyn ClusterState,
+    answers: &mut Vec<(ByWebhook, Result<Value, ConversionError>)>,
+    object: &Value,
+    kind: &GroupVersionKind,
+) -> Result<Value, ConversionError> {
+    match state.convert(object, kind) {
+        Err(ConversionError::ByWebhook(asked)) => {
+            match answers.iter().position(|(known, _)| *known == *asked) {
+                Some(index) => answers.swap_remove(index).1,
+                None => Err(ConversionError::ByWebhook(asked)),
+            }
+        }
+        done => done,
+    }
+}
+
+fn find<'v>(versions: &'v [(GroupVersionKind, Value)], kind: &GroupVersionKind) -> Option<&'v Value> {
+    versions.iter().find(|(known, _)| known == kind).map(|(_, object)| object)
+}
+
+/// The Go package of a group's internal types.
+fn internal_package(group: &str) -> &str {
+    if group.is_empty() { "core" } else { group.split('.').next().unwrap_or(group) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::attributes::{GroupVersionResource, Operation};
+    use crate::testing::create_config_map;
+
+    /// Writes down in the object through which versions it went.
+    #[derive(Default)]
+    struct Conversions {
+        count: AtomicUsize,
+        lookups: AtomicUsize,
+    }
+
+    impl ClusterState for Conversions {
+        fn namespace(&self, _: &str) -> Option<Arc<Value>> {
+            None
+        }
+
+        fn equivalent_resources(&self, _: &GroupVersionResource, _: &str) -> Vec<EquivalentResource> {
+            self.lookups.fetch_add(1, Ordering::Relaxed);
+            Vec::new()
+        }
+
+        fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+            self.count.fetch_add(1, Ordering::Relaxed);
+            let mut object = object.clone();
+            object["apiVersion"] = kind.api_version().into();
+            object["way"] = format!("{}>{}", object["way"].as_str().unwrap_or("v1"), kind.version).into();
+            Ok(object)
+        }
+
+        fn set_defaults(&self, _: &mut Value) {}
+
+        fn is_built_in(&self, _: &GroupVersionKind) -> bool {
+            true
+        }
+    }
+
+    fn version(version: &str) -> GroupVersionKind {
+        GroupVersionKind::new("", version, "ConfigMap")
+    }
+
+    fn update() -> Attributes {
+        let create = create_config_map();
+        Attributes { operation: Operation::Update, old_object: create.object.clone(), ..create }
+    }
+
+    #[track_caller]
+    fn check_way(run: &AdmissionRun<'_>, kind: &GroupVersionKind, object: &str, old: &str) {
+        let objects = run.objects(kind);
+        assert_eq!(objects.object.unwrap()["way"], object);
+        assert_eq!(objects.old_object.unwrap()["way"], old);
+    }
+
+    #[test]
+    fn each_version_is_converted_once_until_the_object_changes() {
+        let state = Conversions::default();
+        let mut run = AdmissionRun::new(update(), Times::Whole, &state);
+        for kind in [version("v1"), version("v2"), version("v3"), version("v2"), version("v1")] {
+            run.convert(&kind).unwrap();
+        }
+        assert_eq!(state.count.load(Ordering::Relaxed), 4);
+        check_way(&run, &version("v2"), "v1>v2", "v1>v2");
+        check_way(&run, &version("v3"), "v1>v3", "v1>v3");
+        assert_eq!(run.attributes().object, update().object);
+
+        let patched = run.objects(&version("v2")).object.unwrap().clone();
+        run.patch(&version("v2"), patched);
+        run.convert(&version("v2")).unwrap();
+        check_way(&run, &version("v2"), "v1>v2", "v1>v2");
+        run.convert(&version("v3")).unwrap();
+        check_way(&run, &version("v3"), "v1>v2>v1>v3", "v1>v3");
+        run.convert(&version("v2")).unwrap();
+        check_way(&run, &version("v2"), "v1>v2>v1>v2", "v1>v2");
+        assert_eq!(state.count.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn a_patched_object_comes_back_in_the_version_of_the_request() {
+        let state = Conversions::default();
+        let mut run = AdmissionRun::new(update(), Times::Fine, &state);
+        run.convert(&version("v2")).unwrap();
+        let patched = run.objects(&version("v2")).object.unwrap().clone();
+        run.patch(&version("v2"), patched);
+        run.fold_back().unwrap();
+        assert_eq!(run.attributes().object.as_ref().unwrap()["way"], "v1>v2>v1");
+        run.fold_back().unwrap();
+        assert_eq!(run.attributes().object.as_ref().unwrap()["way"], "v1>v2>v1");
+        assert_eq!((run.round_times(), run.round_times()), (true, false));
+    }
+
+    #[test]
+    fn equivalents_are_looked_up_once() {
+        let state = Conversions::default();
+        let mut run = AdmissionRun::new(update(), Times::Whole, &state);
+        run.look_up_equivalents();
+        run.look_up_equivalents();
+        assert_eq!(state.lookups.load(Ordering::Relaxed), 1);
+    }
+}

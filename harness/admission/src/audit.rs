@@ -1,0 +1,288 @@
+//! The audit annotations of a request: a view of its [`Record`].
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kubernetes_types::names;
+use serde_json::Value;
+use url::Url;
+
+use crate::event::{CallResult, Called, Event, Phase, Record};
+
+/// The annotations that an audit event of level Request carries. Of several values for one key the first stays. What
+/// ends after the client was answered comes too late.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go; pkg/admission/attributes.go;
+/// kubernetes plugin/pkg/admission/security/podsecurity/admission.go, `Validate`.
+/// Rule: AUD-02, AUD-03, AUD-09.
+pub fn annotations(record: &Record) -> BTreeMap<String, String> {
+    let mut annotations = BTreeMap::new();
+    let in_time = |called: &&Called| record.cut_off.is_none_or(|limit| called.started + called.took < limit);
+    for event in &record.events {
+        if let Event::PluginRemarked { audit_annotations, .. } = event {
+            for (key, value) in audit_annotations {
+                annotations.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    for called in record.calls().filter(in_time) {
+        for (key, value) in of_call(called) {
+            if is_qualified_name(&key) {
+                annotations.entry(key).or_insert(value);
+            }
+        }
+    }
+    annotations
+}
+
+/// The annotations that tell how long webhooks took, for a request that took `total`: none up to half a second.
+///
+/// Source: apiserver pkg/endpoints/filters/audit.go; `pkg/endpoints/request/webhook_duration.go`.
+/// Rule: AUD-11.
+pub fn latencies(record: &Record, total: Duration) -> BTreeMap<String, String> {
+    if total <= Duration::from_millis(500) {
+        return BTreeMap::new();
+    }
+    let of = |phase| record.calls().filter(move |called| called.phase == phase).map(|called| called.took);
+    let mutating: Duration = of(Phase::Mutating).sum();
+    let validating = of(Phase::Validating).max().unwrap_or_default();
+    [("mutating-webhook", mutating), ("total", total), ("validating-webhook", validating)]
+        .into_iter()
+        .filter(|(_, duration)| !duration.is_zero())
+        .map(|(what, duration)| (format!("apiserver.latency.k8s.io/{what}"), go_duration(duration)))
+        .collect()
+}
+
+/// The annotations of one call, by their whole keys.
+///
+/// Rule: AUD-01, AUD-04, AUD-05, AUD-06, AUD-08.
+fn of_call(called: &Called) -> Vec<(String, String)> {
+    let name = &called.webhook.name;
+    let place = format!("round_{}_index_{}", called.round.number(), called.index);
+    let mut annotations: Vec<(String, String)> = called
+        .audit_annotations
+        .iter()
+        .map(|(key, value)| (format!("{name}/{key}"), value.clone()))
+        .collect();
+    if matches!(called.result, CallResult::Failed { failed_open: true, .. }) {
+        let phase = match called.phase {
+            Phase::Mutating => "mutation",
+            Phase::Validating => "validating",
+        };
+        annotations.push((format!("failed-open.{phase}.webhook.admission.k8s.io/{place}"), name.clone()));
+    }
+    if let CallResult::Failed { failure, .. } = &called.result {
+        annotations.extend(of_certificate(&failure.reason));
+    }
+    if called.phase == Phase::Mutating {
+        let (patch, changed) = match &called.result {
+            CallResult::Allowed { patch, changed } => (patch.as_deref(), *changed),
+            CallResult::ServerError { patch, .. } => (patch.as_deref(), false),
+            CallResult::Denied(_) | CallResult::Failed { .. } => (None, false),
+        };
+        let who = format!(
+            "{{\"configuration\":{},\"webhook\":{}",
+            json_string(&called.webhook.configuration),
+            json_string(name)
+        );
+        if let Some(patch) = patch {
+            let operations: Vec<String> = patch.iter().map(json).collect();
+            annotations.push((
+                format!("patch.webhook.admission.k8s.io/{place}"),
+                format!("{who},\"patch\":[{}],\"patchType\":\"JSONPatch\"}}", operations.join(",")),
+            ));
+        }
+        annotations.push((
+            format!("mutation.webhook.admission.k8s.io/{place}"),
+            format!("{who},\"mutated\":{changed}}}"),
+        ));
+    }
+    annotations
+}
+
+/// Why the server refuses a certificate that it took in earlier versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CertificateFlaw {
+    MissingSan,
+    InsecureSha1,
+}
+
+impl CertificateFlaw {
+    /// The flaw that the `reason` of a failed call is about.
+    ///
+    /// Source: apiserver `pkg/util/x509metrics/server_cert_deprecations.go`, which looks at the text of the error as well.
+    pub(crate) fn of(reason: &str) -> Option<Self> {
+        let flaws = [
+            ("x509: certificate relies on legacy Common Name field", Self::MissingSan),
+            ("x509: cannot verify signature: insecure algorithm SHA1", Self::InsecureSha1),
+        ];
+        flaws.into_iter().find_map(|(complaint, flaw)| reason.contains(complaint).then_some(flaw))
+    }
+}
+
+/// What the server says of such a certificate.
+///
+/// Source: as [`CertificateFlaw::of`].
+fn of_certificate(reason: &str) -> Option<(String, String)> {
+    let (what, says) = match CertificateFlaw::of(reason)? {
+        CertificateFlaw::MissingSan => (
+            "missing-san",
+            "relies on a legacy Common Name field instead of the SAN extension for subject validation",
+        ),
+        CertificateFlaw::InsecureSha1 => ("insecure-sha1", "uses an insecure SHA-1 signature"),
+    };
+    let url = Url::parse(reason.split_once("Post \"")?.1.split_once('"')?.0).ok()?;
+    Some((format!("{what}.invalid-cert.kubernetes.io/{}", url.host_str()?), says.to_owned()))
+}
+
+/// `value` as Go's `json.Marshal` writes it: keys sorted, and `<`, `>`, `&` and two line separators escaped.
+fn json(value: &Value) -> String {
+    escape_html(&value.to_string())
+}
+
+fn json_string(text: &str) -> String {
+    escape_html(&Value::from(text).to_string())
+}
+
+fn escape_html(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => out.push_str("\\u003c"),
+            '>' => out.push_str("\\u003e"),
+            '&' => out.push_str("\\u0026"),
+            '\u{2028}' => out.push_str("\\u2028"),
+            '\u{2029}' => out.push_str("\\u2029"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.
+///
+/// Source: apiserver pkg/admission/attributes.go, `checkKeyFormat`.
+/// Rule: AUD-02.
+pub fn is_qualified_name(key: &str) -> bool {
+    key.contains('/') && names::label_key(key).is_empty()
+}
+
+/// `1.234567891s`: how Go prints a duration.
+///
+/// Source: Go's time/time.go, `Duration.String`.
+pub fn go_duration(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    let fraction = |whole: u128, rest: u128, digits: usize, unit: &str| {
+        let rest = format!("{rest:0digits$}");
+        match rest.trim_end_matches('0') {
+            "" => format!("{whole}{unit}"),
+            rest => format!("{whole}.{rest}{unit}"),
+        }
+    };
+    match nanos {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{nanos}ns"),
+        1_000..1_000_000 => fraction(nanos / 1_000, nanos % 1_000, 3, "µs"),
+        1_000_000..1_000_000_000 => fraction(nanos / 1_000_000, nanos % 1_000_000, 6, "ms"),
+        _ => {
+            let seconds = duration.as_secs();
+            let rest = fraction(u128::from(seconds % 60), u128::from(duration.subsec_nanos()), 9, "s");
+            match (seconds / 3600, seconds / 60 % 60) {
+                (0, 0) => rest,
+                (0, minutes) => format!("{minutes}m{rest}"),
+                (hours, minutes) => format!("{hours}h{minutes}m{rest}"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{CallFailure, Round};
+    use crate::testing::called;
+
+    #[track_caller]
+    fn check(calls: Vec<Called>, expect: &[(&str, &str)]) {
+        let events = calls.into_iter().map(|called| Event::Called(Box::new(called))).collect();
+        let found = annotations(&Record { events, ..Record::default() });
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn a_patch_is_written_with_sorted_keys_and_without_html() {
+        let patch = vec![json!({"value": "<&>", "path": "/data/k", "op": "add"})];
+        check(
+            vec![called("w.x.y", CallResult::Allowed { patch: Some(patch), changed: true })],
+            &[
+                (
+                    "mutation.webhook.admission.k8s.io/round_0_index_0",
+                    r#"{"configuration":"c","webhook":"w.x.y","mutated":true}"#,
+                ),
+                (
+                    "patch.webhook.admission.k8s.io/round_0_index_0",
+                    r#"{"configuration":"c","webhook":"w.x.y","patch":[{"op":"add","path":"/data/k","value":"\u003c\u0026\u003e"}],"patchType":"JSONPatch"}"#,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn failing_open_is_written_with_the_webhooks_name() {
+        let failed = || CallResult::Failed {
+            failure: CallFailure { reason: String::new(), code: 503 },
+            failed_open: true,
+        };
+        let mutating = Called { round: Round::Second, index: 3, ..called("w.x.y", failed()) };
+        let validating = Called { phase: Phase::Validating, index: 1, ..called("v.x.y", failed()) };
+        check(
+            vec![mutating, validating],
+            &[
+                ("failed-open.mutation.webhook.admission.k8s.io/round_1_index_3", "w.x.y"),
+                ("failed-open.validating.webhook.admission.k8s.io/round_0_index_1", "v.x.y"),
+                (
+                    "mutation.webhook.admission.k8s.io/round_1_index_3",
+                    r#"{"configuration":"c","webhook":"w.x.y","mutated":false}"#,
+                ),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_first_value_stays_and_bad_keys_are_dropped() {
+        let with = |entries: &[(&str, &str)]| Called {
+            phase: Phase::Validating,
+            audit_annotations: entries
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+            ..called("w.x.y", CallResult::Allowed { patch: None, changed: false })
+        };
+        check(
+            vec![
+                with(&[("k", "first"), ("a/b", "two slashes"), ("", "empty"), ("-x", "dash")]),
+                with(&[("k", "second")]),
+            ],
+            &[("w.x.y/k", "first")],
+        );
+    }
+
+    #[test]
+    fn durations_read_as_in_go() {
+        for (nanos, text) in [
+            (0, "0s"),
+            (999, "999ns"),
+            (1_500, "1.5µs"),
+            (20_000_000, "20ms"),
+            (1_000_000_000, "1s"),
+            (61_050_000_000, "1m1.05s"),
+            (3_600_000_000_000, "1h0m0s"),
+        ] {
+            assert_eq!(go_duration(Duration::from_nanos(nanos)), text);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What the server knows beside the request: namespaces, equivalent resources, versions of kinds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use kubernetes_types::status::Unsupported;
+use serde_json::Value;
+
+pub use crate::attributes::{GroupVersionKind, GroupVersionResource};
+use crate::config::ConversionWebhook;
+
+/// What the server knows beside the request. All of it is in memory: nothing here does I/O.
+pub trait ClusterState: Send + Sync {
+    /// A stored Namespace; none if it does not exist.
+    fn namespace(&self, name: &str) -> Option<Arc<Value>>;
+
+    /// The resources that lead to the same stored objects as `resource`, itself included, in the order in
+    /// which their versions were installed, and the kind that each has for `subresource`.
+    ///
+    /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourceRegistry`.
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource>;
+
+    /// `object` in the version of `kind`, with `apiVersion` and `kind` set.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when the server cannot convert it, or admit cannot, or only a webhook can.
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError>;
+
+    /// Fills in what the scheme's or the custom resource's defaults say, in the version that `object` is in.
+    fn set_defaults(&self, object: &mut Value);
+
+    /// Whether `kind` is a type of the server, rather than a custom resource: only for those an absent and an
+    /// empty map or list are the same.
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool;
+}
+
+/// A resource that leads to the same stored objects as another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EquivalentResource {
+    /// The resource.
+    pub resource: GroupVersionResource,
+    /// The kind of its objects; none if the subresource has none there.
+    pub kind: Option<GroupVersionKind>,
+}
+
+/// Why an object cannot be had in another version.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum ConversionError {
+    /// What kube-apiserver's converter says.
+    #[error("{0}")]
+    Refused(String),
+    /// kube-apiserver can and admit cannot.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+    /// The webhook of its definition converts it: who can call it has to ask it.
+    #[error("unsupported: {0}")]
+    ByWebhook(Box<ByWebhook>),
+    /// Others have the memory that the conversion takes.
+    #[error("too many requests, please try again later")]
+    TooManyRequests,
+}
+
+/// A conversion for which a webhook has to be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a conversion has these parts")]
+pub struct ByWebhook {
+    /// Who converts it.
+    pub webhook: Arc<ConversionWebhook>,
+    /// The object as it is.
+    pub object: Value,
+    /// What it is to become.
+    pub kind: GroupVersionKind,
+}
+
+impl fmt::Display for ByWebhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = GroupVersionKind::of(&self.object);
+        write!(f, "conversion of {from} to {} by {}", self.kind, self.webhook)
+    }
+}
+
+impl From<&ByWebhook> for Unsupported {
+    fn from(asked: &ByWebhook) -> Self {
+        Self { what: asked.to_string() }
+    }
+}

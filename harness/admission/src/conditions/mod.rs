@@ -1,0 +1,91 @@
+//! `matchConditions`: expressions that decide whether a webhook is called, and what comes of their values.
+
+mod evaluation;
+mod expression;
+mod request;
+pub mod settled;
+mod variables;
+
+use std::sync::{Arc, OnceLock};
+
+use tokio::time::Instant;
+
+pub use self::evaluation::{Evaluated, Evaluation, EvaluationError, OUT_OF_BUDGET, Outcome};
+pub use self::expression::{CompileError, Environment, Expression, compile, declarations};
+pub use self::settled::{Known, settled};
+pub use self::variables::{Bindings, Subject};
+
+/// What all conditions of a webhook may cost together.
+///
+/// Source: apiserver pkg/apis/cel/config.go, `RuntimeCELCostBudgetMatchConditions`.
+/// Rule: MC-14.
+pub const BUDGET: u64 = 2_500_000;
+
+/// One of the `matchConditions` of a webhook.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a condition has these parts")]
+pub struct Condition {
+    /// `name`.
+    pub name: Arc<str>,
+    /// `expression`, as it is written.
+    pub text: Arc<str>,
+    /// The same compiled. A stored one that does not compile is an error of each evaluation.
+    pub expression: Result<Expression, CompileError>,
+}
+
+/// What was compiled follows from the text.
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.text) == (&other.name, &other.text)
+    }
+}
+
+impl Condition {
+    /// A stored condition.
+    ///
+    /// Rule: MC-09.
+    pub fn new(name: &str, text: &str) -> Self {
+        Self { expression: compile(text, Environment::Stored), name: name.into(), text: text.into() }
+    }
+
+    /// Whether its expression names this variable.
+    pub fn mentions(&self, variable: &str) -> bool {
+        self.expression.as_ref().is_ok_and(|expression| expression.program().mentions(variable))
+    }
+}
+
+/// Evaluates all `conditions` about `subject`, whatever the values of earlier ones are, until the budget runs out.
+///
+/// Source: apiserver pkg/admission/plugin/cel/condition.go, `ForInput`, and activation.go, `Evaluate`;
+/// pkg/admission/plugin/webhook/matchconditions/matcher.go.
+/// Rule: MC-09, MC-10, MC-15, MC-16.
+pub fn evaluate(conditions: &[Condition], subject: &Subject<'_>) -> Evaluation {
+    let started = Instant::now();
+    let request = OnceLock::new();
+    let variables = variables::Bindings::new(subject, &request);
+    let mut evaluated = Vec::with_capacity(conditions.len());
+    let mut left = BUDGET;
+    let mut out_of_budget = false;
+    for condition in conditions {
+        let began = Instant::now();
+        let (value, cost) = match &condition.expression {
+            Ok(expression) => expression.evaluate(&variables),
+            Err(CompileError::Unsupported(what)) => (Err(EvaluationError::Unsupported(what.clone())), 0),
+            Err(error) => (Err(EvaluationError::Server(format!("compilation error: {error}"))), 0),
+        };
+        evaluated.push(Evaluated {
+            name: Arc::clone(&condition.name),
+            expression: Arc::clone(&condition.text),
+            value,
+            cost,
+            took: began.elapsed(),
+        });
+        let Some(rest) = left.checked_sub(cost) else {
+            out_of_budget = true;
+            break;
+        };
+        left = rest;
+    }
+    let outcome = if out_of_budget { Outcome::OutOfBudget } else { evaluation::outcome(&evaluated) };
+    Evaluation { conditions: evaluated, outcome, took: started.elapsed() }
+}

@@ -1,0 +1,91 @@
+//! The variable `request`: the request as an expression sees it.
+
+use serde_json::{Map, Value, json};
+
+pub(crate) use crate::attributes::{Attributes, GroupVersionKind};
+
+/// The value of `request`: what an `AdmissionReview` of this version would have, as JSON leaves it. The resource is the
+/// request's own, whatever the version; of the objects there is nothing.
+///
+/// Source: apiserver pkg/admission/plugin/cel/condition.go, `CreateAdmissionRequest`; api admission/v1/types.go.
+/// Rule: MC-05, MC-06.
+pub(super) fn value(attributes: &Attributes, kind: &GroupVersionKind) -> Value {
+    let mut request = Map::new();
+    let resource = json!(attributes.resource);
+    for (name, value) in [
+        ("uid", json!("")),
+        ("kind", json!(kind)),
+        ("resource", resource.clone()),
+        ("requestKind", json!(attributes.kind)),
+        ("requestResource", resource),
+        ("operation", json!(attributes.operation)),
+        ("userInfo", json!(attributes.user)),
+        ("object", Value::Null),
+        ("oldObject", Value::Null),
+        ("dryRun", json!(attributes.dry_run)),
+        ("options", attributes.options.clone().unwrap_or_default()),
+    ] {
+        request.insert(name.to_owned(), value);
+    }
+    for (name, text) in [
+        ("subResource", &attributes.subresource),
+        ("requestSubResource", &attributes.subresource),
+        ("name", &attributes.name),
+        ("namespace", &attributes.namespace),
+    ] {
+        if !text.is_empty() {
+            request.insert(name.to_owned(), json!(text));
+        }
+    }
+    Value::Object(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::UserInfo;
+    use crate::testing::create_config_map;
+
+    #[test]
+    fn the_kind_is_that_of_the_version_and_the_resource_that_of_the_request() {
+        let attributes = Attributes { subresource: "status".to_owned(), ..create_config_map() };
+        let request = value(&attributes, &GroupVersionKind::new("e.com", "v2", "Thing"));
+        assert_eq!(request["kind"], json!({"group": "e.com", "version": "v2", "kind": "Thing"}));
+        assert_eq!(request["requestKind"], json!({"group": "", "version": "v1", "kind": "ConfigMap"}));
+        let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
+        assert_eq!((&request["resource"], &request["requestResource"]), (&resource, &resource));
+        assert_eq!(
+            (&request["subResource"], &request["requestSubResource"]),
+            (&json!("status"), &json!("status"))
+        );
+    }
+
+    #[test]
+    fn what_is_empty_is_left_out() {
+        let attributes = Attributes {
+            name: String::new(),
+            namespace: String::new(),
+            options: None,
+            user: UserInfo::default(),
+            ..create_config_map()
+        };
+        let request = value(&attributes, &attributes.kind);
+        let members: Vec<&String> = request.as_object().unwrap().keys().collect();
+        let expected = [
+            "dryRun",
+            "kind",
+            "object",
+            "oldObject",
+            "operation",
+            "options",
+            "requestKind",
+            "requestResource",
+            "resource",
+            "uid",
+            "userInfo",
+        ];
+        assert_eq!(members, expected);
+        assert_eq!((&request["dryRun"], &request["options"]), (&json!(false), &Value::Null));
+        assert_eq!(request["userInfo"], json!({}));
+    }
+}

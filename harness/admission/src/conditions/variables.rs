@@ -1,0 +1,139 @@
+//! The variables of conditions.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use kubernetes_cel::Variables;
+use kubernetes_cel::authorization::{
+    self, Resource, User, Verdict, authorizer_value, request_resource_value,
+};
+use kubernetes_cel::value::{Origin, Value};
+use serde_json::Value as Json;
+
+use super::request;
+pub(crate) use crate::attributes::{Attributes, GroupVersionKind, UserInfo};
+use crate::authorizer::{AccessDecision, AccessRequest, AccessTarget, Authorizer, Decision, ResourceTarget};
+
+/// What conditions are about: a request, as one webhook would see it.
+#[derive(Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "the environment has these variables")]
+pub struct Subject<'a> {
+    /// The request.
+    pub attributes: &'a Attributes,
+    /// The version that the webhook would see.
+    pub kind: &'a GroupVersionKind,
+    /// `object` in that version.
+    pub object: Option<&'a Json>,
+    /// `oldObject` in that version.
+    pub old_object: Option<&'a Json>,
+    /// Whether the objects are of a type of the server.
+    pub built_in: bool,
+    /// Who is asked what the user may do.
+    pub authorizer: &'a Arc<dyn Authorizer>,
+}
+
+impl fmt::Debug for Subject<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject").field("kind", self.kind).finish_non_exhaustive()
+    }
+}
+
+/// The values of the variables. None is made before an expression asks for it.
+#[derive(Debug)]
+pub struct Bindings<'a> {
+    subject: Subject<'a>,
+    request: &'a OnceLock<Json>,
+}
+
+impl<'a> Bindings<'a> {
+    /// `request` is where the value of that variable is kept.
+    pub fn new(subject: &Subject<'a>, request: &'a OnceLock<Json>) -> Self {
+        Self { subject: *subject, request }
+    }
+
+    /// The new or the old object, with the members that its JSON has and no others.
+    ///
+    /// Rule: MC-07.
+    fn object(&self, object: Option<&'a Json>) -> Value<'a> {
+        let origin = if self.subject.built_in { Origin::Typed } else { Origin::Unstructured };
+        object.map_or(Value::Null, |object| Value::from_json_of(object, origin))
+    }
+
+    fn user(&self) -> Arc<User> {
+        let UserInfo { username, uid, groups, extra } = self.subject.attributes.user.clone();
+        Arc::new(User { name: username, uid, groups, extra })
+    }
+
+    fn request_resource(&self) -> Resource {
+        let Attributes { resource, subresource, namespace, name, .. } = self.subject.attributes;
+        Resource {
+            group: resource.group.clone(),
+            resource: resource.resource.clone(),
+            subresource: subresource.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            ..Resource::default()
+        }
+    }
+}
+
+/// A Namespace is declared, and webhooks never have one.
+///
+/// Source: apiserver pkg/admission/plugin/cel/activation.go, `newActivation`;
+/// pkg/admission/plugin/webhook/matchconditions/matcher.go, `Match`.
+/// Rule: MC-03, MC-08.
+impl<'a> Variables<'a> for Bindings<'a> {
+    fn get(&self, name: &str) -> Option<Value<'a>> {
+        let Subject { attributes, kind, object, old_object, authorizer, .. } = self.subject;
+        let asked = || Arc::new(Asked(Arc::clone(authorizer)));
+        Some(match name {
+            "object" => self.object(object),
+            "oldObject" => self.object(old_object),
+            "namespaceObject" => Value::Null,
+            "request" => {
+                let request = self.request.get_or_init(|| request::value(attributes, kind));
+                Value::from_json_of(request, Origin::Request)
+            }
+            "authorizer" => authorizer_value(self.user(), asked()),
+            "authorizer.requestResource" => {
+                request_resource_value(self.user(), asked(), self.request_resource())
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The server's authorizer, as expressions ask it. A check names no version, and its selectors do not matter to RBAC.
+///
+/// Source: apiserver pkg/cel/library/authz.go, `receiverOnlyObjectVal` and `resourceCheckVal.Authorize`.
+#[derive(Debug)]
+struct Asked(Arc<dyn Authorizer>);
+
+impl authorization::Authorizer for Asked {
+    fn authorize(&self, attributes: &authorization::Attributes<'_>) -> authorization::Decision {
+        let User { name, uid, groups, extra } = attributes.user.clone();
+        let user = UserInfo { username: name, uid, groups, extra };
+        let target = match attributes.target {
+            authorization::Target::Path(path) => AccessTarget::Path(path),
+            authorization::Target::Resource(resource) => AccessTarget::Resource(ResourceTarget {
+                group: &resource.group,
+                version: "*",
+                resource: &resource.resource,
+                subresource: &resource.subresource,
+                namespace: &resource.namespace,
+                name: &resource.name,
+                ..ResourceTarget::default()
+            }),
+            // What cannot be asked is not allowed.
+            _ => return authorization::Decision::default(),
+        };
+        let AccessDecision { decision, reason, error } =
+            self.0.authorize(&AccessRequest { user: &user, verb: attributes.verb, target });
+        let verdict = match decision {
+            Decision::Allow => Verdict::Allow,
+            Decision::Deny => Verdict::Deny,
+            Decision::NoOpinion => Verdict::NoOpinion,
+        };
+        authorization::Decision { verdict, reason, error }
+    }
+}

@@ -1,0 +1,204 @@
+//! Configurations of `admissionregistration.k8s.io/v1beta1`, which API servers served up to Kubernetes 1.21.
+//!
+//! Source: kubernetes pkg/apis/admissionregistration/v1beta1/defaults.go, which is still there for what was stored.
+
+use kubernetes_types::status::FieldError;
+use serde_json::{Map, Value, json};
+
+use super::defaults::{self, set};
+use super::{API_VERSION, MUTATING, VALIDATING, list, validate};
+
+const OLD_API_VERSION: &str = "admissionregistration.k8s.io/v1beta1";
+
+/// A field that a configuration of v1beta1 leaves out, and of which v1 makes something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Differing {
+    /// The field's path, such as `webhooks[0].failurePolicy`.
+    pub field: String,
+    /// The default of v1beta1, such as `Ignore` or `30`.
+    pub v1beta1: String,
+    /// The default of v1.
+    pub v1: String,
+}
+
+/// `webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1`.
+impl std::fmt::Display for Differing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} is not set: {} in v1beta1, {} in v1", self.field, self.v1beta1, self.v1)
+    }
+}
+
+/// Whether `object` is a webhook configuration of v1beta1.
+pub fn is_v1beta1(object: &Value) -> bool {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    text("apiVersion") == OLD_API_VERSION && [MUTATING, VALIDATING].contains(&text("kind"))
+}
+
+/// The defaults of v1beta1 that are not those of v1.
+///
+/// Rule: CFG-06.
+pub(super) fn set_own_defaults(webhook: &mut Map<String, Value>) {
+    set(webhook, "failurePolicy", || json!("Ignore"));
+    set(webhook, "matchPolicy", || json!("Exact"));
+    set(webhook, "sideEffects", || json!("Unknown"));
+    set(webhook, "timeoutSeconds", || json!(30));
+    let versions = webhook.get("admissionReviewVersions").unwrap_or(&Value::Null);
+    // An empty list has the default, too.
+    if versions.is_null() || versions.as_array().is_some_and(Vec::is_empty) {
+        webhook.insert("admissionReviewVersions".to_owned(), json!(["v1beta1"]));
+    }
+}
+
+/// A configuration of v1beta1 as an API server of today reads it from its storage: in v1, with the defaults of v1beta1
+/// written out. None if it is not of v1beta1.
+///
+/// It may have what v1 refuses: see [`v1_errors`].
+pub fn upgraded(configuration: &Value) -> Option<Value> {
+    if !is_v1beta1(configuration) {
+        return None;
+    }
+    let mut upgraded = configuration.clone();
+    defaults::set_defaults(&mut upgraded);
+    upgraded.as_object_mut()?.insert("apiVersion".to_owned(), API_VERSION.into());
+    Some(upgraded)
+}
+
+/// The fields that a configuration of v1beta1 leaves out and that have another default in v1; none for one of v1.
+pub fn v1_differences(configuration: &Value) -> Vec<Differing> {
+    if !is_v1beta1(configuration) {
+        return Vec::new();
+    }
+    let (old, new) = (with_defaults_of(configuration, OLD_API_VERSION), as_v1(configuration));
+    let written = |value: &Value| value.to_string().replace('"', "");
+    let mut differing = Vec::new();
+    for (index, (old, new)) in list(&old, "webhooks").iter().zip(list(&new, "webhooks")).enumerate() {
+        for (field, value) in new.as_object().into_iter().flatten() {
+            let before = old.get(field).unwrap_or(&Value::Null);
+            if before != value {
+                let field = format!("webhooks[{index}].{field}");
+                differing.push(Differing { field, v1beta1: written(before), v1: written(value) });
+            }
+        }
+    }
+    differing
+}
+
+/// What v1 refuses of a configuration of v1beta1 in which nothing but the version is changed; none for one of v1.
+pub fn v1_errors(configuration: &Value) -> Vec<FieldError> {
+    if is_v1beta1(configuration) { validate(&as_v1(configuration)) } else { Vec::new() }
+}
+
+fn as_v1(configuration: &Value) -> Value {
+    with_defaults_of(configuration, API_VERSION)
+}
+
+fn with_defaults_of(configuration: &Value, api_version: &str) -> Value {
+    let mut complete = configuration.clone();
+    if let Some(members) = complete.as_object_mut() {
+        members.insert("apiVersion".to_owned(), api_version.into());
+    }
+    defaults::set_defaults(&mut complete);
+    complete
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::{FailurePolicy, MatchPolicy, ReinvocationPolicy, Scope, SideEffects, webhooks};
+
+    fn configuration(kind: &str, fields: &Value) -> Value {
+        let mut webhook = json!({
+            "name": "w.example.com",
+            "clientConfig": {"service": {"namespace": "n", "name": "s"}},
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        });
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            webhook[field] = value.clone();
+        }
+        json!({"apiVersion": OLD_API_VERSION, "kind": kind, "metadata": {"name": "c"}, "webhooks": [webhook]})
+    }
+
+    #[test]
+    fn what_is_left_out_has_the_defaults_of_v1beta1() {
+        let upgraded = upgraded(&configuration(MUTATING, &json!({"timeoutSeconds": null}))).unwrap();
+        assert_eq!(upgraded["apiVersion"], API_VERSION);
+        assert_eq!(
+            upgraded["webhooks"][0],
+            json!({
+                "name": "w.example.com",
+                "clientConfig": {"service": {"namespace": "n", "name": "s", "port": 443}},
+                "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"],
+                    "scope": "*"}],
+                "failurePolicy": "Ignore",
+                "matchPolicy": "Exact",
+                "namespaceSelector": {},
+                "objectSelector": {},
+                "sideEffects": "Unknown",
+                "timeoutSeconds": 30,
+                "admissionReviewVersions": ["v1beta1"],
+                "reinvocationPolicy": "Never",
+            })
+        );
+    }
+
+    #[test]
+    fn a_webhook_of_v1beta1_is_read_with_its_defaults() {
+        let webhook = webhooks(&configuration(MUTATING, &json!({}))).unwrap().remove(0);
+        assert_eq!(webhook.failure_policy, FailurePolicy::Ignore);
+        assert_eq!(webhook.match_policy, MatchPolicy::Exact);
+        assert_eq!(webhook.side_effects, SideEffects::Unknown);
+        assert_eq!(webhook.timeout, Duration::from_secs(30));
+        assert_eq!(webhook.admission_review_versions, ["v1beta1"]);
+        assert_eq!(webhook.reinvocation_policy, ReinvocationPolicy::Never);
+        assert_eq!(webhook.rules[0].scope, Scope::All);
+    }
+
+    #[test]
+    fn what_is_given_stays() {
+        let given = json!({"failurePolicy": "Fail", "matchPolicy": "Equivalent", "sideEffects": "None",
+            "timeoutSeconds": 3, "admissionReviewVersions": ["v1"]});
+        let configuration = configuration(VALIDATING, &given);
+        let upgraded = upgraded(&configuration).unwrap();
+        for (field, value) in given.as_object().unwrap() {
+            assert_eq!(upgraded["webhooks"][0][field], *value);
+        }
+        assert_eq!(upgraded["webhooks"][0].get("reinvocationPolicy"), None);
+        assert_eq!((v1_differences(&configuration), v1_errors(&configuration)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_v1_makes_of_it_is_told_field_by_field() {
+        let configuration = configuration(VALIDATING, &json!({}));
+        let differences: Vec<String> =
+            v1_differences(&configuration).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            differences,
+            [
+                "webhooks[0].failurePolicy is not set: Ignore in v1beta1, Fail in v1",
+                "webhooks[0].matchPolicy is not set: Exact in v1beta1, Equivalent in v1",
+                "webhooks[0].timeoutSeconds is not set: 30 in v1beta1, 10 in v1",
+            ]
+        );
+        let errors: Vec<String> = v1_errors(&configuration).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            errors,
+            [
+                "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+                "webhooks[0].admissionReviewVersions: Required value: must specify one of v1, v1beta1",
+            ]
+        );
+    }
+
+    #[test]
+    fn other_objects_are_none_of_v1beta1() {
+        let v1 = json!({"apiVersion": API_VERSION, "kind": MUTATING, "webhooks": [{}]});
+        let policy = json!({"apiVersion": OLD_API_VERSION, "kind": "ValidatingAdmissionPolicy"});
+        for object in [v1, policy] {
+            assert_eq!(upgraded(&object), None);
+            assert_eq!((v1_differences(&object), v1_errors(&object)), (vec![], vec![]));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Asks the conversion webhooks of definitions.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kubernetes_types::status::Unsupported;
+use serde_json::Value;
+use tokio::time::Instant;
+use tracing::{Instrument as _, info, info_span};
+
+use crate::attributes::GroupVersionKind;
+use crate::caller::{Call, CallError, Caller};
+use crate::cluster_state::{ByWebhook, ConversionError};
+use crate::metrics::{Conversion, Conversions};
+use crate::review::conversion::{self, Failure, FailureKind, Version};
+
+/// How long a conversion may take; no definition can say otherwise.
+///
+/// Source: client-go `rest/config.go`, by way of apiserver pkg/util/webhook/authentication.go.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Converts custom resources by calling the webhooks of their definitions with a [`Caller`].
+pub struct Converter<C> {
+    caller: Arc<C>,
+    counted: Conversions,
+}
+
+impl<C: Caller> Converter<C> {
+    /// Converts by `caller`, and counts by `counted`.
+    pub fn new(caller: Arc<C>, counted: Conversions) -> Self {
+        Self { caller, counted }
+    }
+
+    pub(crate) fn caller(&self) -> &Arc<C> {
+        &self.caller
+    }
+
+    /// The object in the version that was asked for. Each object has a review of its own: kube-apiserver converts what it
+    /// reads and writes one by one, also for a list.
+    ///
+    /// # Errors
+    /// What kube-apiserver says of a conversion that fails, or what admit cannot do.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert`.
+    /// Rule: CNV-01, CNV-02, CNV-03, CNV-11.
+    pub async fn convert(&self, asked: &ByWebhook) -> Result<Value, ConversionError> {
+        let Some(version) = Version::negotiate(&asked.webhook.review_versions) else {
+            return Err(ConversionError::Refused("no supported conversion review versions".to_owned()));
+        };
+        let started = Instant::now();
+        let converted = self.exchange(asked, version).await;
+        let failure = match &converted {
+            Ok(_) => None,
+            Err(Obstacle::Failure(failure)) => Some(failure.kind.as_str()),
+            // The server would not have failed.
+            Err(Obstacle::Ours(_)) => return converted.map_err(Into::into),
+        };
+        let from = GroupVersionKind::of(&asked.object);
+        self.counted.observe(Conversion {
+            definition: &asked.webhook.definition,
+            from: &from.version,
+            to: &asked.kind.version,
+            failure,
+            took: started.elapsed(),
+        });
+        converted.map_err(Into::into)
+    }
+
+    async fn exchange(&self, asked: &ByWebhook, version: Version) -> Result<Value, Obstacle> {
+        let ByWebhook { webhook, object, kind } = asked;
+        let uid = uuid::Uuid::new_v4().to_string();
+        let desired = kind.api_version();
+        let body = conversion::encode(version, &uid, std::slice::from_ref(object), &desired)
+            .map_err(|error| ConversionError::Refused(error.to_string()))?;
+        let body = self.caller.keep(body).map_err(|error| obstacle(error, object))?;
+        let span = info_span!(
+            parent: None,
+            "Call conversion webhook",
+            "custom-resource-definition" = webhook.definition,
+            "desired-api-version" = desired,
+            "object-count" = 1,
+            UID = uid,
+        );
+        // A conversion belongs to no request.
+        let call =
+            Call { client_config: &webhook.client_config, phase: None, body, timeout: TIMEOUT, trace: None };
+        let reply = self.caller.call(call).instrument(span.clone()).await;
+        let reply = reply.map_err(|error| obstacle(error, object))?;
+        let converted = conversion::read(&reply, version, &uid, object, kind);
+        if !matches!(converted, Err(Failure { kind: FailureKind::Call, .. })) {
+            info!(parent: &span, "Request completed");
+        }
+        converted.map_err(Obstacle::Failure)
+    }
+}
+
+/// Why there is no converted object.
+enum Obstacle {
+    /// kube-apiserver would say so, too.
+    Failure(Failure),
+    /// It would not.
+    Ours(ConversionError),
+}
+
+impl From<ConversionError> for Obstacle {
+    fn from(error: ConversionError) -> Self {
+        Self::Ours(error)
+    }
+}
+
+impl From<Obstacle> for ConversionError {
+    fn from(obstacle: Obstacle) -> Self {
+        match obstacle {
+            Obstacle::Failure(failure) => Self::Refused(failure.message),
+            Obstacle::Ours(error) => error,
+        }
+    }
+}
+
+fn obstacle(error: CallError, object: &Value) -> Obstacle {
+    let from = GroupVersionKind::of(object);
+    match error {
+        CallError::Transport(text) => Obstacle::Failure(Failure {
+            kind: FailureKind::Call,
+            message: format!("conversion webhook for {from} failed: {text}"),
+        }),
+        // kube-apiserver does not serve a resource whose webhook it can make no client for.
+        CallError::Client(text) => {
+            let what = format!("custom resources whose conversion webhook cannot be called ({text})");
+            Obstacle::Ours(Unsupported { what }.into())
+        }
+        CallError::TooManyRequests => Obstacle::Ours(ConversionError::TooManyRequests),
+        CallError::Unsupported(unsupported) => Obstacle::Ours(unsupported.into()),
+    }
+}
+
+impl<C> fmt::Debug for Converter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Converter").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+    use crate::caller::Reply;
+    use crate::config::{ClientConfig, ConversionWebhook, WebhookTarget};
+    use crate::metrics::Metrics;
+
+    /// Answers each review with the object that it got, in this version.
+    struct Converting {
+        api_version: &'static str,
+        timeouts: Mutex<Vec<Duration>>,
+    }
+
+    impl Caller for Converting {
+        async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+            self.timeouts.lock().unwrap().push(call.timeout);
+            let review: Value = serde_json::from_slice(&call.body).unwrap();
+            let mut object = review["request"]["objects"][0].clone();
+            object["apiVersion"] = json!(self.api_version);
+            let answer = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
+                "response": {
+                    "uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": [object],
+                },
+            });
+            let body = Bytes::from(answer.to_string());
+            Ok(Reply { status: 200, content_type: Some("application/json".to_owned()), body })
+        }
+    }
+
+    fn asked() -> ByWebhook {
+        ByWebhook {
+            webhook: Arc::new(ConversionWebhook {
+                definition: "foos.example.com".to_owned(),
+                client_config: ClientConfig {
+                    target: WebhookTarget::Url("https://webhook.example/".to_owned()),
+                    ca_bundle: Vec::new(),
+                },
+                review_versions: vec!["v1".to_owned()],
+            }),
+            object: json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}}),
+            kind: GroupVersionKind::new("example.com", "v2", "Foo"),
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_are_counted_by_what_comes_of_them() {
+        let metrics = Metrics::default();
+        for (api_version, is_converted) in [("example.com/v2", true), ("example.com/v3", false)] {
+            let caller = Arc::new(Converting { api_version, timeouts: Mutex::default() });
+            let converter = Converter::new(Arc::clone(&caller), metrics.conversions());
+            assert_eq!(converter.convert(&asked()).await.is_ok(), is_converted);
+            assert_eq!(*caller.timeouts.lock().unwrap(), [Duration::from_secs(30)]);
+        }
+        let text = metrics.render();
+        for sample in [
+            r#"apiserver_conversion_webhook_request_total{failure_type="",result="success"} 1"#,
+            r#"apiserver_conversion_webhook_request_total{failure_type="conversion_webhook_invalid_converted_object_failure",result="failure"} 1"#,
+            r#"apiserver_crd_conversion_webhook_duration_seconds_count{crd_name="foos.example.com",from_version="v1",succeeded="true",to_version="v2"} 1"#,
+            r#"apiserver_conversion_webhook_duration_seconds_count{failure_type="",result="success"} 1"#,
+        ] {
+            assert!(text.lines().any(|line| line == sample), "{sample}\n{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_webhook_of_unknown_versions_is_not_called() {
+        let caller = Arc::new(Converting { api_version: "example.com/v2", timeouts: Mutex::default() });
+        let converter = Converter::new(Arc::clone(&caller), Metrics::default().conversions());
+        let mut asked = asked();
+        Arc::make_mut(&mut asked.webhook).review_versions = vec!["v7".to_owned()];
+        let error = converter.convert(&asked).await.unwrap_err();
+        assert_eq!(error.to_string(), "no supported conversion review versions");
+        assert!(caller.timeouts.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,200 @@
+//! One call of a webhook, from the review to what its reply means.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use kubernetes_types::status::{Status, Unsupported};
+use tokio::time::Instant;
+use tracing::{Instrument as _, Span, info, info_span};
+
+use super::{DispatchContext, Dispatcher, Place, Refusal};
+use crate::admission_run::AdmissionRun;
+use crate::caller::{Call, CallError, Caller};
+use crate::config::{SideEffects, Webhook};
+use crate::event::{CallFailure, CallResult, Called, Phase};
+use crate::failure;
+use crate::matching::Invocation;
+use crate::review::ReviewVersion;
+use crate::review::request;
+use crate::review::response::{self, Response};
+
+/// Seconds after which a client may try again for whose call there was no memory.
+///
+/// Source: apiserver pkg/server/filters/maxinflight.go, `retryAfter`.
+pub(super) const RETRY_AFTER: i32 = 1;
+
+/// What came of a call.
+pub(super) struct Answered {
+    pub(super) called: Called,
+    /// The response, if it allows the request.
+    pub(super) allowed: Option<Response>,
+    /// Why the request does not go on whatever the failure policy is.
+    refusal: Option<Refusal>,
+    /// The span of the call; none if there was no call.
+    pub(super) span: Span,
+}
+
+/// Why there is no response.
+enum Obstacle {
+    Failure(CallFailure),
+    Unsupported(Unsupported),
+    TooManyRequests,
+}
+
+impl From<CallFailure> for Obstacle {
+    fn from(failure: CallFailure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<CallError> for Obstacle {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::TooManyRequests => Self::TooManyRequests,
+            CallError::Client(_) | CallError::Transport(_) | CallError::Unsupported(_) => {
+                failure::no_reply(error).map_or_else(Self::Unsupported, Self::Failure)
+            }
+        }
+    }
+}
+
+impl Answered {
+    /// admit cannot go on: the record has what a client is told.
+    pub(super) fn set_unsupported(&mut self, unsupported: Unsupported) {
+        let status = Box::new(Status::unsupported(&unsupported));
+        self.called.result = CallResult::ServerError { status, patch: None };
+        self.refusal = Some(Refusal::Unsupported(unsupported));
+    }
+
+    /// There is no memory for the call: the client may try again.
+    fn set_too_many_requests(&mut self) {
+        let status = Box::new(Status::too_many_requests(RETRY_AFTER));
+        self.called.result = CallResult::ServerError { status: status.clone(), patch: None };
+        self.refusal = Some(Refusal::Status(status));
+    }
+
+    /// Why the request does not go on after this call, if it does not.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        match &self.refusal {
+            Some(refusal) => Some(refusal.clone()),
+            None => failure::refusal(&self.called).map(Refusal::Status),
+        }
+    }
+}
+
+impl<C: Caller> Dispatcher<C> {
+    /// Calls one webhook with the objects of `run`, which has them in the version of `invocation`.
+    ///
+    /// Rule: MUT-03, MUT-04, RSP-18, RSP-19, VAL-06.
+    pub(super) async fn call(
+        &self,
+        webhook: &Webhook,
+        run: &AdmissionRun<'_>,
+        invocation: &Invocation,
+        chain: &DispatchContext<'_>,
+        place: Place,
+    ) -> Answered {
+        let called = Called {
+            webhook: webhook.id.clone(),
+            phase: place.phase,
+            round: place.round,
+            index: place.index,
+            failure_policy: webhook.failure_policy,
+            uid: String::new(),
+            review: Bytes::new(),
+            reply: None,
+            started: chain.started.elapsed(),
+            took: Duration::ZERO,
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+            result: CallResult::Allowed { patch: None, changed: false },
+        };
+        let mut answered = Answered { called, allowed: None, refusal: None, span: Span::none() };
+        let called = &mut answered.called;
+        if run.attributes().dry_run && webhook.side_effects == SideEffects::Unset {
+            called.result = failure::result(webhook.failure_policy, failure::no_side_effects());
+        } else if run.attributes().dry_run && !webhook.side_effects.allow_dry_run() {
+            let status = failure::dry_run_unsupported(&webhook.id.name);
+            called.result = CallResult::ServerError { status, patch: None };
+        } else {
+            match self.exchange(webhook, run, invocation, chain, called, &mut answered.span).await {
+                Err(Obstacle::Failure(failure)) => {
+                    called.result = failure::result(webhook.failure_policy, failure);
+                }
+                Err(Obstacle::Unsupported(unsupported)) => answered.set_unsupported(unsupported),
+                Err(Obstacle::TooManyRequests) => answered.set_too_many_requests(),
+                Ok(mut response) => {
+                    called.warnings = std::mem::take(&mut response.warnings);
+                    called.audit_annotations = std::mem::take(&mut response.audit_annotations);
+                    if response.allowed {
+                        answered.allowed = Some(response);
+                    } else {
+                        called.result =
+                            CallResult::Denied(failure::denied(&webhook.id.name, response.status));
+                    }
+                }
+            }
+        }
+        let called = &mut answered.called;
+        called.took = chain.started.elapsed().saturating_sub(called.started);
+        answered
+    }
+
+    /// Sends the review and reads the reply.
+    ///
+    /// Rule: HTTP-05.
+    async fn exchange(
+        &self,
+        webhook: &Webhook,
+        run: &AdmissionRun<'_>,
+        invocation: &Invocation,
+        chain: &DispatchContext<'_>,
+        called: &mut Called,
+        span: &mut Span,
+    ) -> Result<Response, Obstacle> {
+        let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
+        called.uid = (self.new_uid)();
+        let objects = run.objects(invocation.kind());
+        let review = request::encode(version, &called.uid, run.attributes(), invocation, objects)?;
+        called.review = self.caller.keep(review)?;
+        let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(webhook.timeout, |left| left.min(webhook.timeout));
+        if timeout.is_zero() {
+            return Err(CallError::Transport("context deadline exceeded".to_owned()).into());
+        }
+        *span = span_of(webhook, run, called);
+        let (client_config, phase) = (&webhook.client_config, Some(webhook.phase));
+        let trace = chain.trace;
+        let call = Call { client_config, phase, body: called.review.clone(), timeout, trace };
+        let reply = called.reply.insert(self.caller.call(call).instrument(span.clone()).await?);
+        let response = response::read(reply, version, &called.uid, called.phase);
+        if response.as_ref().err().is_none_or(CallFailure::has_response) {
+            info!(parent: &*span, "Request completed");
+        }
+        Ok(response?)
+    }
+}
+
+/// The span of a call (HTTP-33).
+///
+/// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
+fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {
+    macro_rules! call {
+        ($name:literal) => {
+            info_span!(
+                $name,
+                configuration = webhook.id.configuration,
+                webhook = webhook.id.name,
+                resource = %run.attributes().resource,
+                subresource = run.attributes().subresource,
+                operation = run.attributes().operation.as_str(),
+                UID = called.uid,
+            )
+        };
+    }
+    match called.phase {
+        Phase::Mutating => call!("Call mutating webhook"),
+        Phase::Validating => call!("Call validating webhook"),
+    }
+}

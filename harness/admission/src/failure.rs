@@ -1,0 +1,185 @@
+//! The Status that a client gets when a webhook stands in the way.
+
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::json;
+
+use crate::caller::CallError;
+use crate::config::FailurePolicy;
+use crate::event::{CallFailure, CallResult, Called};
+
+/// How a call that failed ends: only here the failure policy is asked.
+///
+/// Rule: VAL-08.
+pub fn result(policy: FailurePolicy, failure: CallFailure) -> CallResult {
+    let failed_open = match policy {
+        FailurePolicy::Ignore => true,
+        FailurePolicy::Fail => false,
+    };
+    CallResult::Failed { failure, failed_open }
+}
+
+/// What the client gets because of this call; none if the request goes on.
+///
+/// Source: apiserver pkg/util/webhook/error.go; pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-18.
+pub fn refusal(called: &Called) -> Option<Box<Status>> {
+    match &called.result {
+        CallResult::Allowed { .. } | CallResult::Failed { failed_open: true, .. } => None,
+        CallResult::Denied(status) | CallResult::ServerError { status, .. } => Some(status.clone()),
+        CallResult::Failed { failure, failed_open: false } => {
+            Some(failed_closed(&called.webhook.name, failure))
+        }
+    }
+}
+
+/// A call without a reply, with its code in metrics.
+///
+/// # Errors
+/// [`Unsupported`]: kube-apiserver would have a reply.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `callAttrMutatingHook`.
+/// Rule: HTTP-21.
+pub fn no_reply(error: CallError) -> Result<CallFailure, Unsupported> {
+    match error {
+        CallError::Client(text) => {
+            Ok(CallFailure { reason: format!("could not get REST client: {text}"), code: 500 })
+        }
+        CallError::Transport(text) => {
+            Ok(CallFailure { reason: format!("failed to call webhook: {text}"), code: 503 })
+        }
+        CallError::TooManyRequests => {
+            Ok(CallFailure { reason: format!("failed to call webhook: {error}"), code: 429 })
+        }
+        CallError::Unsupported(unsupported) => Err(unsupported),
+    }
+}
+
+/// 500: the webhook failed, and its policy is `Fail`. The code that the webhook answered is of no matter.
+///
+/// Rule: ERR-01, ERR-03.
+pub fn failed_closed(webhook: &str, failure: &CallFailure) -> Box<Status> {
+    let message = format!("failed calling webhook {}: {}", quote(webhook), failure.reason);
+    Box::new(Status::internal_error(&message))
+}
+
+/// The webhook said no: its own Status, made to look like a failure.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `ToStatusErr`; pkg/endpoints/handlers/
+/// responsewriters/status.go.
+/// Rule: ERR-10, ERR-11, ERR-14.
+pub fn denied(webhook: &str, status: Option<Status>) -> Box<Status> {
+    let mut status = status.unwrap_or_default();
+    "Status".clone_into(&mut status.kind);
+    "v1".clone_into(&mut status.api_version);
+    if !status.metadata.is_object() {
+        status.metadata = json!({});
+    }
+    status.code = denial_code(&status);
+    if matches!(status.status.as_str(), "" | "Success") {
+        "Failure".clone_into(&mut status.status);
+    }
+    let by = format!("admission webhook {} denied the request", quote(webhook));
+    status.message = match (status.message.as_str(), status.reason.as_str()) {
+        ("", "") => format!("{by} without explanation"),
+        ("", reason) => format!("{by}: {reason}"),
+        (message, _) => format!("{by}: {message}"),
+    };
+    Box::new(status)
+}
+
+/// The code of a denial: at least 400.
+///
+/// Rule: ERR-10, ERR-12.
+pub fn denial_code(status: &Status) -> i32 {
+    status.code.max(400)
+}
+
+/// A dry run, and the webhook does not say whether it has side effects.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go, `Webhook SideEffects is nil`.
+/// Rule: MUT-04.
+pub fn no_side_effects() -> CallFailure {
+    CallFailure { reason: "Webhook SideEffects is nil".to_owned(), code: 400 }
+}
+
+/// 400: a dry run, and the webhook has side effects. The failure policy is of no matter.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/errors/statuserror.go, `NewDryRunUnsupportedErr`.
+/// Rule: MUT-03.
+pub fn dry_run_unsupported(webhook: &str) -> Box<Status> {
+    Box::new(Status::bad_request(format!("admission webhook {} does not support dry run", quote(webhook))))
+}
+
+/// 500: a patch where there is no object. The failure policy is of no matter.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-07.
+pub fn nothing_to_patch(webhook: &str) -> Box<Status> {
+    Box::new(Status::internal_error(&format!(
+        "admission webhook {} attempted to modify the object, which is not supported for this operation",
+        quote(webhook)
+    )))
+}
+
+/// 504: the request's own time is up.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go.
+/// Rule: MUT-17, VAL-02.
+pub fn out_of_time() -> Box<Status> {
+    Box::new(Status::timeout("request did not complete within requested timeout"))
+}
+
+/// 500 without a reason: an error of the server that is no Status, such as a patched object that is of another kind.
+///
+/// Source: apiserver pkg/endpoints/handlers/responsewriters/status.go, `ErrorToAPIStatus`.
+/// Rule: ERR-15.
+pub fn bare(message: impl Into<String>) -> Box<Status> {
+    Box::new(Status::failure(500, "", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::called;
+
+    #[track_caller]
+    fn check_denial(status: Option<Status>, code: i32, message: &str) {
+        let denied = denied("w.x.y", status);
+        assert_eq!(
+            (denied.code, denied.status.as_str(), denied.message.as_str()),
+            (code, "Failure", message)
+        );
+        assert_eq!((denied.kind.as_str(), denied.api_version.as_str()), ("Status", "v1"));
+    }
+
+    #[test]
+    fn a_denial_is_a_failure_with_a_code_of_at_least_400() {
+        let status = |code, message: &str, reason: &str| {
+            Some(Status {
+                code,
+                status: "Success".to_owned(),
+                message: message.to_owned(),
+                reason: reason.to_owned(),
+                ..Status::default()
+            })
+        };
+        let by = r#"admission webhook "w.x.y" denied the request"#;
+        check_denial(None, 400, &format!("{by} without explanation"));
+        check_denial(status(200, "no", ""), 400, &format!("{by}: no"));
+        check_denial(status(403, "", "Forbidden"), 403, &format!("{by}: Forbidden"));
+        check_denial(status(799, "no", "Forbidden"), 799, &format!("{by}: no"));
+    }
+
+    #[test]
+    fn failing_closed_is_a_500_whatever_the_webhook_answered() {
+        let failure = CallFailure { reason: "failed to call webhook: teapot".to_owned(), code: 418 };
+        let refusal = |policy| refusal(&called("w", result(policy, failure.clone())));
+        assert_eq!(refusal(FailurePolicy::Ignore), None);
+        let status = refusal(FailurePolicy::Fail).unwrap();
+        assert_eq!(status.code, 500);
+        let message = r#"failed calling webhook "w": failed to call webhook: teapot"#;
+        assert_eq!(status.message, format!("Internal error occurred: {message}"));
+        assert_eq!(status.details.unwrap().causes[0].message, message);
+    }
+}

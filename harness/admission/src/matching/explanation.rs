@@ -1,0 +1,150 @@
+//! Why is a webhook not called? For people.
+
+use kubernetes_types::selector::Labels;
+use serde_json::{Value, json};
+
+use super::rules::{self, Field};
+use crate::attributes::Attributes;
+use crate::config::{MatchPolicy, Rule, Scope, Webhook};
+use crate::event::Mismatch;
+
+/// What the test that said no compared: one line for a selector, one for each rule.
+///
+/// `attributes` has the object as it was then; `namespace` is the request's namespace as it is stored, if there is one.
+pub fn explain(
+    webhook: &Webhook,
+    attributes: &Attributes,
+    namespace: Option<&Value>,
+    mismatch: &Mismatch,
+) -> Vec<String> {
+    match mismatch {
+        Mismatch::NamespaceSelector => {
+            // A Namespace that comes to be or changes has the labels that it is going to have.
+            let own = attributes.object.as_ref().filter(|_| attributes.resource.resource == "namespaces");
+            let Some(namespace) = own.or(namespace) else { return Vec::new() };
+            let what = format!("namespace {}", Value::from(attributes.namespace.as_str()));
+            let refused = webhook.namespace_selector.refused_by(Labels::of(namespace).unwrap_or_default());
+            selector("namespaceSelector", refused, &what, namespace)
+        }
+        Mismatch::ObjectSelector => {
+            [("the object", &attributes.object), ("the old object", &attributes.old_object)]
+                .into_iter()
+                .filter_map(|(what, object)| Some((what, object.as_ref()?)))
+                .flat_map(|(what, object)| {
+                    let refused = webhook.object_selector.refused_by(Labels::of(object).unwrap_or_default());
+                    selector("objectSelector", refused, what, object)
+                })
+                .collect()
+        }
+        Mismatch::Rules => {
+            let request = super::request(attributes, &attributes.resource);
+            webhook
+                .rules
+                .iter()
+                .enumerate()
+                .filter_map(|(index, rule)| {
+                    let field = rules::mismatch(rule, request)?;
+                    Some(format!("rules[{index}].{}", refusal(rule, field, attributes, webhook.match_policy)))
+                })
+                .collect()
+        }
+        Mismatch::Exempt => {
+            vec![format!("{} are exempt, whatever the rules say", attributes.resource.group_resource())]
+        }
+        // What the conditions came to stands in the record.
+        Mismatch::Conditions | Mismatch::NotReinvoked => Vec::new(),
+    }
+}
+
+fn selector(field: &str, refused: Option<String>, what: &str, object: &Value) -> Vec<String> {
+    let labels = object.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
+    refused
+        .map(|requirement| format!("{field} demands {requirement}; {what} has the labels {labels}"))
+        .into_iter()
+        .collect()
+}
+
+fn refusal(rule: &Rule, field: Field, attributes: &Attributes, policy: MatchPolicy) -> String {
+    let resource = &attributes.resource;
+    let list = |name: &str, entries: &[String], found: &str| {
+        format!("{name} has {}, the request {}", json!(entries), json!(found))
+    };
+    let exact = match policy {
+        MatchPolicy::Exact => " (matchPolicy is Exact)",
+        MatchPolicy::Equivalent => "",
+    };
+    match field {
+        Field::Scope => {
+            let scope = match rule.scope {
+                Scope::All => "*",
+                Scope::Cluster => "Cluster",
+                Scope::Namespaced => "Namespaced",
+            };
+            let found = if attributes.namespace.is_empty() { "cluster-scoped" } else { "in a namespace" };
+            format!("scope is {scope}, the object is {found}")
+        }
+        Field::Operations => list("operations", &rule.operations, attributes.operation.as_str()),
+        Field::ApiGroups => list("apiGroups", &rule.api_groups, &resource.group) + exact,
+        Field::ApiVersions => list("apiVersions", &rule.api_versions, &resource.version) + exact,
+        Field::Resources => {
+            let found = match attributes.subresource.as_str() {
+                "" => resource.resource.clone(),
+                subresource => format!("{}/{subresource}", resource.resource),
+            };
+            list("resources", &rule.resources, &found)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_types::selector::Selector;
+
+    use super::*;
+    use crate::testing::{create_config_map, webhook};
+
+    #[track_caller]
+    fn check(webhook: &Webhook, mismatch: &Mismatch, expected: &[&str]) {
+        let namespace = json!({"metadata": {"name": "ns", "labels": {"tier": "bronze"}}});
+        assert_eq!(explain(webhook, &create_config_map(), Some(&namespace), mismatch), expected);
+    }
+
+    #[test]
+    fn a_selector_names_its_first_requirement_that_does_not_hold() {
+        let mut webhook = webhook("w");
+        webhook.namespace_selector = Selector::parse(&json!({"matchExpressions": [
+            {"key": "tier", "operator": "Exists"},
+            {"key": "tier", "operator": "In", "values": ["gold", "silver"]},
+        ]}))
+        .unwrap();
+        webhook.object_selector = Selector::parse(&json!({"matchLabels": {"app": "web"}})).unwrap();
+        let expected = r#"namespaceSelector demands tier in (gold,silver); namespace "ns" has the labels {"tier":"bronze"}"#;
+        check(&webhook, &Mismatch::NamespaceSelector, &[expected]);
+        let expected = "objectSelector demands app in (web); the object has the labels {}";
+        check(&webhook, &Mismatch::ObjectSelector, &[expected]);
+    }
+
+    #[test]
+    fn every_rule_names_its_first_field_that_does_not_catch_the_request() {
+        let mut webhook = webhook("w");
+        let rule = webhook.rules.remove(0);
+        let list = |entry: &str| vec![entry.to_owned()];
+        webhook.match_policy = MatchPolicy::Exact;
+        webhook.rules = vec![
+            Rule { scope: Scope::Cluster, operations: list("DELETE"), ..rule.clone() },
+            Rule { operations: list("DELETE"), ..rule.clone() },
+            Rule { api_groups: list("apps"), ..rule.clone() },
+            Rule { resources: list("pods"), ..rule },
+        ];
+        check(
+            &webhook,
+            &Mismatch::Rules,
+            &[
+                "rules[0].scope is Cluster, the object is in a namespace",
+                r#"rules[1].operations has ["DELETE"], the request "CREATE""#,
+                r#"rules[2].apiGroups has ["apps"], the request "" (matchPolicy is Exact)"#,
+                r#"rules[3].resources has ["pods"], the request "configmaps""#,
+            ],
+        );
+    }
+}

@@ -1,0 +1,197 @@
+//! Is this webhook called for this request, and in which version?
+
+mod exemption;
+mod explanation;
+mod rules;
+mod selectors;
+#[cfg(test)]
+mod tests;
+
+use kubernetes_types::status::{Status, Unsupported};
+
+pub use self::explanation::explain;
+pub use self::rules::exact_or_star;
+use crate::admission_run::{AdmissionRun, Objects};
+pub use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
+use crate::cluster_state::ConversionError;
+use crate::conditions::{self, Evaluation, Outcome};
+use crate::config::{FailurePolicy, MatchPolicy, Webhook};
+use crate::event::Mismatch;
+
+/// Whether a webhook is called.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[expect(clippy::exhaustive_enums, reason = "called, not called, or the server cannot say")]
+pub enum Decision {
+    /// It is called, with a review in this version.
+    Call(Invocation),
+    /// It is not called, and the request goes on.
+    Skip(Mismatch),
+    /// The request is refused: the server cannot tell, whatever the failure policy. What the client gets.
+    Refuse(Box<Status>),
+    /// The request is refused: there is no such version of the object for the conditions.
+    Unconvertible(ConversionError),
+}
+
+/// A [`Decision`], and what the conditions of the webhook came to if they were evaluated.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use]
+#[expect(clippy::exhaustive_structs, reason = "a decision has these parts")]
+pub struct Decided {
+    /// Whether the webhook is called.
+    pub decision: Decision,
+    /// Its conditions.
+    pub conditions: Option<Evaluation>,
+}
+
+impl From<Decision> for Decided {
+    fn from(decision: Decision) -> Self {
+        Self { decision, conditions: None }
+    }
+}
+
+/// The version in which a webhook is called. Only [`decide`] can make one: no review without a match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invocation {
+    resource: GroupVersionResource,
+    kind: GroupVersionKind,
+}
+
+impl Invocation {
+    /// `request.resource` of the review: the request's resource, or an equivalent one that a rule names.
+    pub fn resource(&self) -> &GroupVersionResource {
+        &self.resource
+    }
+
+    /// `request.kind` of the review: the version that the object is sent in.
+    pub fn kind(&self) -> &GroupVersionKind {
+        &self.kind
+    }
+}
+
+/// Decides whether `webhook` is called for this request, and in which version.
+///
+/// The order: exempt kinds, namespace selector, object selector, rules, equivalent resources, conditions. A namespace
+/// that is not there, or a selector that cannot be evaluated, refuses the request only if everything before the conditions matches.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook` and `Dispatch`.
+/// Rule: SEL-01, SEL-02.
+pub fn decide(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Decided {
+    let attributes = run.attributes();
+    if exemption::is_exempt(webhook.source, attributes) {
+        return Decision::Skip(Mismatch::Exempt).into();
+    }
+    let namespace = selectors::namespace(webhook, attributes, run.state());
+    if namespace == Ok(false) {
+        return Decision::Skip(Mismatch::NamespaceSelector).into();
+    }
+    let object = selectors::object(webhook, attributes);
+    if object == Ok(false) {
+        return Decision::Skip(Mismatch::ObjectSelector).into();
+    }
+    let invocation = match exact(webhook, attributes) {
+        Some(invocation) => Some(invocation),
+        None => match equivalent(webhook, run) {
+            Ok(invocation) => invocation,
+            Err(status) => return Decision::Refuse(status).into(),
+        },
+    };
+    match (invocation, namespace.and(object)) {
+        (None, _) => Decision::Skip(Mismatch::Rules).into(),
+        (Some(_), Err(status)) => Decision::Refuse(status).into(),
+        (Some(invocation), Ok(_)) if webhook.match_conditions.is_empty() => Decision::Call(invocation).into(),
+        (Some(invocation), Ok(_)) => by_conditions(webhook, invocation, run),
+    }
+}
+
+/// Asks the conditions of a webhook that is called otherwise. They see the objects as the webhook would.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/generic/webhook.go, `ShouldCallHook`.
+/// Rule: MC-01, MC-07, MC-11, MC-12, NEW-01.
+fn by_conditions(webhook: &Webhook, invocation: Invocation, run: &mut AdmissionRun<'_>) -> Decided {
+    let kind = invocation.kind();
+    if let Err(error) = run.convert(kind) {
+        return Decision::Unconvertible(error).into();
+    }
+    let Objects { object, old_object } = run.objects(kind);
+    let attributes = run.attributes();
+    let evaluation = conditions::evaluate(
+        &webhook.match_conditions,
+        &conditions::Subject {
+            attributes,
+            kind,
+            object,
+            old_object,
+            built_in: run.state().is_built_in(kind),
+            authorizer: run.authorizer(),
+        },
+    );
+    if let Some(what) = evaluation.unsupported() {
+        let what = format!("a match condition of webhook \"{}\": {what}", webhook.id.name);
+        let decision = Decision::Refuse(Box::new(Status::unsupported(&Unsupported { what })));
+        return Decided { decision, conditions: Some(evaluation) };
+    }
+    let decision = match (evaluation.error(), webhook.failure_policy) {
+        (None, _) if evaluation.outcome == Outcome::True => Decision::Call(invocation),
+        (None, _) | (Some(_), FailurePolicy::Ignore) => Decision::Skip(Mismatch::Conditions),
+        (Some(error), FailurePolicy::Fail) => {
+            let GroupVersionResource { group, resource, .. } = &attributes.resource;
+            Decision::Refuse(Box::new(Status::forbidden(group, resource, &attributes.name, error)))
+        }
+    };
+    Decided { decision, conditions: Some(evaluation) }
+}
+
+/// Whether `webhook` is called for a request.
+pub fn is_called(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> bool {
+    matches!(decide(webhook, run).decision, Decision::Call(_))
+}
+
+/// Any rule that catches the request as it came.
+///
+/// Rule: SEL-09.
+fn exact(webhook: &Webhook, attributes: &Attributes) -> Option<Invocation> {
+    let request = request(attributes, &attributes.resource);
+    webhook
+        .rules
+        .iter()
+        .any(|rule| rules::matches(rule, request))
+        .then(|| Invocation { resource: attributes.resource.clone(), kind: attributes.kind.clone() })
+}
+
+/// The first rule that catches an equivalent resource, and the first such resource: only for webhooks that ask for it.
+///
+/// Rule: SEL-10, SEL-11.
+fn equivalent(webhook: &Webhook, run: &mut AdmissionRun<'_>) -> Result<Option<Invocation>, Box<Status>> {
+    match webhook.match_policy {
+        MatchPolicy::Exact => return Ok(None),
+        MatchPolicy::Equivalent => {}
+    }
+    run.look_up_equivalents();
+    let attributes = run.attributes();
+    for rule in &webhook.rules {
+        for candidate in run.equivalents() {
+            // The request's own resource is among them, but no rule catches that: it was tried before.
+            if !rules::matches(rule, request(attributes, &candidate.resource)) {
+                continue;
+            }
+            let Some(kind) = candidate.kind.clone() else {
+                let GroupVersionResource { group, version, resource } = &candidate.resource;
+                let message =
+                    format!("unable to convert to {group}/{version}, Resource={resource}: unknown kind");
+                return Err(Box::new(Status::internal_error(&message)));
+            };
+            return Ok(Some(Invocation { resource: candidate.resource.clone(), kind }));
+        }
+    }
+    Ok(None)
+}
+
+fn request<'a>(attributes: &'a Attributes, resource: &'a GroupVersionResource) -> rules::Request<'a> {
+    rules::Request {
+        operation: attributes.operation,
+        resource,
+        subresource: &attributes.subresource,
+        namespace: &attributes.namespace,
+    }
+}

@@ -1,0 +1,61 @@
+//! Do a webhook's selectors pick a request?
+
+use kubernetes_types::selector::{Labels, Selector};
+use kubernetes_types::status::Status;
+
+use crate::attributes::{Attributes, Operation};
+use crate::cluster_state::ClusterState;
+use crate::config::Webhook;
+
+/// Whether the namespace selector picks the request; the Status is what the client gets if the rules match too.
+///
+/// Objects without a namespace are always picked, unless they are Namespaces.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/predicates/namespace/matcher.go, `MatchNamespaceSelector` and
+/// `GetNamespaceLabels`.
+/// Rule: SEL-20, SEL-21, SEL-22, SEL-23, SEL-24.
+pub(super) fn namespace(
+    webhook: &Webhook,
+    attributes: &Attributes,
+    state: &dyn ClusterState,
+) -> Result<bool, Box<Status>> {
+    if attributes.namespace.is_empty() && attributes.resource.resource != "namespaces" {
+        return Ok(true);
+    }
+    if webhook.namespace_selector.is_empty() {
+        return Ok(true);
+    }
+    let selector = &webhook.namespace_selector;
+    can_be_evaluated(selector)?;
+    // A Namespace that comes to be or changes has the labels that it is going to have; otherwise the stored ones count.
+    if attributes.resource.resource == "namespaces"
+        && attributes.subresource.is_empty()
+        && matches!(attributes.operation, Operation::Create | Operation::Update)
+    {
+        let labels = attributes.object.as_ref().and_then(Labels::of).ok_or_else(|| {
+            Box::new(Status::internal_error("object does not implement the Object interfaces"))
+        })?;
+        return Ok(selector.matches(labels));
+    }
+    let namespace = state
+        .namespace(&attributes.namespace)
+        .ok_or_else(|| Box::new(Status::not_found("", "namespaces", &attributes.namespace)))?;
+    Ok(selector.matches(Labels::of(&namespace).unwrap_or_default()))
+}
+
+/// Whether the object selector picks the new object or the old one; the Status is what the client gets if the rules match
+/// too.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/predicates/object/matcher.go, `MatchObjectSelector`.
+/// Rule: SEL-21, SEL-30, SEL-31.
+pub(super) fn object(webhook: &Webhook, attributes: &Attributes) -> Result<bool, Box<Status>> {
+    let selector = &webhook.object_selector;
+    can_be_evaluated(selector)?;
+    let objects = [&attributes.object, &attributes.old_object].into_iter().flatten();
+    let mut labels = objects.filter_map(Labels::of);
+    Ok(selector.is_empty() || labels.any(|labels| selector.matches(labels)))
+}
+
+fn can_be_evaluated(selector: &Selector) -> Result<(), Box<Status>> {
+    selector.error().map_or(Ok(()), |error| Err(Box::new(Status::internal_error(error))))
+}

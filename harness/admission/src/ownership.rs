@@ -1,0 +1,131 @@
+//! Whether a request leaves a time of its own in `metadata.managedFields`.
+
+use kubernetes_managed_fields::{ConversionError, FieldManager, Type as ManagedType, Versions, Writer};
+use kubernetes_types::schema::{self, Type};
+use serde_json::{Value, json};
+
+pub use crate::attributes::{Attributes, GroupVersionKind, Operation};
+
+/// The times in an object's managedFields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "either this request set a field or it did not")]
+pub enum Times {
+    /// One is of this request, and has fractions of a second until the object is JSON for the first time.
+    Fine,
+    /// All were read from the storage, in whole seconds, or there are none.
+    Whole,
+}
+
+impl Times {
+    /// Of a request of which nothing is known but what admission sees: somebody owns all that was there.
+    pub fn of(attributes: &Attributes, built_in: bool) -> Self {
+        let Some(new) = &attributes.object else { return Self::Whole };
+        let old = match (attributes.operation, &attributes.old_object) {
+            (Operation::Create, _) => None,
+            (Operation::Update, Some(old)) => Some(old),
+            (Operation::Update | Operation::Delete | Operation::Connect, _) => return Self::Whole,
+        };
+        let kind = &attributes.kind;
+        let (versions, version) = (OneVersion { kind, built_in }, kind.api_version());
+        let manager = FieldManager {
+            versions: &versions,
+            api_version: &version,
+            kind: &kind.kind,
+            subresource: "",
+            reset_fields: &std::collections::BTreeMap::new(),
+        };
+        let by = |manager| Writer { manager, now: "1970-01-01T00:00:00Z" };
+        let live = old.map(|old| manager.update_no_errors(None, old.clone(), &by("before")).object);
+        let written = manager.update_no_errors(live.as_ref(), new.clone(), &by("now"));
+        if written.is_timed { Self::Fine } else { Self::Whole }
+    }
+}
+
+/// A kind of which one version is known.
+#[derive(Clone, Copy, Debug)]
+pub struct OneVersion<'a> {
+    /// The kind.
+    pub kind: &'a GroupVersionKind,
+    /// Whether it is of a type of the server; a custom resource is free-form.
+    pub built_in: bool,
+}
+
+impl Versions for OneVersion<'_> {
+    type Schema = Type;
+
+    fn root(&self, api_version: &str) -> Option<ManagedType<Type>> {
+        let of = if self.built_in { Type::of_kind(self.kind) } else { Type::Free };
+        (api_version == self.kind.api_version()).then(|| schema::applied(of))
+    }
+
+    fn convert(&self, _: &Value, api_version: &str) -> Result<Value, ConversionError> {
+        Err(ConversionError::UnknownVersion(api_version.to_owned()))
+    }
+
+    fn empty(&self, api_version: &str) -> Value {
+        let mut object = json!({"apiVersion": api_version, "kind": self.kind.kind});
+        if self.built_in {
+            // A kind without a Go type has nothing that is always there.
+            drop(schema::normalize(&mut object, self.kind));
+        }
+        object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::create_config_map;
+
+    /// A `ConfigMap` with these members.
+    fn config_map(mut members: Value) -> Value {
+        members["apiVersion"] = "v1".into();
+        members["kind"] = "ConfigMap".into();
+        members
+    }
+
+    #[track_caller]
+    fn check(old: &Value, new: &Value, expect: Times) {
+        let attributes = Attributes {
+            operation: Operation::Update,
+            object: Some(config_map(new.clone())),
+            old_object: Some(config_map(old.clone())),
+            ..create_config_map()
+        };
+        assert_eq!(Times::of(&attributes, true), expect, "{old} to {new}");
+    }
+
+    #[test]
+    fn what_is_added_or_modified_has_a_time_and_what_is_removed_has_none() {
+        let labels = |labels: Value| json!({"metadata": {"name": "x", "labels": labels}, "data": {"k": "v"}});
+        let one = labels(json!({"a": "1"}));
+        check(&one, &labels(json!({"a": "1", "b": "2"})), Times::Fine);
+        check(&one, &labels(json!({"a": "2"})), Times::Fine);
+        check(&one, &one, Times::Whole);
+        check(&one, &json!({"metadata": {"name": "x"}, "data": {"k": "v"}}), Times::Whole);
+    }
+
+    #[test]
+    fn the_items_of_a_set_have_no_order() {
+        let set = |list: Value| json!({"metadata": {"name": "x", "finalizers": list}, "data": {"k": "v"}});
+        check(&set(json!(["a", "b"])), &set(json!(["b", "a"])), Times::Whole);
+        check(&set(json!(["a", "b"])), &set(json!(["b"])), Times::Whole);
+        check(&set(json!(["a"])), &set(json!(["a", "b"])), Times::Fine);
+    }
+
+    #[test]
+    fn what_the_server_writes_has_no_time() {
+        let object = |metadata: Value| json!({"metadata": metadata, "data": {"k": "v"}});
+        check(&object(json!({})), &object(json!({"generation": 7, "uid": "u"})), Times::Whole);
+    }
+
+    #[test]
+    fn a_new_object_has_a_time_if_it_says_anything() {
+        let create = |object: Value| {
+            let attributes = Attributes { object: Some(config_map(object)), ..create_config_map() };
+            Times::of(&attributes, true)
+        };
+        assert_eq!(create(json!({"metadata": {"name": "x"}})), Times::Whole);
+        assert_eq!(create(json!({"metadata": {"name": "x"}, "data": {"k": "v"}})), Times::Fine);
+    }
+}

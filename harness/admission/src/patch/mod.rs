@@ -1,0 +1,373 @@
+//! JSON patches as the API server applies them: RFC 6902 in the dialect of its library.
+//!
+//! The dialect: `replace` adds a missing member, a negative index counts from the end, `copy` of what is missing
+//! gives null, and `test` compares numbers and strings by the text that they were written with.
+//!
+//! Source: gopkg.in/evanphx/json-patch.v4 patch.go.
+
+mod node;
+mod operation;
+mod reader;
+pub mod strategic;
+mod strategic_order;
+
+use kubernetes_types::json_text::{self, Token};
+use kubernetes_types::status::Unsupported;
+use serde_json::Value;
+
+use self::node::Node;
+use self::operation::{Document, Operation};
+
+/// A JSON patch that has been read; its operations may still turn out not to apply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    operations: Vec<Operation>,
+    values: Vec<Value>,
+}
+
+/// Why a text is no patch, in the words of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(String);
+
+/// Why a patch gives no document.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum ApplyError {
+    /// An operation cannot be done. The library's text: `testing value /a failed: test failed`.
+    #[error("{0}")]
+    DoesNotApply(String),
+    /// The library panics, and the API server drops the client's connection without an answer.
+    #[error("{0}")]
+    Panic(&'static str),
+    /// The library would go on for very long.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+/// How many operations the patch of a webhook may have: as many as kube-apiserver takes from a client. From webhooks it takes
+/// any number.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `maxJSONPatchOperations`.
+pub const MAX_OPERATIONS: usize = 10_000;
+/// How many JSON values the patch of a webhook may consist of.
+const MAX_VALUES: usize = 250_000;
+
+/// Whether the patch of a webhook is small enough to be read; each of its values costs some hundred bytes.
+///
+/// # Errors
+/// [`Unsupported`]: kube-apiserver takes patches of any size.
+pub fn check_size(patch: &[u8]) -> Result<(), Unsupported> {
+    let (mut depth, mut deepest, mut operations, mut values) = (0_usize, 0_usize, 0_usize, 0_usize);
+    // What is no JSON is told when the patch is read.
+    let _ = json_text::scan(patch, json_text::MAX_DEPTH, |token| {
+        if matches!(token, Token::Begin(_) | Token::Scalar(_)) {
+            values += 1;
+            operations += usize::from(depth == 1);
+        }
+        match token {
+            Token::Begin(_) => depth += 1,
+            Token::End => depth -= 1,
+            Token::Key(_) | Token::Scalar(_) => {}
+        }
+        deepest = deepest.max(depth);
+    });
+    if operations > MAX_OPERATIONS {
+        let what = format!("patches of webhooks with more than {MAX_OPERATIONS} operations ({operations})");
+        return Err(Unsupported { what });
+    }
+    if values > MAX_VALUES {
+        let what = format!("patches of webhooks with more than {MAX_VALUES} values ({values})");
+        return Err(Unsupported { what });
+    }
+    if deepest > reader::MAX_DEPTH {
+        let what = format!("patches of webhooks with more than {} levels ({deepest})", reader::MAX_DEPTH);
+        return Err(Unsupported { what });
+    }
+    Ok(())
+}
+
+impl Patch {
+    /// Reads a patch: a JSON list of operations. A JSON null is a patch without operations.
+    ///
+    /// Rule: PAT-13.
+    ///
+    /// # Errors
+    /// [`DecodeError`] when `bytes` are no JSON, or not a list of objects.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let nodes = match reader::read(bytes)? {
+            Node::Null => Vec::new(),
+            Node::Array(nodes) => nodes,
+            other @ (Node::Given | Node::Scalar(_) | Node::Object(_)) => {
+                return Err(cannot_unmarshal(&other, "Patch"));
+            }
+        };
+        let values = nodes.iter().map(Node::to_value).collect::<Result<Vec<_>, _>>().map_err(DecodeError)?;
+        let operations = nodes.into_iter().map(|node| match node {
+            Node::Null => Ok(Operation::default()),
+            Node::Object(members) => Ok(Operation::new(members)),
+            other @ (Node::Given | Node::Scalar(_) | Node::Array(_)) => {
+                Err(cannot_unmarshal(&other, "Operation"))
+            }
+        });
+        Ok(Self { operations: operations.collect::<Result<_, _>>()?, values })
+    }
+
+    /// The operations as they were given.
+    pub fn operations(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Whether there are no operations: the API server then takes no notice of the patch.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// The document that comes of `document` when all operations are done, one after another.
+    ///
+    /// Rule: PAT-02.
+    ///
+    /// # Errors
+    /// [`ApplyError`] of the first operation that cannot be done.
+    pub fn apply(&self, document: &Value) -> Result<Value, ApplyError> {
+        self.apply_to(Node::from_value(document))
+    }
+
+    /// As [`Patch::apply`], but on a JSON text, whose numbers and strings count as they are written.
+    ///
+    /// # Errors
+    /// [`ApplyError`], also when the text is no JSON.
+    pub fn apply_to_text(&self, document: &[u8]) -> Result<Value, ApplyError> {
+        let node = reader::read(document).map_err(|error| ApplyError::DoesNotApply(error.to_string()))?;
+        self.apply_to(node)
+    }
+
+    fn apply_to(&self, node: Node) -> Result<Value, ApplyError> {
+        let mut document = Document::new(node)?;
+        for operation in &self.operations {
+            document.apply(operation)?;
+        }
+        document.into_node().to_value().map_err(ApplyError::DoesNotApply)
+    }
+}
+
+fn cannot_unmarshal(node: &Node, into: &str) -> DecodeError {
+    DecodeError(format!("json: cannot unmarshal {} into Go value of type jsonpatch.{into}", node.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn patch(operations: &Value) -> Patch {
+        Patch::decode(operations.to_string().as_bytes()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(document: &Value, operations: &Value, expect: &Value) {
+        assert_eq!(patch(operations).apply(document).as_ref(), Ok(expect), "{operations}");
+    }
+
+    #[track_caller]
+    fn check_wrong(document: &Value, operations: &Value, error: &str) {
+        assert_eq!(patch(operations).apply(document).unwrap_err().to_string(), error, "{operations}");
+    }
+
+    #[test]
+    fn what_is_no_list_of_objects_is_no_patch() {
+        for (text, error) in [
+            ("{}", "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+            ("true", "json: cannot unmarshal bool into Go value of type jsonpatch.Patch"),
+            ("[1]", "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+            ("[[]]", "json: cannot unmarshal array into Go value of type jsonpatch.Operation"),
+            ("[{]", "invalid character ']' looking for beginning of object key string"),
+        ] {
+            assert_eq!(Patch::decode(text.as_bytes()).unwrap_err().to_string(), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_operation_that_is_null_has_no_kind() {
+        check_wrong(&json!({}), &json!([null]), "Unexpected kind: unknown");
+        check_wrong(&json!({}), &json!([{"op": 1}]), "Unexpected kind: unknown");
+    }
+
+    #[test]
+    fn a_path_that_is_no_text_is_named_where_the_library_names_it() {
+        check_wrong(
+            &json!({}),
+            &json!([{"op": "replace", "path": 1, "value": 1}]),
+            "replace operation failed to decode path: json: cannot unmarshal number into Go value of type string",
+        );
+        check_wrong(
+            &json!({}),
+            &json!([{"op": "test", "value": 1}]),
+            "test operation failed to decode path: operation missing path field: missing value",
+        );
+        check_wrong(
+            &json!({}),
+            &json!([{"op": "remove", "path": 1}]),
+            "remove operation failed to decode path: missing value",
+        );
+    }
+
+    #[test]
+    fn a_path_without_a_slash_in_front_loses_its_first_part() {
+        check(&json!({"a": 1}), &json!([{"op": "remove", "path": "x/a"}]), &json!({}));
+    }
+
+    #[test]
+    fn a_slash_alone_is_the_member_with_the_empty_name() {
+        check(&json!({}), &json!([{"op": "add", "path": "/", "value": 1}]), &json!({"": 1}));
+    }
+
+    #[test]
+    fn an_index_may_have_leading_zeros_but_not_be_too_large() {
+        check(&json!([1, 2]), &json!([{"op": "remove", "path": "/01"}]), &json!([1]));
+        check_wrong(
+            &json!([1, 2]),
+            &json!([{"op": "remove", "path": "/99999999999999999999"}]),
+            "error in remove for path: '/99999999999999999999': strconv.Atoi: parsing \"99999999999999999999\": value \
+             out of range",
+        );
+    }
+
+    #[test]
+    fn to_replace_the_whole_takes_an_object_or_a_list() {
+        let no_object = "replace operation value must be object or array: %!w(<nil>)";
+        check_wrong(&json!({}), &json!([{"op": "replace", "path": "", "value": 1}]), no_object);
+        check_wrong(&json!({}), &json!([{"op": "replace", "path": "", "value": null}]), no_object);
+        check(&json!({}), &json!([{"op": "replace", "path": "", "value": [1]}]), &json!([1]));
+        let without_value = patch(&json!([{"op": "replace", "path": ""}]));
+        assert!(matches!(without_value.apply(&json!({})), Err(ApplyError::Panic(_))));
+    }
+
+    #[test]
+    fn to_compare_nulls_inside_lists_makes_the_library_panic() {
+        let nulls = patch(&json!([{"op": "test", "path": "/a", "value": [null]}]));
+        assert!(matches!(nulls.apply(&json!({"a": [null]})), Err(ApplyError::Panic(_))));
+        check(
+            &json!({"a": {"b": null}}),
+            &json!([{"op": "test", "path": "/a", "value": {"b": null}}]),
+            &json!({"a": {"b": null}}),
+        );
+    }
+
+    #[test]
+    fn strings_are_compared_as_they_are_written_and_the_document_is_escaped_for_html() {
+        let document = json!({"a": "<"});
+        let test = |text: &str| {
+            let operations = format!(r#"[{{"op": "test", "path": "/a", "value": {text}}}]"#);
+            Patch::decode(operations.as_bytes()).unwrap().apply(&document)
+        };
+        assert_eq!(test(r#""\u003c""#), Ok(document.clone()));
+        assert_eq!(test(r#""<""#).unwrap_err().to_string(), "testing value /a failed: test failed");
+    }
+
+    #[test]
+    fn copies_may_not_be_larger_than_three_mebibytes_together() {
+        let document = json!({"a": "x".repeat(1_572_862)});
+        let copy = |to: &str| json!({"op": "copy", "from": "/a", "path": to});
+        assert!(patch(&json!([copy("/b"), copy("/c")])).apply(&document).is_ok());
+        check_wrong(
+            &document,
+            &json!([copy("/b"), copy("/c"), copy("/d")]),
+            "Unable to complete the copy, the accumulated size increase of copy is 4718592, exceeding the limit 3145728",
+        );
+    }
+
+    #[test]
+    fn a_document_cannot_be_made_so_deep_that_it_breaks_the_stack() {
+        let too_deep = "unsupported: a JSON patch that makes an object of more than 128 levels";
+        let copy = json!({"op": "copy", "from": "/a", "path": format!("/a{}", "/a".repeat(50))});
+        let deep = json!({"op": "add", "path": "/a", "value": (0..50).fold(json!({}), |inner, _| json!({"a": inner}))});
+        let mut operations = vec![deep];
+        operations.extend(std::iter::repeat_n(copy, 3));
+        assert_eq!(patch(&json!(operations)).apply(&json!({})).unwrap_err().to_string(), too_deep);
+
+        let deeper = |level: usize| json!({"op": "add", "path": "/a".repeat(level), "value": {}});
+        let levels = |count: usize| patch(&json!((1..=count).map(deeper).collect::<Vec<_>>()));
+        let deepest = levels(126).apply(&json!({})).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&deepest.to_string()).unwrap(), deepest);
+        assert_eq!(levels(1000).apply(&json!({})).unwrap_err().to_string(), too_deep);
+    }
+
+    #[test]
+    fn a_webhooks_patch_has_at_most_so_many_operations_and_values() {
+        let of_operations = |count: usize| format!("[{}]", vec![r#"{"op":"test"}"#; count].join(","));
+        assert_eq!(check_size(of_operations(MAX_OPERATIONS).as_bytes()), Ok(()));
+        assert_eq!(
+            check_size(of_operations(MAX_OPERATIONS + 1).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 10000 operations (10001)"
+        );
+        let of_values =
+            |count: usize| format!(r#"[{{"op":"add","value":[{}]}}]"#, vec!["0"; count].join(","));
+        assert_eq!(check_size(of_values(MAX_VALUES - 4).as_bytes()), Ok(()));
+        assert_eq!(
+            check_size(of_values(MAX_VALUES - 3).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 250000 values (250001)"
+        );
+        let of_levels = |count: usize| "[".repeat(count);
+        assert_eq!(check_size(of_levels(reader::MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(
+            check_size(of_levels(100_000).as_bytes()).unwrap_err().what,
+            "patches of webhooks with more than 130 levels (10000)"
+        );
+        assert_eq!(check_size(b"no JSON"), Ok(()));
+        let unfinished = format!("[{}", r#"{"op":"test"},"#.repeat(MAX_OPERATIONS + 1));
+        assert!(check_size(unfinished.as_bytes()).is_err(), "counted up to where it stops being JSON");
+    }
+
+    #[test]
+    fn insertions_at_the_front_of_a_long_list_end() {
+        let document = json!({"list": vec![0; 100_000]});
+        let shifts =
+            |count: usize| patch(&json!(vec![json!({"op": "add", "path": "/list/0", "value": 1}); count]));
+        assert!(shifts(900).apply(&document).is_ok());
+        let too_much = "unsupported: a JSON patch that shifts more than 100000000 elements of lists";
+        let error = |patch: Patch| patch.apply(&document).err().map(|error| error.to_string());
+        assert_eq!(error(shifts(1000)).as_deref(), Some(too_much));
+        let removals = patch(&json!(vec![json!({"op": "remove", "path": "/list/0"}); 1010]));
+        assert_eq!(error(removals).as_deref(), Some(too_much));
+        let moves: Vec<Value> = (0..1001)
+            .map(|turn| if turn % 2 == 0 { ("/list", "/other") } else { ("/other", "/list") })
+            .map(|(from, path)| json!({"op": "move", "from": from, "path": path}))
+            .collect();
+        assert_eq!(error(patch(&json!(moves))).as_deref(), Some(too_much));
+    }
+
+    fn any_operation() -> impl Strategy<Value = Value> {
+        let path = prop::sample::select(vec!["/a", "/b", "/a/0", "/a/-", "/b/c", "/b/c/-1", "", "/x/y"]);
+        let kind = prop::sample::select(vec!["add", "remove", "replace", "move", "copy", "test"]);
+        let value = prop::sample::select(vec![json!(1), json!([1]), json!({"c": []}), json!(null)]);
+        (kind, path.clone(), path, value)
+            .prop_map(|(op, path, from, value)| json!({"op": op, "path": path, "from": from, "value": value}))
+    }
+
+    proptest! {
+        #[test]
+        fn a_patch_does_the_same_as_its_operations_one_by_one(
+            operations in prop::collection::vec(any_operation().prop_filter("no test", |o| o["op"] != "test"), 0..6),
+        ) {
+            let document = json!({"a": [1, 2], "b": {"c": [3]}});
+            let at_once = patch(&json!(operations)).apply(&document);
+            let one_by_one = operations.iter().try_fold(document, |document, operation| {
+                patch(&json!([operation])).apply(&document)
+            });
+            prop_assert_eq!(at_once, one_by_one);
+        }
+
+        #[test]
+        fn a_patch_that_fails_at_its_end_changes_nothing(operations in prop::collection::vec(any_operation(), 0..6)) {
+            let document = json!({"a": [1, 2], "b": {"c": [3]}});
+            let before = document.clone();
+            let mut operations = operations;
+            operations.push(json!({"op": "test", "path": "/nowhere", "value": 1}));
+            prop_assert!(patch(&json!(operations)).apply(&document).is_err());
+            prop_assert_eq!(document, before);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A JSON document whose scalars keep the text that they were written with.
+//!
+//! `1` and `1.0` are two values to a `test` operation, and so are `"<"` and `"\u003c"`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use kubernetes_types::quoting::{encode, escape_html};
+
+/// A JSON value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Node {
+    /// A null of the document.
+    Null,
+    /// The value of an operation that gave null or nothing. A `test` tells it from [`Node::Null`].
+    Given,
+    /// A boolean, a number or a string: its text.
+    Scalar(String),
+    Object(BTreeMap<String, Node>),
+    Array(Vec<Node>),
+}
+
+impl Node {
+    /// `value` in the text that the API server's encoder gives it.
+    ///
+    /// Source: apimachinery pkg/runtime/serializer/json/json.go: Go's encoder escapes for HTML.
+    pub(super) fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) | Value::Number(_) => Self::Scalar(value.to_string()),
+            Value::String(_) => Self::Scalar(encode(value)),
+            Value::Array(values) => Self::Array(values.iter().map(Self::from_value).collect()),
+            Value::Object(members) => Self::Object(
+                members.iter().map(|(key, value)| (key.clone(), Self::from_value(value))).collect(),
+            ),
+        }
+    }
+
+    /// # Errors
+    /// A number that no `f64` can hold, in the words of Go's decoder.
+    pub(super) fn to_value(&self) -> Result<Value, String> {
+        Ok(match self {
+            Self::Null | Self::Given => Value::Null,
+            Self::Scalar(text) if text.starts_with('"') => Value::String(string(text)),
+            Self::Scalar(text) => serde_json::from_str(text).map_err(|error| {
+                format!("json: cannot unmarshal number {text} into Go value of type float64 ({error})")
+            })?,
+            Self::Array(nodes) => Value::Array(nodes.iter().map(Self::to_value).collect::<Result<_, _>>()?),
+            Self::Object(members) => Value::Object(
+                members
+                    .iter()
+                    .map(|(key, node)| Ok((key.clone(), node.to_value()?)))
+                    .collect::<Result<_, String>>()?,
+            ),
+        })
+    }
+
+    /// The text, if this is a string.
+    pub(super) fn as_string(&self) -> Option<String> {
+        match self {
+            Self::Scalar(text) if text.starts_with('"') => Some(string(text)),
+            Self::Null | Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) => None,
+        }
+    }
+
+    /// A copy, as the library makes it: encoded and decoded again, which escapes for HTML. And its size in bytes.
+    pub(super) fn copied(&self) -> (Self, usize) {
+        match self {
+            Self::Null => (Self::Null, 0),
+            Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) => {
+                let mut copy = self.clone();
+                let size = copy.encode();
+                (copy, size)
+            }
+        }
+    }
+
+    /// Escapes all texts, and says how long the compact JSON is.
+    fn encode(&mut self) -> usize {
+        match self {
+            Self::Null | Self::Given => "null".len(),
+            Self::Scalar(text) => {
+                *text = escape_html(text);
+                text.len()
+            }
+            Self::Array(nodes) => nodes.iter_mut().map(|node| node.encode() + 1).sum::<usize>().max(1) + 1,
+            Self::Object(members) => {
+                let member = |(key, node): (&String, &mut Self)| {
+                    encode(&Value::from(key.as_str())).len() + 1 + node.encode() + 1
+                };
+                members.iter_mut().map(member).sum::<usize>().max(1) + 1
+            }
+        }
+    }
+
+    /// How deep objects and arrays lie in each other.
+    pub(super) fn depth(&self) -> usize {
+        match self {
+            Self::Null | Self::Given | Self::Scalar(_) => 0,
+            Self::Array(nodes) => 1 + nodes.iter().map(Self::depth).max().unwrap_or_default(),
+            Self::Object(members) => 1 + members.values().map(Self::depth).max().unwrap_or_default(),
+        }
+    }
+
+    /// How many values this is, itself among them.
+    pub(super) fn values(&self) -> usize {
+        match self {
+            Self::Null | Self::Given | Self::Scalar(_) => 1,
+            Self::Array(nodes) => 1 + nodes.iter().map(Self::values).sum::<usize>(),
+            Self::Object(members) => 1 + members.values().map(Self::values).sum::<usize>(),
+        }
+    }
+
+    /// What Go's decoder calls this kind of value.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null | Self::Given => "null",
+            Self::Scalar(text) => match text.as_bytes().first() {
+                Some(b'"') => "string",
+                Some(b't' | b'f') => "bool",
+                _ => "number",
+            },
+            Self::Object(_) => "object",
+            Self::Array(_) => "array",
+        }
+    }
+}
+
+/// The text between the quotes of a valid JSON string; half a surrogate pair becomes U+FFFD.
+pub(super) fn string(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let inner = raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).unwrap_or(raw);
+    let mut units = Vec::new();
+    let mut rest = inner.chars();
+    while let Some(character) = rest.next() {
+        if character != '\\' {
+            flush(&mut units, &mut text);
+            text.push(character);
+            continue;
+        }
+        match rest.next() {
+            Some('u') => {
+                let hexadecimal = rest.as_str().get(..4).unwrap_or_default();
+                units.push(u16::from_str_radix(hexadecimal, 16).unwrap_or(0xfffd));
+                rest = rest.as_str().get(4..).unwrap_or_default().chars();
+            }
+            other => {
+                flush(&mut units, &mut text);
+                text.extend(other.map(|letter| match letter {
+                    'b' => '\u{8}',
+                    'f' => '\u{c}',
+                    'n' => '\n',
+                    'r' => '\r',
+                    't' => '\t',
+                    itself => itself,
+                }));
+            }
+        }
+    }
+    flush(&mut units, &mut text);
+    text
+}
+
+fn flush(units: &mut Vec<u16>, text: &mut String) {
+    text.push_str(&String::from_utf16_lossy(units));
+    units.clear();
+}

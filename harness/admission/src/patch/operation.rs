@@ -1,0 +1,461 @@
+//! The six operations of a patch, on a document.
+
+use std::collections::BTreeMap;
+use std::num::IntErrorKind;
+
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::Unsupported;
+
+use super::ApplyError;
+use super::node::Node;
+use super::reader::MAX_LEVELS;
+
+/// One operation: its members, of which null ones count as missing, but for `value`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Operation {
+    members: BTreeMap<String, Node>,
+}
+
+/// A document that is being patched.
+#[derive(Debug)]
+pub(super) struct Document {
+    root: Node,
+    copied: usize,
+    work: Work,
+}
+
+/// How many values the operations of one patch have shifted in lists or measured so far.
+#[derive(Debug, Default)]
+struct Work(usize);
+
+/// How many values the operations of one patch may shift and measure: an insertion at the front of a list shifts all of
+/// it, so that many of them take the square of their number. kube-apiserver has no such limit, and hangs.
+const MAX_WORK: usize = 100_000_000;
+
+impl Work {
+    /// # Errors
+    /// [`ApplyError::Unsupported`] once it is too much.
+    fn add(&mut self, values: usize) -> Result<(), ApplyError> {
+        self.0 = self.0.saturating_add(values);
+        if self.0 > MAX_WORK {
+            let what = format!("a JSON patch that shifts more than {MAX_WORK} elements of lists");
+            return Err(ApplyError::Unsupported(Unsupported { what }));
+        }
+        Ok(())
+    }
+}
+
+/// How many bytes the copies of one patch may have together.
+///
+/// Source: apiserver pkg/server/config.go, `JSONPatchMaxCopyBytes`.
+/// Rule: PAT-12.
+const COPY_LIMIT: usize = 3 * 1024 * 1024;
+const MISSING: &str = "missing value";
+const NIL_DEREFERENCE: ApplyError =
+    ApplyError::Panic("runtime error: invalid memory address or nil pointer dereference");
+static NULL: Node = Node::Null;
+
+impl Operation {
+    pub(super) fn new(members: BTreeMap<String, Node>) -> Self {
+        Self { members }
+    }
+
+    fn kind(&self) -> String {
+        self.members.get("op").and_then(Node::as_string).unwrap_or_else(|| "unknown".to_owned())
+    }
+
+    fn path(&self) -> Result<String, String> {
+        self.text("path", "operation missing path field")
+    }
+
+    fn from(&self) -> Result<String, String> {
+        self.text("from", "operation, missing from field")
+    }
+
+    fn text(&self, member: &str, missing: &str) -> Result<String, String> {
+        match self.members.get(member) {
+            None | Some(Node::Null) => Err(format!("{missing}: {MISSING}")),
+            Some(node) => node.as_string().ok_or_else(|| {
+                format!("json: cannot unmarshal {} into Go value of type string", node.kind())
+            }),
+        }
+    }
+
+    /// The value: none if the operation has no such member.
+    ///
+    /// Rule: PAT-11.
+    fn value(&self) -> Option<Node> {
+        self.members.get("value").map(|node| match node {
+            Node::Null => Node::Given,
+            Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Array(_) => node.clone(),
+        })
+    }
+}
+
+impl Document {
+    /// # Errors
+    /// A document that is neither an object nor a list nor null.
+    pub(super) fn new(root: Node) -> Result<Self, ApplyError> {
+        match root {
+            Node::Null | Node::Object(_) | Node::Array(_) => {
+                Ok(Self { root, copied: 0, work: Work::default() })
+            }
+            Node::Given | Node::Scalar(_) => {
+                let kind = root.kind();
+                fail(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.partialDoc"))
+            }
+        }
+    }
+
+    pub(super) fn into_node(self) -> Node {
+        self.root
+    }
+
+    /// Does one operation.
+    ///
+    /// Rule: PAT-01.
+    pub(super) fn apply(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        match operation.kind().as_str() {
+            "add" => self.add(operation),
+            "remove" => self.remove(operation),
+            "replace" => self.replace(operation),
+            "move" => self.r#move(operation),
+            "test" => self.test(operation),
+            "copy" => self.copy(operation),
+            other => fail(format!("Unexpected kind: {other}")),
+        }
+    }
+
+    fn add(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let Ok(path) = operation.path() else {
+            return fail(format!("add operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = find(&mut self.root, &path) else {
+            return fail(format!("add operation does not apply: doc is missing path: \"{path}\": {MISSING}"));
+        };
+        let value = operation.value().unwrap_or(Node::Null);
+        check_depth(&path, &value)?;
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within(&format!("error in add for path: '{path}'")))
+    }
+
+    fn remove(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let Ok(path) = operation.path() else {
+            return fail(format!("remove operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = find(&mut self.root, &path) else {
+            return fail(format!(
+                "remove operation does not apply: doc is missing path: \"{path}\": {MISSING}"
+            ));
+        };
+        remove(container, &key, &mut self.work)
+            .map(drop)
+            .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
+    }
+
+    /// The path `""` is the whole document.
+    ///
+    /// Rule: PAT-05, PAT-09, PAT-13.
+    fn replace(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let path = operation
+            .path()
+            .map_err(|what| does_not_apply(format!("replace operation failed to decode path: {what}")))?;
+        if path.is_empty() {
+            return match operation.value() {
+                None => Err(NIL_DEREFERENCE),
+                Some(root @ (Node::Object(_) | Node::Array(_))) => {
+                    self.root = root;
+                    Ok(())
+                }
+                Some(Node::Null | Node::Given | Node::Scalar(_)) => {
+                    fail("replace operation value must be object or array: %!w(<nil>)".to_owned())
+                }
+            };
+        }
+        let Some((container, key)) = find(&mut self.root, &path) else {
+            return fail(format!("replace operation does not apply: doc is missing path: {path}: {MISSING}"));
+        };
+        if get(container, &key).is_err() {
+            return fail(format!("replace operation does not apply: doc is missing key: {path}: {MISSING}"));
+        }
+        let value = operation.value().unwrap_or(Node::Null);
+        check_depth(&path, &value)?;
+        set(container, key, value)
+            .map_err(|error| error.within(&format!("error in remove for path: '{path}'")))
+    }
+
+    fn r#move(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let from = operation
+            .from()
+            .map_err(|what| does_not_apply(format!("move operation failed to decode from: {what}")))?;
+        let Some((container, key)) = find(&mut self.root, &from) else {
+            return fail(format!(
+                "move operation does not apply: doc is missing from path: {from}: {MISSING}"
+            ));
+        };
+        let value = remove(container, &key, &mut self.work)
+            .map_err(|error| error.within(&format!("error in move for path: '{key}'")))?;
+        self.work.add(value.values())?;
+        let path = operation
+            .path()
+            .map_err(|what| does_not_apply(format!("move operation failed to decode path: {what}")))?;
+        let Some((container, key)) = find(&mut self.root, &path) else {
+            return fail(format!(
+                "move operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            ));
+        };
+        check_depth(&path, &value)?;
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within(&format!("error in move for path: '{path}'")))
+    }
+
+    fn copy(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let from = operation
+            .from()
+            .map_err(|what| does_not_apply(format!("copy operation failed to decode from: {what}")))?;
+        let Some((container, key)) = find(&mut self.root, &from) else {
+            return fail(format!(
+                "copy operation does not apply: doc is missing from path: {from}: {MISSING}"
+            ));
+        };
+        let (value, size) = get(container, &key)
+            .map_err(|what| does_not_apply(format!("error in copy for from: '{from}': {what}")))?
+            .copied();
+        let Ok(path) = operation.path() else {
+            return fail(format!("copy operation failed to decode path: {MISSING}"));
+        };
+        let Some((container, key)) = find(&mut self.root, &path) else {
+            return fail(format!(
+                "copy operation does not apply: doc is missing destination path: {path}: {MISSING}"
+            ));
+        };
+        self.copied += size;
+        if self.copied > COPY_LIMIT {
+            return fail(format!(
+                "Unable to complete the copy, the accumulated size increase of copy is {}, exceeding the limit \
+                 {COPY_LIMIT}",
+                self.copied
+            ));
+        }
+        check_depth(&path, &value)?;
+        add(container, key, value, &mut self.work)
+            .map_err(|error| error.within("error while adding value during copy"))
+    }
+
+    /// A member that is missing equals null, and no value at all.
+    ///
+    /// Rule: PAT-08, PAT-09.
+    fn test(&mut self, operation: &Operation) -> Result<(), ApplyError> {
+        let path = operation
+            .path()
+            .map_err(|what| does_not_apply(format!("test operation failed to decode path: {what}")))?;
+        let expected = operation.value();
+        let holds = if path.is_empty() {
+            // A document that is null counts as an object without members.
+            let nothing = Node::Object(BTreeMap::new());
+            let whole = if self.root == Node::Null { &nothing } else { &self.root };
+            equal(whole, expected.as_ref().unwrap_or(&NULL))?
+        } else {
+            let Some((container, key)) = find(&mut self.root, &path) else {
+                return fail(format!("test operation does not apply: is missing path: {path}: {MISSING}"));
+            };
+            let value = get(container, &key)
+                .map_err(|what| does_not_apply(format!("error in test for path: '{path}': {what}")))?;
+            match (value, expected) {
+                (Node::Null, expected) => matches!(expected, None | Some(Node::Given)),
+                (_, None) => false,
+                (value, Some(expected)) => equal(value, &expected)?,
+            }
+        };
+        if holds { Ok(()) } else { fail(format!("testing value {path} failed: test failed")) }
+    }
+}
+
+/// The object or list that holds what `path` leads to, and the last key; none if there is no way.
+///
+/// What is before the first slash counts for nothing.
+///
+/// Rule: PAT-03, PAT-09, PAT-10.
+fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
+    let mut keys: Vec<String> = path.split('/').skip(1).map(unescaped).collect();
+    let last = keys.pop()?;
+    let mut node = root;
+    for key in keys {
+        node = match node {
+            Node::Object(members) => members.get_mut(&key)?,
+            Node::Array(nodes) => {
+                let index = index(&key, nodes.len()).ok()?;
+                nodes.get_mut(index)?
+            }
+            Node::Null | Node::Given | Node::Scalar(_) => return None,
+        };
+        if !matches!(node, Node::Object(_) | Node::Array(_)) {
+            return None;
+        }
+    }
+    Some((node, last))
+}
+
+fn unescaped(key: &str) -> String {
+    key.replace("~1", "/").replace("~0", "~")
+}
+
+/// What a container has at `key`: a member that is missing is null.
+///
+/// Rule: PAT-05, PAT-07.
+fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
+    match container {
+        Node::Array(nodes) => {
+            let index = index(key, nodes.len())?;
+            Ok(nodes.get(index).unwrap_or(&NULL))
+        }
+        Node::Object(members) => Ok(members.get(key).unwrap_or(&NULL)),
+        Node::Null | Node::Given | Node::Scalar(_) => Ok(&NULL),
+    }
+}
+
+/// Adds a value to a container: to a list before the element of that index, or at its end for `-`.
+///
+/// Rule: PAT-06.
+fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Result<(), ApplyError> {
+    match container {
+        Node::Array(nodes) if key == "-" => nodes.push(value),
+        Node::Array(nodes) => {
+            let number = number(&key).map_err(|what| {
+                does_not_apply(format!("value was not a proper array index: '{key}': {what}"))
+            })?;
+            let index = within(number, nodes.len() + 1).map_err(does_not_apply)?;
+            work.add(nodes.len() - index)?;
+            nodes.insert(index, value);
+        }
+        Node::Object(_) | Node::Null | Node::Given | Node::Scalar(_) => return set(container, key, value),
+    }
+    Ok(())
+}
+
+fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError> {
+    match container {
+        Node::Object(members) => {
+            members.insert(key, value);
+        }
+        Node::Array(nodes) => {
+            let index = index(&key, nodes.len()).map_err(does_not_apply)?;
+            if let Some(node) = nodes.get_mut(index) {
+                *node = value;
+            }
+        }
+        Node::Null | Node::Given | Node::Scalar(_) => {
+            return Err(ApplyError::Panic("assignment to entry in nil map"));
+        }
+    }
+    Ok(())
+}
+
+/// Takes out what a container has at `key`, which must be there.
+///
+/// Rule: PAT-04.
+fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, ApplyError> {
+    match container {
+        Node::Array(nodes) => {
+            let index = index(key, nodes.len()).map_err(does_not_apply)?;
+            work.add(nodes.len() - index)?;
+            Ok(nodes.remove(index))
+        }
+        Node::Object(members) => members.remove(key).ok_or_else(|| nonexistent(key)),
+        Node::Null | Node::Given | Node::Scalar(_) => Err(nonexistent(key)),
+    }
+}
+
+fn nonexistent(key: &str) -> ApplyError {
+    does_not_apply(format!("Unable to remove nonexistent key: {key}: {MISSING}"))
+}
+
+/// The position that `key` names in a list of `length` elements.
+fn index(key: &str, length: usize) -> Result<usize, String> {
+    within(number(key)?, length)
+}
+
+/// Negative numbers count from the end.
+///
+/// Rule: PAT-06.
+fn within(number: i64, length: usize) -> Result<usize, String> {
+    let magnitude = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+    let index = if number < 0 { length.checked_sub(magnitude) } else { Some(magnitude) };
+    index
+        .filter(|index| *index < length)
+        .ok_or_else(|| format!("Unable to access invalid index: {number}: invalid index referenced"))
+}
+
+/// Source: Go strconv/atoi.go, `Atoi`.
+fn number(key: &str) -> Result<i64, String> {
+    key.parse().map_err(|error: std::num::ParseIntError| {
+        let too_large = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+        let what = if too_large { "value out of range" } else { "invalid syntax" };
+        format!("strconv.Atoi: parsing {}: {what}", quote(key))
+    })
+}
+
+/// Whether a value of the document is the one that a `test` expects.
+///
+/// Source: gopkg.in/evanphx/json-patch.v4 patch.go, `lazyNode.equal`.
+/// Rule: PAT-08.
+fn equal(value: &Node, expected: &Node) -> Result<bool, ApplyError> {
+    match (value, expected) {
+        (Node::Null, _) | (_, Node::Null) => Err(NIL_DEREFERENCE),
+        (Node::Object(value), Node::Object(expected)) => {
+            if value.len() != expected.len() {
+                return Ok(false);
+            }
+            for (key, value) in value {
+                let same = match (value, expected.get(key)) {
+                    (Node::Null, Some(Node::Null)) => true,
+                    (_, None | Some(Node::Null)) | (Node::Null, _) => false,
+                    (value, Some(expected)) => equal(value, expected)?,
+                };
+                if !same {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Node::Array(value), Node::Array(expected)) => {
+            if value.len() != expected.len() {
+                return Ok(false);
+            }
+            for (value, expected) in value.iter().zip(expected) {
+                if !equal(value, expected)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (value, expected) => Ok(value == expected),
+    }
+}
+
+/// Keeps what a hostile webhook can build as shallow as what can be read.
+fn check_depth(path: &str, value: &Node) -> Result<(), ApplyError> {
+    if path.split('/').count() + value.depth() > MAX_LEVELS {
+        let what = format!("a JSON patch that makes an object of more than {MAX_LEVELS} levels");
+        return Err(ApplyError::Unsupported(Unsupported { what }));
+    }
+    Ok(())
+}
+
+fn does_not_apply(what: String) -> ApplyError {
+    ApplyError::DoesNotApply(what)
+}
+
+fn fail<T>(what: String) -> Result<T, ApplyError> {
+    Err(does_not_apply(what))
+}
+
+impl ApplyError {
+    /// The same error with a prefix, if it is the library's.
+    fn within(self, prefix: &str) -> Self {
+        match self {
+            Self::DoesNotApply(what) => Self::DoesNotApply(format!("{prefix}: {what}")),
+            other @ (Self::Panic(_) | Self::Unsupported(_)) => other,
+        }
+    }
+}

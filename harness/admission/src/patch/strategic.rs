@@ -1,0 +1,422 @@
+//! Strategic merge patches: merge patches that know which items of a list are the same.
+//!
+//! Source: apimachinery pkg/util/strategicpatch/patch.go, `StrategicMergeMapPatch`; pkg/util/mergepatch/errors.go.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use kubernetes_types::quoting::{go_type, printed, quote};
+use kubernetes_types::schema::{Field, Form, Kind, MESSAGES, Message, PatchStrategy, Shape, all_fields};
+use serde_json::{Map, Value};
+
+use super::strategic_order::{keyed, normalized, partitioned};
+pub use crate::attributes::GroupVersionKind;
+
+/// What is done to the object or the item in which this stands: `replace`, `delete` or `merge`.
+const DIRECTIVE: &str = "$patch";
+/// The keys of an object that stay.
+const RETAIN_KEYS: &str = "$retainKeys";
+/// Values to be taken out of the list whose name follows behind a slash.
+const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList";
+/// The order of the list whose name follows behind a slash.
+const SET_ORDER: &str = "$setElementOrder";
+
+/// Why a patch gives no object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StrategicError {
+    /// A directive has a wrong form.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// It asks for what no such patch can do.
+    #[error("{0}")]
+    Unprocessable(&'static str),
+    /// Every other error: the server treats it as its own.
+    #[error("{0}")]
+    Other(String),
+    /// kube-apiserver panics, or its sorting depends on how it is written.
+    #[error("{0}")]
+    Unsupported(&'static str),
+}
+
+type Result<T> = std::result::Result<T, StrategicError>;
+type Object = Map<String, Value>;
+
+const WRONG_DELETE_LIST: StrategicError = StrategicError::Malformed("invalid patch format of primitive list");
+const WRONG_RETAIN_KEYS: StrategicError = StrategicError::Malformed("invalid patch format of retainKeys");
+const WRONG_ORDER: StrategicError = StrategicError::Malformed("invalid patch format of setElementOrder list");
+
+/// What `patch` makes of `object`, which is of this kind of the server.
+///
+/// # Errors
+/// [`StrategicError`] in the words of the server.
+pub fn apply(object: &Value, patch: &Object, kind: &GroupVersionKind) -> Result<Value> {
+    let Some(message) = MESSAGES.of_kind(kind) else {
+        return Err(StrategicError::Unsupported("a strategic merge patch of a kind without a Go type"));
+    };
+    let original = object.as_object().cloned().unwrap_or_default();
+    merge(original, patch.clone(), Type::Struct(MESSAGES.get(message))).map(Value::Object)
+}
+
+/// The Go type of an object.
+#[derive(Clone, Copy)]
+enum Type {
+    Struct(&'static Message),
+    Map,
+    /// A list without objects, or what has a JSON form of its own.
+    Other,
+}
+
+impl Type {
+    /// The field that Go reads a member into.
+    ///
+    /// Source: apimachinery `third_party/forked/golang/json/fields.go`, `LookupPatchMetadataForStruct`.
+    fn field(self, name: &str) -> Result<&'static Field> {
+        let message = match self {
+            Self::Struct(message) => message,
+            Self::Map => return Err(no_struct("map")),
+            Self::Other => return Err(no_struct("string")),
+        };
+        let fields = match message.form {
+            Form::Object => all_fields(message),
+            Form::Value => Vec::new(),
+        };
+        let exact = fields.iter().find(|field| field.name == name);
+        let found = exact.or_else(|| fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)));
+        found.copied().ok_or_else(|| {
+            let (message, name) = (&message.name, quote(name));
+            StrategicError::Other(format!(
+                "unable to find api field in struct {message} for the json field {name}"
+            ))
+        })
+    }
+
+    /// The field of a list.
+    fn list(self, name: &str) -> Result<&'static Field> {
+        let field = self.field(name)?;
+        match field.shape {
+            Shape::List => Ok(field),
+            Shape::Plain | Shape::Optional | Shape::Map => {
+                Err(StrategicError::Other("expected slice or array type, but got: struct".to_owned()))
+            }
+        }
+    }
+
+    /// That of a field's value, or of the items of its list.
+    fn of(field: &Field) -> Self {
+        match (field.shape, field.kind) {
+            (Shape::Map, _) => Self::Map,
+            (Shape::Plain | Shape::Optional | Shape::List, Kind::Message(id)) => {
+                Self::Struct(MESSAGES.get(id))
+            }
+            (Shape::Plain | Shape::Optional | Shape::List, _) => Self::Other,
+        }
+    }
+}
+
+fn no_struct(kind: &str) -> StrategicError {
+    StrategicError::Other(format!(
+        "merging an object in json but data type is not struct, instead is: {kind}"
+    ))
+}
+
+/// Source: `mergeMap`.
+fn merge(mut original: Object, mut patch: Object, of: Type) -> Result<Object> {
+    match patch.get(DIRECTIVE) {
+        None => {}
+        Some(directive) if directive == "replace" => {
+            patch.remove(DIRECTIVE);
+            return Ok(patch);
+        }
+        Some(directive) if directive == "delete" => return Ok(Object::new()),
+        Some(directive) => return Err(unknown_directive(directive, &patch)),
+    }
+    retain_keys(&mut original, &mut patch)?;
+    order_lists(&mut original, &mut patch, of)?;
+    for (key, value) in patch {
+        let (key, deletes) = match key.strip_prefix(DELETE_FROM_LIST) {
+            Some(rest) => (rest.strip_prefix('/').ok_or(WRONG_DELETE_LIST)?.to_owned(), true),
+            None => (key, false),
+        };
+        if value.is_null() {
+            original.remove(&key);
+            continue;
+        }
+        let present = original.get_mut(&key).filter(|present| go_type(present) == go_type(&value));
+        let merged = match (present.map(Value::take), value) {
+            (Some(Value::Object(present)), Value::Object(patch)) => {
+                let field = of.field(&key)?;
+                Some(Value::Object(match field.patch {
+                    PatchStrategy::Replace => patch,
+                    PatchStrategy::Usual | PatchStrategy::Merge(_) => merge(present, patch, Type::of(field))?,
+                }))
+            }
+            (Some(Value::Array(present)), Value::Array(patch)) => {
+                let field = of.list(&key)?;
+                Some(Value::Array(merge_lists(present, patch, field, deletes)?))
+            }
+            // Nothing can be deleted from what is no list.
+            (None, _) if deletes => original.remove(&key),
+            (_, value) => without_directives(without_nulls(value)),
+        };
+        match merged {
+            Some(merged) => original.insert(key, merged),
+            None => original.remove(&key),
+        };
+    }
+    Ok(original)
+}
+
+/// Source: `mergeSliceHandler`.
+fn merge_lists(original: Vec<Value>, patch: Vec<Value>, field: &Field, deletes: bool) -> Result<Vec<Value>> {
+    let key = match &field.patch {
+        PatchStrategy::Merge(key) => key.as_str(),
+        PatchStrategy::Usual | PatchStrategy::Replace if deletes => "",
+        PatchStrategy::Usual | PatchStrategy::Replace => return Ok(patch),
+    };
+    if original.is_empty() && patch.is_empty() {
+        return Ok(original);
+    }
+    if !are_objects(&[&original, &patch])? {
+        let of_patch: HashSet<&Value> = patch.iter().collect();
+        if deletes {
+            return Ok(original.into_iter().filter(|item| !of_patch.contains(item)).collect());
+        }
+        let merged = distinct([original.clone(), patch.clone()].concat());
+        let (ours, theirs) = merged.into_iter().partition(|item| of_patch.contains(item));
+        return normalized(ours, theirs, &patch, &original, "");
+    }
+    if key.is_empty() {
+        return Err(StrategicError::Other("cannot merge lists without merge key for struct".to_owned()));
+    }
+    let (original, patch) = after_directives(original, patch, key)?;
+    let mut merged = original.clone();
+    let mut places: HashMap<&Value, usize> = HashMap::new();
+    for (place, present) in original.iter().enumerate() {
+        if let Some(value) = present.get(key) {
+            places.entry(value).or_insert(place);
+        }
+    }
+    for item in &patch {
+        let wanted = keyed(item, key)?;
+        let Value::Object(item) = item else { continue };
+        let place = *places.entry(wanted).or_insert(merged.len());
+        match merged.get_mut(place) {
+            Some(place) => {
+                let present = place.as_object_mut().map(std::mem::take).unwrap_or_default();
+                *place = Value::Object(merge(present, item.clone(), Type::of(field))?);
+                // To merge a null takes the key away.
+                if wanted.is_null() {
+                    places.remove(wanted);
+                }
+            }
+            None => merged.push(Value::Object(item.clone())),
+        }
+    }
+    let (ours, theirs) = partitioned(merged, &patch, key)?;
+    normalized(ours, theirs, &patch, &original, key)
+}
+
+/// The list and the patch once the items with directives have been obeyed.
+///
+/// Source: `mergeSliceWithSpecialElements`.
+fn after_directives(
+    mut original: Vec<Value>,
+    patch: Vec<Value>,
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>)> {
+    let mut rest = Vec::with_capacity(patch.len());
+    let mut deleted = HashSet::new();
+    let mut replaces = false;
+    for item in patch {
+        match item.get(DIRECTIVE) {
+            None => rest.push(item),
+            Some(directive) if directive == "delete" => {
+                deleted.insert(keyed(&item, key)?.clone());
+            }
+            Some(directive) if directive == "replace" => replaces = true,
+            Some(directive) if directive == "merge" => {
+                let why = "merging lists cannot yet be specified in the patch";
+                return Err(StrategicError::Other(why.to_owned()));
+            }
+            Some(directive) => {
+                return Err(unknown_directive(directive, item.as_object().unwrap_or(&Object::new())));
+            }
+        }
+    }
+    original.retain(|present| present.get(key).is_none_or(|value| !deleted.contains(value)));
+    Ok(if replaces { (rest, Vec::new()) } else { (original, rest) })
+}
+
+/// Source: `applyRetainKeysDirective`.
+fn retain_keys(original: &mut Object, patch: &mut Object) -> Result<()> {
+    let Some(keys) = patch.remove(RETAIN_KEYS) else { return Ok(()) };
+    let Value::Array(keys) = keys else { return Err(WRONG_RETAIN_KEYS) };
+    let kept: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
+    let is_kept = |key: &str| kept.contains(key);
+    let is_directive = |key: &str| key.starts_with(DELETE_FROM_LIST) || key.starts_with(SET_ORDER);
+    if patch.iter().any(|(key, value)| !value.is_null() && !is_directive(key) && !is_kept(key)) {
+        return Err(WRONG_RETAIN_KEYS);
+    }
+    original.retain(|key, _| is_kept(key));
+    Ok(())
+}
+
+/// Merges the lists whose order the patch says, and takes them out of it.
+///
+/// Source: `mergePatchIntoOriginal`.
+fn order_lists(original: &mut Object, patch: &mut Object, of: Type) -> Result<()> {
+    let directives: Vec<String> = patch.keys().filter(|key| key.starts_with(SET_ORDER)).cloned().collect();
+    for directive in directives {
+        let order = list(patch.remove(&directive).unwrap_or_default())?;
+        let name =
+            directive.strip_prefix(SET_ORDER).and_then(|rest| rest.strip_prefix('/')).ok_or(WRONG_ORDER)?;
+        let present = original.get(name).cloned().map(list).transpose()?;
+        let given = patch.get(name).cloned().map(list).transpose()?;
+        let field = of.list(name)?;
+        let key = match &field.patch {
+            PatchStrategy::Merge(key) => key.as_str(),
+            PatchStrategy::Usual | PatchStrategy::Replace => "",
+        };
+        check_order(given.as_deref().unwrap_or_default(), &order, key)?;
+        let server = present.clone().unwrap_or_default();
+        let are_objects = || are_objects(&[&server, given.as_deref().unwrap_or_default()]);
+        let merged = match (present, &given) {
+            (None, None) => continue,
+            (Some(present), None) => present,
+            (None, Some(given)) => given.iter().cloned().filter_map(without_directives).collect(),
+            (Some(present), Some(given)) => merge_lists(present, given.clone(), field, false)?,
+        };
+        let (ours, theirs) = if key.is_empty() {
+            let known: HashSet<&Value> = order.iter().collect();
+            merged.into_iter().partition(|item| known.contains(item))
+        } else {
+            partitioned(merged, &order, key)?
+        };
+        if are_objects()? && key.is_empty() {
+            return Err(StrategicError::Unsupported("$setElementOrder of objects that are not merged"));
+        }
+        let ordered = normalized(ours, theirs, &order, &server, key)?;
+        original.insert(name.to_owned(), Value::Array(ordered));
+        patch.remove(name);
+    }
+    Ok(())
+}
+
+/// Whether the items of a patch that stay stand in `order`, in the same order.
+///
+/// Source: `validatePatchWithSetOrderList`.
+fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<()> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let identity = |item| if key.is_empty() { Ok(item) } else { keyed(item, key) };
+    let mut places = order.iter();
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let wanted = identity(item)?;
+        let mut is_there = false;
+        while !is_there {
+            let Some(place) = places.next() else {
+                let (patch, order) = (printed(&patch.into()), printed(&order.into()));
+                return Err(StrategicError::Other(format!(
+                    "The order in patch list:\n{patch}\n doesn't match {SET_ORDER} list:\n{order}\n"
+                )));
+            };
+            is_there = identity(place)? == wanted;
+        }
+    }
+    Ok(())
+}
+
+fn list(value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            let found = go_type(&other);
+            Err(StrategicError::Other(format!("expected a []interface {{}}, but received a {found}")))
+        }
+    }
+}
+
+/// Whether the items of these lists are objects: all or none.
+///
+/// Source: `sliceElementType`.
+fn are_objects(lists: &[&[Value]]) -> Result<bool> {
+    let mut items = lists.iter().copied().flatten();
+    let Some(first) = items.next() else {
+        return Err(StrategicError::Other("no elements in any of the given slices".to_owned()));
+    };
+    match first {
+        Value::Null => return Err(StrategicError::Unsupported("a list of nulls in a strategic merge patch")),
+        Value::Array(_) => {
+            return Err(StrategicError::Unprocessable("lists of lists are not supported"));
+        }
+        Value::Object(_) | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    if items.any(|item| go_type(item) != go_type(first)) {
+        let lists: Vec<Value> = lists.iter().map(|list| Value::from(list.to_vec())).collect();
+        let lists = printed(&lists.into());
+        return Err(StrategicError::Other(format!("list element types are not identical: {lists}")));
+    }
+    Ok(first.is_object())
+}
+
+/// Each value once; the last one takes the place of a repetition.
+///
+/// Source: `deduplicateScalars`.
+fn distinct(mut items: Vec<Value>) -> Vec<Value> {
+    // Where each value stands, so that not each is compared with all.
+    let mut places: HashMap<Value, BTreeSet<usize>> = HashMap::new();
+    for (place, item) in items.iter().enumerate() {
+        places.entry(item.clone()).or_default().insert(place);
+    }
+    let mut place = 0;
+    while let Some(item) = items.get(place).cloned() {
+        let next = |places: &HashMap<Value, BTreeSet<usize>>| {
+            places.get(&item).and_then(|same| same.range(place + 1..).next().copied())
+        };
+        while let Some(repetition) = next(&places) {
+            places.entry(item.clone()).or_default().remove(&repetition);
+            if let Some((last, others)) = items.split_last() {
+                places.entry(last.clone()).or_default().remove(&others.len());
+            }
+            items.swap_remove(repetition);
+            if let Some(moved) = items.get(repetition) {
+                places.entry(moved.clone()).or_default().insert(repetition);
+            }
+        }
+        place += 1;
+    }
+    items
+}
+
+/// Source: `discardNullValuesFromPatch`.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let present = members.into_iter().filter(|(_, member)| !member.is_null());
+            Value::Object(present.map(|(key, member)| (key, without_nulls(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
+    }
+}
+
+/// What is new, without what has a directive.
+///
+/// Source: `removeDirectives`.
+fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(members) if members.contains_key(DIRECTIVE) => None,
+        Value::Object(members) => {
+            let kept =
+                members.into_iter().filter_map(|(key, member)| Some((key, without_directives(member)?)));
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => Some(Value::Array(items.into_iter().filter_map(without_directives).collect())),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(value),
+    }
+}
+
+fn unknown_directive(directive: &Value, patch: &Object) -> StrategicError {
+    let (directive, patch) = (printed(directive), printed(&patch.clone().into()));
+    StrategicError::Other(format!("unknown patch type: {directive} in map: {patch}"))
+}

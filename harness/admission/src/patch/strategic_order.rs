@@ -1,0 +1,132 @@
+//! In which order the items of a list stand that a strategic merge patch has changed.
+//!
+//! Source: apimachinery pkg/util/strategicpatch/patch.go, `normalizeElementOrder`.
+
+use std::collections::{HashMap, HashSet};
+
+use kubernetes_types::quoting::{go_type, printed};
+use serde_json::Value;
+
+use super::strategic::StrategicError;
+
+/// The longest list that Go sorts by insertion alone.
+///
+/// Source: Go sort/zsortfunc.go, `stable_func`.
+const BLOCK: usize = 20;
+
+/// The value of an object's key in a list.
+pub(super) fn keyed<'a>(item: &'a Value, key: &str) -> Result<&'a Value, StrategicError> {
+    if !item.is_object() {
+        let found = go_type(item);
+        let why = format!("expected a map[string]interface {{}}, but received a {found}");
+        return Err(StrategicError::Other(why));
+    }
+    item.get(key).ok_or_else(|| {
+        let item = printed(item);
+        StrategicError::Other(format!("map: {item} does not contain declared merge key: {key}"))
+    })
+}
+
+/// Objects whose keys are among those of `by`, and the others.
+///
+/// Source: `partitionMapsByPresentInList`.
+pub(super) fn partitioned(
+    items: Vec<Value>,
+    by: &[Value],
+    key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), StrategicError> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let known: HashSet<&Value> = by.iter().filter_map(|other| other.get(key)).collect();
+    for item in items {
+        if known.contains(keyed(&item, key)?) {
+            ours.push(item);
+        } else {
+            theirs.push(item);
+        }
+    }
+    Ok((ours, theirs))
+}
+
+/// One list of the items that the patch knows, in the order of `patch`, and of the others, in the order of `server`: that
+/// of the server decides where these stand between those, as far as it can.
+pub(super) fn normalized(
+    ours: Vec<Value>,
+    theirs: Vec<Value>,
+    patch: &[Value],
+    server: &[Value],
+    key: &str,
+) -> Result<Vec<Value>, StrategicError> {
+    let of_server = Places::new(server, key);
+    let place = |item: &Value| of_server.get(item);
+    let ours = sorted(ours, patch, key)?;
+    let theirs = sorted(theirs, server, key)?;
+    let mut all = Vec::with_capacity(ours.len() + theirs.len());
+    let mut theirs = theirs.into_iter().peekable();
+    for item in ours {
+        while let Some(other) = theirs.next_if(|other| match (place(other), place(&item)) {
+            (Some(other), Some(item)) => other < item,
+            (Some(_) | None, None) | (None, Some(_)) => false,
+        }) {
+            all.push(other);
+        }
+        all.push(item);
+    }
+    all.extend(theirs);
+    Ok(all)
+}
+
+/// Where items stand in a list: the first of those that are the same.
+struct Places<'a> {
+    key: &'a str,
+    first: HashMap<Option<&'a Value>, usize>,
+}
+
+impl<'a> Places<'a> {
+    /// `key` tells the items apart; if it is empty, the items themselves do.
+    fn new(list: &'a [Value], key: &'a str) -> Self {
+        let mut first = HashMap::new();
+        for (place, item) in list.iter().enumerate() {
+            first.entry(identity(item, key)).or_insert(place);
+        }
+        Self { key, first }
+    }
+
+    fn get(&self, item: &Value) -> Option<usize> {
+        self.first.get(&identity(item, self.key)).copied()
+    }
+}
+
+fn identity<'a>(item: &'a Value, key: &str) -> Option<&'a Value> {
+    if key.is_empty() { Some(item) } else { item.get(key) }
+}
+
+/// Source: `normalizeSliceOrder`. An item that is not in the order goes before whatever it is compared with.
+fn sorted(mut items: Vec<Value>, order: &[Value], key: &str) -> Result<Vec<Value>, StrategicError> {
+    if !key.is_empty() {
+        for item in items.iter().chain(order) {
+            keyed(item, key)?;
+        }
+    }
+    let is_deleted = |item: &Value| !key.is_empty() && item.get("$patch").is_some_and(|it| it == "delete");
+    let deleted: Vec<Value> = items.extract_if(.., |item| is_deleted(item)).collect();
+    let of_order = Places::new(order, key);
+    let mut places: Vec<(Option<usize>, Value)> =
+        items.into_iter().map(|item| (of_order.get(&item), item)).collect();
+    if places.iter().all(|(place, _)| place.is_some()) {
+        places.sort_by_key(|(place, _)| *place);
+    } else if places.len() <= BLOCK {
+        for end in 1..places.len() {
+            for at in (1..=end).rev() {
+                let pair = places.get(at - 1..=at);
+                let in_order = matches!(pair, Some([(Some(other), _), (Some(one), _)]) if one >= other);
+                if in_order {
+                    break;
+                }
+                places.swap(at, at - 1);
+            }
+        }
+    } else {
+        return Err(StrategicError::Unsupported("a long list that a strategic merge patch orders in part"));
+    }
+    Ok(places.into_iter().map(|(_, item)| item).chain(deleted).collect())
+}

@@ -1,0 +1,107 @@
+//! What an in-tree admission plugin is to the dispatcher.
+
+use std::collections::BTreeMap;
+
+use kubernetes_types::status::Status;
+use tokio::time::Instant;
+
+use crate::admission_run::AdmissionRun;
+use crate::attributes::Attributes;
+use crate::event::{Event, Part, Phase, Record, Round, Timing};
+
+/// An in-tree admission plugin, such as `LimitRanger`.
+pub trait Plugin: Send + Sync {
+    /// Its name in `--enable-admission-plugins`.
+    fn name(&self) -> &'static str;
+
+    /// Changes `attributes.object`, or refuses the request. Runs before the webhooks, in both rounds.
+    ///
+    /// # Errors
+    /// The Status that the client gets.
+    fn admit(&self, _attributes: &mut Attributes) -> Result<(), Box<Status>> {
+        Ok(())
+    }
+
+    /// Refuses the final object, or has `remarks` about it. Runs before the validating webhooks.
+    ///
+    /// # Errors
+    /// The Status that the client gets.
+    fn validate(&self, _attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
+        Ok(())
+    }
+}
+
+/// What a plugin has to say beside its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a plugin says these two")]
+pub struct Remarks {
+    /// The texts of warnings for the client.
+    pub warnings: Vec<String>,
+    /// Annotations of the audit event, by their whole key.
+    pub audit_annotations: BTreeMap<String, String>,
+}
+
+/// Runs all plugins that may change the object.
+///
+/// Only in the second round it matters who changed it: then webhooks may be due again.
+///
+/// # Errors
+/// The Status that the client gets.
+///
+/// Source: apiserver pkg/admission/{chain,reinvocation}.go.
+/// Rule: CHN-09, RIV-07, RIV-12.
+pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) -> Result<(), Box<Status>> {
+    let (attributes, record) = run.parts_mut();
+    for plugin in plugins {
+        let before = attributes.object.clone();
+        let started = Instant::now();
+        let outcome = plugin.admit(attributes);
+        if before != attributes.object {
+            record.events.push(Event::PluginChanged { plugin: plugin.name(), round });
+        }
+        finish(*plugin, Phase::Mutating, started, outcome, record)?;
+    }
+    Ok(())
+}
+
+/// Runs all plugins that may refuse the final object.
+///
+/// # Errors
+/// The Status that the client gets.
+///
+/// Source: apiserver pkg/admission/chain.go.
+/// Rule: CHN-09.
+pub fn validate(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>) -> Result<(), Box<Status>> {
+    for plugin in plugins {
+        let started = Instant::now();
+        let mut remarks = Remarks::default();
+        let outcome = plugin.validate(run.attributes(), &mut remarks);
+        if remarks != Remarks::default() {
+            let Remarks { warnings, audit_annotations } = remarks;
+            run.record.events.push(Event::PluginRemarked {
+                plugin: plugin.name(),
+                warnings,
+                audit_annotations,
+            });
+        }
+        finish(*plugin, Phase::Validating, started, outcome, &mut run.record)?;
+    }
+    Ok(())
+}
+
+fn finish(
+    plugin: &dyn Plugin,
+    phase: Phase,
+    started: Instant,
+    outcome: Result<(), Box<Status>>,
+    record: &mut Record,
+) -> Result<(), Box<Status>> {
+    let took = started.elapsed();
+    let part = Part::Plugin(plugin.name());
+    record.timings.push(Timing { part, phase, took, refused: outcome.is_err() });
+    if let Err(status) = &outcome {
+        let status = status.clone();
+        record.events.push(Event::PluginRefused { plugin: plugin.name(), phase, status });
+    }
+    outcome
+}

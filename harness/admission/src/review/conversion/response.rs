@@ -1,0 +1,214 @@
+//! What the reply of a conversion webhook means.
+
+use kubernetes_types::json::json_type;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::schema;
+use serde_json::{Map, Value};
+
+use super::{GROUP, KIND, Version, metadata};
+use crate::attributes::GroupVersionKind;
+use crate::caller::Reply;
+use crate::review::decode::{self, DecodeError, Document, not_registered};
+use crate::review::fields::Fields;
+use crate::review::response::successful;
+
+/// Why a reply is no conversion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    /// What the client is told.
+    pub(crate) message: String,
+}
+
+/// What is wrong, as metrics tell it.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/conversion/metrics.go, `ConversionWebhookErrorType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// There is no review.
+    Call,
+    /// The review is not the answer to the request, or says that the conversion failed.
+    MalformedResponse,
+    /// Objects are missing or too many.
+    PartialResponse,
+    /// An object is not the one that was sent.
+    InvalidConvertedObject,
+}
+
+impl FailureKind {
+    /// The label of the metrics.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "conversion_webhook_call_failure",
+            Self::MalformedResponse => "conversion_webhook_malformed_response_failure",
+            Self::PartialResponse => "conversion_webhook_partial_response_failure",
+            Self::InvalidConvertedObject => "conversion_webhook_invalid_converted_object_failure",
+        }
+    }
+}
+
+/// The converted form of `original`, from the reply to the review `uid` that was sent in `version`: an object of the kind
+/// `target`, with the metadata that it had but for labels and annotations.
+///
+/// # Errors
+/// [`Failure`] in kube-apiserver's words.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/conversion/webhook_converter.go`, `Convert` and
+/// `getConvertedObjectsFromResponse`.
+/// Rule: CNV-03, CNV-04, CNV-05, CNV-06, CNV-07.
+pub(crate) fn read(
+    reply: &Reply,
+    version: Version,
+    uid: &str,
+    original: &Value,
+    target: &GroupVersionKind,
+) -> Result<Value, Failure> {
+    let from = GroupVersionKind::of(original);
+    let failed =
+        |kind, what: &str| Failure { kind, message: format!("conversion webhook for {from} {what}") };
+    let no_call = |text: &str| failed(FailureKind::Call, &format!("failed: {text}"));
+    successful(reply).map_err(|(text, _)| no_call(&text))?;
+    let document = review(&reply.body, version).map_err(|error| no_call(&error.into_text()))?;
+    let answer = Answer::read(&document.fields).map_err(|error| no_call(&error.into_text()))?;
+    let objects = converted_objects(answer, &document.claimed, version, uid)
+        .map_err(|text| failed(FailureKind::MalformedResponse, &format!("failed: {text}")))?;
+    let [object] = objects.as_slice() else {
+        let what = format!("returned {} objects, expected 1", objects.len());
+        return Err(failed(FailureKind::PartialResponse, &what));
+    };
+    let invalid = |what: &str| failed(FailureKind::InvalidConvertedObject, what);
+    let mut object = object_in(object)
+        .map_err(|message| Failure { kind: FailureKind::InvalidConvertedObject, message })?;
+    let found = GroupVersionKind::of(&Value::Object(object.clone()));
+    if (&found.group, &found.version) != (&target.group, &target.version) {
+        let (expected, received) = (target.api_version(), found.api_version());
+        return Err(invalid(&format!(
+            "returned invalid object at index 0: invalid groupVersion (expected {expected}, received {received})"
+        )));
+    }
+    if found.kind != from.kind {
+        return Err(invalid(&format!(
+            "returned invalid object at index 0: invalid kind (expected {}, received {})",
+            from.kind, found.kind
+        )));
+    }
+    let converted = Value::Object(object);
+    metadata::check_identity(original, &converted)
+        .map_err(|text| invalid(&format!("returned invalid object: {text}")))?;
+    object = match converted {
+        Value::Object(object) => object,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    metadata::restore(original, &mut object)
+        .map_err(|text| invalid(&format!("returned invalid metadata: {text}")))?;
+    let mut converted = Value::Object(object);
+    schema::normalize_numbers(&mut converted);
+    Ok(converted)
+}
+
+/// `response` as it was decoded, before the checks.
+struct Answer {
+    uid: String,
+    status: String,
+    message: String,
+    objects: Vec<Value>,
+}
+
+impl Answer {
+    /// None if there is no response.
+    fn read(review: &Map<String, Value>) -> Result<Option<Self>, DecodeError> {
+        let review = Fields::root(review, KIND);
+        let Some(fields) = review.object("response", "v1.ConversionResponse", "ConversionResponse")? else {
+            return Ok(None);
+        };
+        let result = fields.object("result", "v1.Status", "Status")?;
+        let status =
+            result.map(|result| crate::review::fields::status(&result)).transpose()?.unwrap_or_default();
+        Ok(Some(Self {
+            uid: fields.string("uid", "types.UID")?.unwrap_or_default(),
+            objects: fields.values("convertedObjects", "[]runtime.RawExtension")?,
+            status: status.status,
+            message: status.message,
+        }))
+    }
+}
+
+/// Rule: CNV-03, CNV-04.
+fn converted_objects(
+    answer: Option<Answer>,
+    claimed: &GroupVersionKind,
+    version: Version,
+    uid: &str,
+) -> Result<Vec<Value>, String> {
+    let expected = version.kind();
+    // A review of v1beta1 may be of any uid, and say nothing of itself.
+    if version == Version::V1 && *claimed != expected {
+        return Err(format!("expected webhook response of {expected}, got {claimed}"));
+    }
+    let answer = answer.ok_or("no response provided")?;
+    if version == Version::V1 && answer.uid != uid {
+        return Err(format!("expected response.uid={}, got {}", quote(uid), quote(&answer.uid)));
+    }
+    if answer.status == "Success" {
+        return Ok(answer.objects);
+    }
+    if !answer.message.is_empty() {
+        return Err(answer.message);
+    }
+    Err(format!("response.result.status was '{}', not 'Success'", answer.status))
+}
+
+/// The fields of a `ConversionReview` of `version` in `body`, and the kind that it claims for itself.
+///
+/// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
+fn review(body: &[u8], version: Version) -> Result<Document, DecodeError> {
+    let document = decode::document(body)?;
+    let expected = version.kind();
+    let claimed = &document.claimed;
+    let mut meant = claimed.clone();
+    if meant.kind.is_empty() {
+        meant.kind.clone_from(&expected.kind);
+    }
+    if meant.version.is_empty() && meant.group.is_empty() {
+        meant.group.clone_from(&expected.group);
+        meant.version.clone_from(&expected.version);
+    }
+    if meant == expected {
+        return Ok(document);
+    }
+    let package = match meant.kind.as_str() {
+        KIND | "CustomResourceDefinition" | "CustomResourceDefinitionList"
+            if meant.group == GROUP && ["v1", "v1beta1"].contains(&meant.version.as_str()) =>
+        {
+            Some(meant.version.as_str())
+        }
+        _ => decode::go_package(&meant, GROUP),
+    };
+    Err(DecodeError::new(match package {
+        Some(package) => format!(
+            "converting ({package}.{}) to ({}.{KIND}): unknown conversion",
+            meant.kind,
+            version.as_str()
+        ),
+        None => not_registered(&meant),
+    }))
+}
+
+/// An item of `convertedObjects`, whose kind must be given.
+///
+/// Source: apimachinery pkg/apis/meta/v1/unstructured/helpers.go, `unstructuredJSONScheme`.
+fn object_in(item: &Value) -> Result<Map<String, Value>, String> {
+    match item {
+        Value::Null => Err("unexpected end of JSON input".to_owned()),
+        Value::Object(object) => {
+            if object.get("kind").and_then(Value::as_str).is_none_or(str::is_empty) {
+                return Err(format!("Object 'Kind' is missing in '{item}'"));
+            }
+            Ok(object.clone())
+        }
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => Err(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            json_type(other)
+        )),
+    }
+}

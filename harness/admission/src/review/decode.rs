@@ -1,0 +1,176 @@
+//! From the bytes of a reply to an object of a known kind, as the API machinery's decoder goes.
+
+use kubernetes_types::json::json_type;
+use kubernetes_types::json_text;
+use kubernetes_types::quoting::quote;
+use serde_json::{Map, Value};
+
+use super::ReviewVersion;
+pub use crate::attributes::GroupVersionKind;
+
+/// Why bytes are not the object that was asked for, in Go's words.
+#[derive(Debug, PartialEq, Eq)]
+pub struct DecodeError {
+    text: String,
+}
+
+impl DecodeError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into() }
+    }
+
+    /// The message.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// An object and what it says it is: `apiVersion` and `kind` as they stand in the document.
+#[derive(Debug)]
+pub struct Document {
+    /// Its members.
+    pub fields: Map<String, Value>,
+    /// The `apiVersion` and `kind` that it claims.
+    pub claimed: GroupVersionKind,
+}
+
+/// Reads `body` as JSON when it begins with a brace, else as YAML.
+///
+/// Source: apimachinery pkg/runtime/serializer/recognizer/recognizer.go; pkg/runtime/serializer/json/{json,meta}.go.
+/// Rule: RSP-01, RSP-03.
+///
+/// # Errors
+/// What Go says of a body that is no JSON object, or whose `apiVersion` or `kind` cannot be read.
+pub fn document(body: &[u8]) -> Result<Document, DecodeError> {
+    let value = if body.trim_ascii_start().starts_with(b"{") { json(body)? } else { yaml(body)? };
+    let claimed = type_meta(&value)?;
+    let fields = match value {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    Ok(Document { fields, claimed })
+}
+
+/// What `document` says it is. A null is an empty document.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/meta.go, `Interpret`.
+pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeError> {
+    let fields = match document {
+        Value::Object(fields) => fields,
+        Value::Null => return Ok(GroupVersionKind::default()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(not_an_object(other));
+        }
+    };
+    let text = |field: &str| match fields.get(field) {
+        None | Some(Value::Null) => Ok(""),
+        Some(Value::String(text)) => Ok(text.as_str()),
+        Some(other) => Err(DecodeError::new(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go struct field \
+             .{field} of type string",
+            json_type(other),
+        ))),
+    };
+    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+    if api_version.matches('/').count() > 1 {
+        return Err(DecodeError::new(format!("unexpected GroupVersion string: {api_version}")));
+    }
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Ok(GroupVersionKind::new(group, version, kind))
+}
+
+/// The fields of an `AdmissionReview` of `version` in `body`, and the kind that it claims for itself.
+///
+/// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
+/// Rule: RSP-04, RSP-05.
+pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, DecodeError> {
+    let document = document(body)?;
+    let expected = GroupVersionKind::new("admission.k8s.io", version.as_str(), "AdmissionReview");
+    let claimed = &document.claimed;
+    let mut meant = claimed.clone();
+    if meant.kind.is_empty() {
+        meant.kind.clone_from(&expected.kind);
+    }
+    if meant.version.is_empty() && meant.group.is_empty() {
+        meant.group.clone_from(&expected.group);
+        meant.version.clone_from(&expected.version);
+    }
+    if meant == expected {
+        return Ok(document);
+    }
+    if let Some(package) = go_package(&meant, "admission.k8s.io") {
+        return Err(DecodeError::new(format!(
+            "converting ({package}.{}) to ({}.AdmissionReview): unknown conversion",
+            meant.kind,
+            version.as_str(),
+        )));
+    }
+    Err(DecodeError::new(not_registered(&meant)))
+}
+
+/// That a scheme does not know `kind`.
+///
+/// Source: apimachinery pkg/runtime/error.go, `notRegisteredErr`.
+pub fn not_registered(kind: &GroupVersionKind) -> String {
+    let unknown = if kind.version == "__internal" {
+        format!("the internal version of group {}", quote(&kind.group))
+    } else {
+        format!("version {}", quote(&kind.api_version()))
+    };
+    let kind = quote(&kind.kind);
+    format!("no kind {kind} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
+/// The Go package of `kind`, if a scheme knows it that has `group` in the versions v1 and v1beta1. Some kinds are the same
+/// in all versions.
+///
+/// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
+pub fn go_package<'a>(kind: &'a GroupVersionKind, group: &str) -> Option<&'a str> {
+    match kind.kind.as_str() {
+        "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => Some("v1"),
+        _ if kind.group != group || !matches!(kind.version.as_str(), "v1" | "v1beta1") => None,
+        "AdmissionReview" if group == "admission.k8s.io" => Some(&kind.version),
+        "WatchEvent" | "ListOptions" | "GetOptions" | "DeleteOptions" | "CreateOptions" | "UpdateOptions"
+        | "PatchOptions" => Some("v1"),
+        _ => None,
+    }
+}
+
+fn json(body: &[u8]) -> Result<Value, DecodeError> {
+    let parse_error =
+        |text: &str| DecodeError::new(format!("couldn't get version/kind; json parse error: {text}"));
+    json_text::scan(body, json_text::MAX_DEPTH, |_| {}).map_err(|text| parse_error(&text))?;
+    // Go replaces bytes that are not UTF-8 rather than refusing them. What is left are numbers and depths beyond
+    // serde_json's range.
+    serde_json::from_str(&String::from_utf8_lossy(body)).map_err(|error| parse_error(&error.to_string()))
+}
+
+/// The first document of several counts.
+fn yaml(body: &[u8]) -> Result<Value, DecodeError> {
+    let text = String::from_utf8_lossy(body);
+    let parsed = serde_saphyr::from_str(&text).or_else(|error| {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap_or_default();
+        documents.into_iter().next().ok_or(error)
+    });
+    parsed.map_err(|error| DecodeError::new(format!("yaml: {}", in_go(&error.to_string()))))
+}
+
+/// The first line of an error: without its place in the first line of the document, and without its column elsewhere.
+pub(crate) fn in_go(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let parts = first.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    match parts.map(|(place, text)| (place.split(' ').next().unwrap_or_default(), text)) {
+        None => first.to_owned(),
+        Some(("1", text)) => text.to_owned(),
+        Some((line, text)) => format!("line {line}: {text}"),
+    }
+}
+
+fn not_an_object(value: &Value) -> DecodeError {
+    DecodeError::new(format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of type struct \
+         {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        json_type(value),
+    ))
+}

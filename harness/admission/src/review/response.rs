@@ -1,0 +1,317 @@
+//! What a webhook's reply means.
+
+use std::collections::BTreeMap;
+
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use super::decode::{self, DecodeError};
+use super::fields::{self, Fields};
+use super::{ReviewVersion, http_status, media_type};
+use crate::caller::Reply;
+use crate::event::{CallFailure, Phase};
+
+/// A reply that passed every check: the `response` of an `AdmissionReview`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// `allowed`; false when it is missing.
+    pub allowed: bool,
+    /// `patch`, decoded from base64; empty without one.
+    pub patch: Vec<u8>,
+    /// `patchType`; empty without one.
+    pub patch_type: String,
+    /// `status`: why not.
+    pub status: Option<Status>,
+    /// `warnings`.
+    pub warnings: Vec<String>,
+    /// `auditAnnotations`.
+    pub audit_annotations: BTreeMap<String, String>,
+}
+
+/// Decodes and checks the reply to the review `uid` that was sent in `version`.
+///
+/// The checks do not look at `allowed`: a malformed denial is a failed call.
+///
+/// # Errors
+/// [`CallFailure`] with the reason in kube-apiserver's words.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`; client-go
+/// rest/request.go.
+/// Rule: RSP-10, RSP-11, RSP-12, RSP-16.
+pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
+    successful(reply).map_err(|(text, code)| failed_to_call(&text, code))?;
+    let document =
+        decode::review(&reply.body, version).map_err(|error| failed_to_call(&error.into_text(), 503))?;
+    let answer = answer(&document.fields).map_err(|error| failed_to_call(&error.into_text(), 503))?;
+    let answer = answer.ok_or_else(|| invalid("webhook response was absent"))?;
+    match version {
+        ReviewVersion::V1 => {
+            if answer.uid != uid {
+                let text = format!("expected response.uid={}, got {}", quote(uid), quote(&answer.uid));
+                return Err(invalid(&text));
+            }
+            let claimed = &document.claimed;
+            if (claimed.group.as_str(), claimed.version.as_str(), claimed.kind.as_str())
+                != ("admission.k8s.io", "v1", "AdmissionReview")
+            {
+                return Err(invalid(&format!(
+                    "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {claimed}"
+                )));
+            }
+            answer.strict(phase)
+        }
+        ReviewVersion::V1beta1 => Ok(answer.lax(phase)),
+    }
+}
+
+/// `response` as it was decoded, before the checks.
+struct Answer {
+    uid: String,
+    patch_type: Option<String>,
+    response: Response,
+}
+
+impl Answer {
+    /// A patch and its type must be given together, and only a mutating webhook may give them.
+    ///
+    /// Rule: RSP-13, RSP-14.
+    fn strict(self, phase: Phase) -> Result<Response, CallFailure> {
+        let Self { patch_type, mut response, .. } = self;
+        let complaint = match (phase, response.patch.is_empty(), &patch_type) {
+            (Phase::Mutating, false, None) => "webhook returned response.patch but not response.patchType",
+            (Phase::Mutating, true, Some(_)) => "webhook returned response.patchType but not response.patch",
+            (Phase::Mutating, false, Some(patch_type)) if patch_type.is_empty() => {
+                "webhook returned invalid response.patchType of \"\""
+            }
+            (Phase::Validating, false, _) => "validating webhook may not return response.patch",
+            (Phase::Validating, true, Some(_)) => "validating webhook may not return response.patchType",
+            (Phase::Mutating | Phase::Validating, true, None) | (Phase::Mutating, false, Some(_)) => {
+                response.patch_type = patch_type.unwrap_or_default();
+                return Ok(response);
+            }
+        };
+        Err(invalid(complaint))
+    }
+
+    /// Any patch counts as a `JSONPatch`, and a validating webhook's is not looked at.
+    ///
+    /// Rule: RSP-15.
+    fn lax(self, phase: Phase) -> Response {
+        let mut response = self.response;
+        match phase {
+            Phase::Mutating if response.patch.is_empty() => {}
+            Phase::Mutating => "JSONPatch".clone_into(&mut response.patch_type),
+            Phase::Validating => response.patch.clear(),
+        }
+        response
+    }
+}
+
+/// Whether a reply has a body to decode: by its media type, its HTTP status and its length. If not, what is wrong and the
+/// code of it.
+///
+/// Rule: HTTP-26, HTTP-30.
+pub(super) fn successful(reply: &Reply) -> Result<(), (String, u16)> {
+    if let Some(complaint) = reply.content_type.as_deref().and_then(media_type::complaint) {
+        return Err((format!("Internal error occurred: {complaint}"), 500));
+    }
+    if !(200..=206).contains(&reply.status) {
+        return Err(http_status::failure(reply));
+    }
+    if reply.body.is_empty() {
+        let content_type = reply.content_type.as_deref().filter(|content_type| !content_type.is_empty());
+        let text = format!(
+            "0-length response with status code: {} and content type: {}",
+            reply.status,
+            content_type.unwrap_or("application/json"),
+        );
+        return Err((text, 503));
+    }
+    Ok(())
+}
+
+/// `response` of a review, whose missing fields have the zero values of their Go types; none if it has no response.
+///
+/// Rule: RSP-17.
+fn answer(review: &serde_json::Map<String, Value>) -> Result<Option<Answer>, DecodeError> {
+    let review = Fields::root(review, "AdmissionReview");
+    let Some(fields) = review.object("response", "v1.AdmissionResponse", "AdmissionResponse")? else {
+        return Ok(None);
+    };
+    let status = fields.object("status", "v1.Status", "Status")?;
+    Ok(Some(Answer {
+        uid: fields.string("uid", "types.UID")?.unwrap_or_default(),
+        patch_type: fields.string("patchType", "v1.PatchType")?,
+        response: Response {
+            allowed: fields.boolean("allowed")?,
+            patch: fields.bytes("patch")?,
+            patch_type: String::new(),
+            status: status.map(|status| fields::status(&status)).transpose()?,
+            warnings: fields.strings("warnings")?,
+            audit_annotations: fields.string_map("auditAnnotations")?,
+        },
+    }))
+}
+
+/// No review could be decoded.
+///
+/// Rule: RSP-06.
+fn failed_to_call(text: &str, code: u16) -> CallFailure {
+    CallFailure { reason: format!("failed to call webhook: {text}"), code }
+}
+
+/// A review was decoded and is not valid.
+///
+/// Rule: RSP-06.
+fn invalid(text: &str) -> CallFailure {
+    CallFailure { reason: format!("received invalid webhook response: {text}"), code: 503 }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn reply(body: &str) -> Reply {
+        Reply {
+            status: 200,
+            content_type: Some("application/json".to_owned()),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+        }
+    }
+
+    fn review(response: &str) -> String {
+        format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{response}}}"#)
+    }
+
+    #[track_caller]
+    fn check(phase: Phase, body: &str, expect: &str) {
+        let reason = read(&reply(body), ReviewVersion::V1, "u1", phase).map_err(|failure| failure.reason);
+        assert_eq!(reason.err().unwrap_or_default(), expect, "{body}");
+    }
+
+    #[test]
+    fn a_reply_that_is_no_review_is_a_failed_call() {
+        let check = |body: &str, expect: &str| {
+            check(Phase::Mutating, body, &format!("failed to call webhook: {expect}"));
+        };
+        check("", "0-length response with status code: 200 and content type: application/json");
+        check(
+            "{} t",
+            "couldn't get version/kind; json parse error: invalid character 't' after top-level value",
+        );
+        let wanted = "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+                      Kind string \"json:\\\"kind,omitempty\\\"\" }";
+        for (body, found) in [("this is not json", "string"), ("[]", "array"), ("<html></html>", "string")] {
+            check(
+                body,
+                &format!(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type {wanted}"
+                ),
+            );
+        }
+        check(
+            r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview"}"#,
+            "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
+        );
+        check(
+            r#"{"apiVersion":"v1","kind":"Status"}"#,
+            "converting (v1.Status) to (v1.AdmissionReview): unknown conversion",
+        );
+        check(
+            r#"{"apiVersion":"admission.k8s.io/v2","kind":"AdmissionReview"}"#,
+            "no kind \"AdmissionReview\" is registered for version \"admission.k8s.io/v2\" in scheme \
+             \"pkg/runtime/scheme.go:111\"",
+        );
+        check(
+            &review(r#"{"uid":"u1","allowed":"true"}"#),
+            "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool",
+        );
+        check(&review(r#"{"uid":"u1","patch":"!!"}"#), "illegal base64 data at input byte 0");
+    }
+
+    #[test]
+    fn a_review_is_checked_before_its_verdict_is_looked_at() {
+        let invalid = |text: &str| format!("received invalid webhook response: {text}");
+        for absent in ["null", "{}", r#"{"response":null}"#, r#"{"Response":{"uid":"u1"}}"#] {
+            check(Phase::Mutating, absent, &invalid("webhook response was absent"));
+        }
+        check(
+            Phase::Mutating,
+            &review(r#"{"uid":"u2","allowed":false}"#),
+            &invalid(r#"expected response.uid="u1", got "u2""#),
+        );
+        check(
+            Phase::Mutating,
+            r#"{"response":{"uid":"u1","allowed":true}}"#,
+            &invalid("expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind="),
+        );
+    }
+
+    #[test]
+    fn patch_and_patch_type_belong_together_and_to_mutating_webhooks() {
+        let invalid = |text: &str| format!("received invalid webhook response: {text}");
+        let patch = r#"{"uid":"u1","patch":"W10="}"#;
+        let patch_type = r#"{"uid":"u1","patchType":"JSONPatch"}"#;
+        let both = r#"{"uid":"u1","patch":"W10=","patchType":"JSONPatch"}"#;
+        let empty = r#"{"uid":"u1","patch":"W10=","patchType":""}"#;
+        check(
+            Phase::Mutating,
+            &review(patch),
+            &invalid("webhook returned response.patch but not response.patchType"),
+        );
+        check(
+            Phase::Mutating,
+            &review(patch_type),
+            &invalid("webhook returned response.patchType but not response.patch"),
+        );
+        check(
+            Phase::Mutating,
+            &review(empty),
+            &invalid(r#"webhook returned invalid response.patchType of """#),
+        );
+        check(Phase::Mutating, &review(both), "");
+        check(Phase::Validating, &review(both), &invalid("validating webhook may not return response.patch"));
+        check(
+            Phase::Validating,
+            &review(patch_type),
+            &invalid("validating webhook may not return response.patchType"),
+        );
+    }
+
+    #[test]
+    fn keys_are_case_sensitive_unknown_ones_are_ignored_and_the_last_duplicate_wins() {
+        let body = review(r#"{"uid":"u1","allowed":true,"allowed":false,"Allowed":true,"x":1}"#);
+        let response = read(&reply(&body), ReviewVersion::V1, "u1", Phase::Mutating).unwrap();
+        assert!(!response.allowed);
+    }
+
+    #[test]
+    fn yaml_and_a_patch_of_numbers_are_accepted() {
+        let body = "apiVersion: admission.k8s.io/v1\nkind: AdmissionReview\nresponse:\n  uid: u1\n  allowed: true\n  \
+                    patchType: JSONPatch\n  patch: [91, 93]\n";
+        let response = read(&reply(body), ReviewVersion::V1, "u1", Phase::Mutating).unwrap();
+        assert_eq!((response.allowed, response.patch.as_slice()), (true, b"[]".as_slice()));
+    }
+
+    #[test]
+    fn v1beta1_checks_nothing() {
+        let body = reply(r#"{"response":{"uid":"other","allowed":true,"patch":"W10="}}"#);
+        let response = read(&body, ReviewVersion::V1beta1, "u1", Phase::Mutating).unwrap();
+        assert_eq!(response.patch_type, "JSONPatch");
+        let response = read(&body, ReviewVersion::V1beta1, "u1", Phase::Validating).unwrap();
+        assert!(response.patch.is_empty());
+    }
+
+    #[test]
+    fn a_broken_content_type_is_an_internal_error() {
+        for (header, text) in [(" ", "mime: no media type"), ("a/b; c", "mime: invalid media parameter")] {
+            let reply = Reply { content_type: Some(header.to_owned()), ..reply(&review("{}")) };
+            let failure = read(&reply, ReviewVersion::V1, "u1", Phase::Mutating).unwrap_err();
+            assert_eq!(failure.reason, format!("failed to call webhook: Internal error occurred: {text}"));
+            assert_eq!(failure.code, 500);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! What the server answers, and how it goes onto the wire.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::json::set;
+use kubernetes_types::status::Status;
+use kubernetes_types::weight::{all_exceed, exceeds, json_length};
+use serde::Deserialize as _;
+use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde_json::Value;
+
+use super::limits::LARGE;
+use super::watch::Watch;
+
+/// What the server answers.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// An object or another document.
+    Object(StatusCode, Arc<Value>),
+    /// A document of another content type than `application/json`.
+    Document(&'static str, Value),
+    /// A list.
+    List(List),
+    /// Events for as long as the watch lives.
+    Watch(Watch),
+    /// Plain text.
+    Text(StatusCode, String),
+}
+
+impl Answer {
+    pub(super) fn ok(object: Arc<Value>) -> Self {
+        Self::Object(StatusCode::OK, object)
+    }
+
+    /// The same with nothing of an object but its metadata. A Status stays as it is.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/response.go, `doTransformObject`.
+    /// Rule: KND-10.
+    pub(super) fn into_metadata(self) -> Self {
+        match self {
+            Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
+                Self::Object(code, Arc::new(metadata_of(&object)))
+            }
+            Self::List(list) => {
+                let items: Vec<Value> = list.items.iter().map(|item| metadata_of(item)).collect();
+                Self::ok(Arc::new(serde_json::json!({
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": METADATA_VERSION,
+                    "metadata": {"resourceVersion": list.resource_version},
+                    "items": items,
+                })))
+            }
+            Self::Watch(watch) => Self::Watch(watch.of_metadata()),
+            other @ (Self::Object(..) | Self::Document(..) | Self::Text(..)) => other,
+        }
+    }
+
+    /// The answer, if it is a Status.
+    pub(super) fn status(&self) -> Option<Status> {
+        match self {
+            Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
+                Status::deserialize(&**object).ok()
+            }
+            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Watch(_) | Self::Text(..) => None,
+        }
+    }
+
+    /// The object, the document or the list; none of a watch or a text.
+    pub(super) fn document(&self) -> Option<Value> {
+        match self {
+            Self::Object(_, object) => Some((**object).clone()),
+            Self::Document(_, document) => Some(document.clone()),
+            Self::List(list) => serde_json::to_value(list).ok(),
+            Self::Watch(_) | Self::Text(..) => None,
+        }
+    }
+
+    /// Whether it takes long to encode.
+    pub(super) fn is_large(&self) -> bool {
+        match self {
+            Self::Object(_, object) => exceeds(object, LARGE),
+            Self::Document(_, document) => exceeds(document, LARGE),
+            Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
+            Self::Watch(_) | Self::Text(..) => false,
+        }
+    }
+
+    /// The response. Its bytes count against the budget, as those of the request did, until they are written. If
+    /// `may_refuse`, the request has changed nothing, and a response for which the budget has no room becomes a 429.
+    pub(super) fn into_response(self, reservation: Option<Reservation>, may_refuse: bool) -> Response {
+        let encoded = match &self {
+            Self::Object(_, object) => encode(&**object, reservation, may_refuse),
+            Self::Document(_, document) => encode(document, reservation, may_refuse),
+            Self::List(list) => encode(list, reservation, may_refuse),
+            Self::Watch(_) | Self::Text(..) => Ok(Bytes::new()),
+        };
+        let body = match encoded {
+            Ok(body) => body,
+            Err(status) => return refusal(&status),
+        };
+        let json = |code: StatusCode, content_type: &'static str, body: Body| {
+            let headers = [(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache, private")];
+            (code, headers, body).into_response()
+        };
+        match self {
+            Self::Object(code, _) => json(code, "application/json", body.into()),
+            Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
+            Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
+            Self::Text(code, text) => {
+                (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+            }
+        }
+    }
+}
+
+/// The version of [`METADATA_KIND`].
+pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
+/// The kind of an object of which nothing is sent but its metadata.
+pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
+
+/// An object with nothing but its metadata.
+pub(super) fn metadata_of(object: &Value) -> Value {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(|| serde_json::json!({}));
+    serde_json::json!({"kind": METADATA_KIND, "apiVersion": METADATA_VERSION, "metadata": metadata})
+}
+
+/// Text with its newline. It is measured first: what has no room is not encoded, and text that grows takes up to three
+/// times its bytes meanwhile.
+fn encode(
+    document: &impl Serialize,
+    reservation: Option<Reservation>,
+    may_refuse: bool,
+) -> Result<Bytes, Box<Status>> {
+    let length = json_length(document) + 1;
+    let reservation = match reservation {
+        Some(mut reservation) => match reservation.resize(length) {
+            Err(exhausted) if may_refuse => return Err(exhausted.into()),
+            // What was written is answered, with what its request had.
+            Ok(()) | Err(_) => Some(reservation),
+        },
+        None => None,
+    };
+    let mut text = Vec::with_capacity(length);
+    serde_json::to_writer(&mut text, document)
+        .map_err(|error| Box::new(Status::internal_error(&error.to_string())))?;
+    text.push(b'\n');
+    Ok(match reservation {
+        Some(reservation) => reservation.hold(text),
+        None => text.into(),
+    })
+}
+
+/// A Status as a response.
+///
+/// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `ErrorNegotiated`.
+/// Rule: ERR-13.
+pub(super) fn refusal(status: &Status) -> Response {
+    let code = u16::try_from(status.code).ok().and_then(|code| StatusCode::from_u16(code).ok());
+    let body = serde_json::to_string(status).unwrap_or_default() + "\n";
+    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache, private")];
+    let mut response = (code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), headers, body).into_response();
+    let retry_after = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+    if retry_after > 0 {
+        response.headers_mut().insert(RETRY_AFTER, retry_after.into());
+    }
+    response
+}
+
+/// A list of objects, serialised without a copy of them.
+#[derive(Clone, Debug)]
+pub(super) struct List {
+    pub(super) api_version: String,
+    pub(super) kind: String,
+    pub(super) resource_version: String,
+    pub(super) items: Vec<Arc<Value>>,
+    /// Whether the items say their own `apiVersion` and `kind`, as those of a custom resource do.
+    pub(super) typed_items: bool,
+}
+
+impl Serialize for List {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("kind", &self.kind)?;
+        map.serialize_entry("apiVersion", &self.api_version)?;
+        let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
+        if self.typed_items {
+            // Lists of custom resources are free-form upstream, so that an empty token is written too.
+            set(&mut metadata, &["continue"], "");
+        }
+        map.serialize_entry("metadata", &metadata)?;
+        map.serialize_entry("items", &Items(self))?;
+        map.end()
+    }
+}
+
+struct Items<'a>(&'a List);
+
+impl Serialize for Items<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut items = serializer.serialize_seq(Some(self.0.items.len()))?;
+        for item in &self.0.items {
+            if self.0.typed_items {
+                items.serialize_element(&**item)?;
+            } else {
+                items.serialize_element(&Untyped(item))?;
+            }
+        }
+        items.end()
+    }
+}
+
+struct Untyped<'a>(&'a Value);
+
+impl Serialize for Untyped<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members = self.0.as_object().into_iter().flatten();
+        serializer.collect_map(members.filter(|(key, _)| *key != "kind" && *key != "apiVersion"))
+    }
+}

@@ -1,0 +1,288 @@
+//! Server-side apply: the patch, and the object that it leaves.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::ownership::Times;
+use kubernetes_types::json::json_type;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::schema::{self, Type, strictness};
+use kubernetes_types::status::{Status, Unsupported};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::body::{self, FieldValidation, Types};
+use super::create;
+use super::field_manager::{self, Managed};
+use super::metadata;
+use super::options;
+use super::request::ObjectRequest;
+use super::update::check_name;
+
+/// How the media type of such a patch is called.
+pub(super) const MEDIA_TYPE: &str = "application/apply-patch+yaml";
+
+/// What a strict reader says before it names the keys.
+const REPEATED: &str = "error converting YAML to JSON: yaml: unmarshal errors:";
+
+/// What a client applies.
+#[derive(Debug)]
+pub(super) struct ApplyPatch {
+    /// The fields, with `apiVersion` and `kind`.
+    object: Value,
+    /// Whether what others manage is taken from them.
+    force: bool,
+    /// The keys that are there twice, as Go's reader of YAML reports them.
+    repeated: Vec<String>,
+}
+
+/// Reads the patch of a request, which is YAML; every JSON is that, too.
+///
+/// # Errors
+/// 400 if it is none; 429 if other requests have the memory that it takes, 501 if it is too much for any.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `validateAndTranscodePatch` and `applyPatcher`.
+/// Rule: APY-12.
+pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<ApplyPatch, Box<Status>> {
+    let bytes = request.body.clone();
+    let bad = |why: String| Box::new(Status::bad_request(why));
+    let json = if bytes.trim_ascii_start().starts_with(b"{") {
+        body::reserve(request)?;
+        serde_json::from_slice::<Value>(&bytes).ok()
+    } else {
+        None
+    };
+    let is_json = json.is_some();
+    let read = match json {
+        Some(read) => read,
+        None if bytes.trim_ascii().is_empty() => Value::Null,
+        None => {
+            let options =
+                serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+            let read = serde_saphyr::from_slice_with_options::<Value>(&bytes, options);
+            let read = read.map_err(|error| bad(format!("error encoding patch: yaml: {error}")))?;
+            body::hold(request, &read)?;
+            read
+        }
+    };
+    request.note_decoded(&read);
+    let mut object = match read {
+        Value::Null => Value::Object(Map::new()),
+        object @ Value::Object(_) => object,
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(bad(format!(
+                "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into \
+                 Go value of type map[string]interface {{}}",
+                json_type(&other)
+            )));
+        }
+    };
+    schema::normalize_numbers(&mut object);
+    let text = std::str::from_utf8(&bytes).unwrap_or_default();
+    // Who reads JSON knows sooner that no key is there twice.
+    let is_plain = is_json && strictness::errors(text, &[], Type::Free).is_ok_and(|found| found.is_empty());
+    let repeated = if is_plain || FieldValidation::of(request) == FieldValidation::Ignore {
+        Vec::new()
+    } else {
+        repeated_keys(text)
+    };
+    let force = options::truth(&request.query, "force").unwrap_or_default();
+    Ok(ApplyPatch { object, force, repeated })
+}
+
+/// What the patch makes of the stored object, or of none.
+///
+/// # Errors
+/// The Status of conflicts, and of a patch that cannot be applied.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher` and `applyPatch`; apimachinery
+/// pkg/util/managedfields/internal/structuredmerge.go, `Apply`.
+/// Rule: APY-01, APY-11, APY-12.
+pub(super) fn apply(
+    request: &mut ObjectRequest<'_>,
+    patch: &ApplyPatch,
+    live: Option<&Value>,
+    kind: &GroupVersionKind,
+) -> Result<Managed, Box<Status>> {
+    let Managed { object, times } = field_manager::apply(request, kind, live, &patch.object, patch.force)?;
+    let mut object = converted(request, object, patch, kind, times == Times::Fine)?;
+    let completed = request.server.state.complete(&mut object);
+    completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
+    match FieldValidation::of(request) {
+        FieldValidation::Strict if !patch.repeated.is_empty() => {
+            let keys = patch.repeated.join("\n  ");
+            let why = format!("error strict decoding patch: {REPEATED}\n  {keys}");
+            return Err(Box::new(Status::bad_request(why)));
+        }
+        FieldValidation::Strict | FieldValidation::Warn | FieldValidation::Ignore => {
+            request.early_warnings.extend(patch.repeated.iter().cloned());
+        }
+    }
+    let uid = metadata::text(&object, "uid");
+    if live.is_none() && !uid.is_empty() {
+        let why = format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        );
+        let gvr = &request.target.resource.gvr;
+        return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &request.target.name, &why)));
+    }
+    create::fill_in_namespace(&mut object, request)?;
+    check_name(&object, &request.target.name)?;
+    Ok(Managed { object, times })
+}
+
+/// The object as the type of its kind has it. A custom resource stays as it is.
+fn converted(
+    request: &ObjectRequest<'_>,
+    object: Value,
+    patch: &ApplyPatch,
+    kind: &GroupVersionKind,
+    is_changed: bool,
+) -> Result<Value, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let failed = |why: String| {
+        let namespace = metadata::text(&patch.object, "namespace");
+        let (name, what) = (metadata::text(&patch.object, "name"), named(kind));
+        let message =
+            format!("failed to convert new object ({namespace}/{name}; {what}) to proper version: {why}");
+        Box::new(Status::failure(500, "", message))
+    };
+    if resource.custom.is_some() && *kind == resource.kind {
+        return Ok(object);
+    }
+    // A Scale is none of the versions of a custom resource.
+    if resource.custom.is_some() && is_changed {
+        let version = kind.api_version();
+        return Err(failed(format!("request to convert CR to an invalid group/version: {version}")));
+    }
+    let typed = body::typed(object, kind, Types::of(&resource, kind));
+    typed.map(|(object, _)| object).map_err(|status| {
+        let why = status.message.split_once(" cannot be handled as a ");
+        let why = why.and_then(|(_, rest)| rest.split_once(": "));
+        let why = why.map_or(status.message.as_str(), |(_, why)| why);
+        if !why.starts_with("quantities must match") {
+            // Its text is that of a reader of free-form objects.
+            let what = format!("what is wrong with the object that an apply leaves: {why}");
+            return Box::new(Status::unsupported(&Unsupported { what }));
+        }
+        failed(format!("unable to convert unstructured object to {}: {why}", named(kind)))
+    })
+}
+
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
+fn named(kind: &GroupVersionKind) -> String {
+    format!("{}/{}, Kind={}", kind.group, kind.version, kind.kind)
+}
+
+/// The keys that a YAML text has twice in one mapping, each with the line of the later value.
+///
+/// Source: sigs.k8s.io/yaml goyaml.v2/decode.go, `setMapIndex`.
+fn repeated_keys(text: &str) -> Vec<String> {
+    let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
+    let found = serde_saphyr::from_str_with_options::<Repeated>(text, options);
+    found.map(|Repeated(found)| found).unwrap_or_default()
+}
+
+/// The repeated keys in a value, innermost first.
+struct Repeated(Vec<String>);
+
+impl<'de> Deserialize<'de> for Repeated {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RepeatedKeys)
+    }
+}
+
+struct RepeatedKeys;
+
+impl<'de> Visitor<'de> for RepeatedKeys {
+    type Value = Repeated;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Repeated, A::Error> {
+        let (mut seen, mut found) = (HashSet::new(), Vec::new());
+        while let Some(key) = members.next_key::<String>()? {
+            let value = members.next_value::<serde_saphyr::Spanned<Repeated>>()?;
+            found.extend(value.value.0);
+            if seen.contains(&key) {
+                let line = value.referenced.line();
+                found.push(format!("line {line}: key {} already set in map", quote(&key)));
+            }
+            seen.insert(key);
+        }
+        Ok(Repeated(found))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Repeated, A::Error> {
+        let mut found = Vec::new();
+        while let Some(Repeated(more)) = items.next_element()? {
+            found.extend(more);
+        }
+        Ok(Repeated(found))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_none<E>(self) -> Result<Repeated, E> {
+        Ok(Repeated(Vec::new()))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
+        Repeated::deserialize(deserializer)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<Repeated, D::Error> {
+        IgnoredAny::deserialize(deserializer).map(|_| Repeated(Vec::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_there_twice_is_reported_with_the_line_of_its_value() {
+        for (text, expected) in [
+            ("a: 1\nb: 2\n", &[][..]),
+            ("a: 1\na: 2\n", &["line 2: key \"a\" already set in map"]),
+            ("{\"a\": {\"b\": 1, \"b\": 2}}", &["line 1: key \"b\" already set in map"]),
+            (
+                "- x: [1]\n  x: true\n  x: null\n",
+                &["line 2: key \"x\" already set in map", "line 3: key \"x\" already set in map"],
+            ),
+            (
+                "a:\n  c: 1\na:\n  b: 1.5\n  b: text\n",
+                &["line 5: key \"b\" already set in map", "line 4: key \"a\" already set in map"],
+            ),
+            ("not: [closed", &[]),
+        ] {
+            assert_eq!(repeated_keys(text), expected, "{text}");
+        }
+    }
+}

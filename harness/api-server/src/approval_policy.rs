@@ -1,0 +1,116 @@
+//! Whether a definition in a group of the Kubernetes community was approved there.
+
+use kubernetes_cel::schema::has_format;
+use serde_json::Value;
+
+use kubernetes_types::json::{at, text};
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::FieldError;
+
+const ANNOTATION: &str = "api-approved.kubernetes.io";
+const POLICY: &str = "https://github.com/kubernetes/enhancements/pull/1111";
+
+/// What the annotation `api-approved.kubernetes.io` says.
+///
+/// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `APIApprovalState`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// Neither a URL nor a reason.
+    Invalid,
+    /// Nothing.
+    Missing,
+    /// The URL of the approval.
+    Approved,
+    /// `unapproved`, and why.
+    Bypassed,
+}
+
+/// The approval of a definition, and how it is described; none if its group needs no approval.
+///
+/// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `IsProtectedCommunityGroup` and `GetAPIApprovalState`.
+pub(super) fn of(definition: &Value) -> Option<(Approval, String)> {
+    let group = text(definition, &["spec", "group"]);
+    let is_protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|domain| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    if !is_protected {
+        return None;
+    }
+    let annotation = annotation(definition);
+    Some(if annotation.is_empty() {
+        (
+            Approval::Missing,
+            format!("protected groups must have approval annotation \"{ANNOTATION}\", see {POLICY}"),
+        )
+    } else if annotation.starts_with("unapproved") {
+        (Approval::Bypassed, format!("not approved: {}", quote(annotation)))
+    } else if is_absolute_url(annotation) {
+        (Approval::Approved, format!("approved in {annotation}"))
+    } else {
+        (
+            Approval::Invalid,
+            format!(
+                "protected groups must have approval annotation \"{ANNOTATION}\" with either a URL or a reason starting \
+                 with \"unapproved\", see {POLICY}"
+            ),
+        )
+    })
+}
+
+/// What is wrong with the approval of a definition. What was wrong before in the same way may stay.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateAPIApproval`.
+/// Rule: SCH-13.
+pub(super) fn error(definition: &Value, old: Option<&Value>) -> Option<FieldError> {
+    let (approval, why) = of(definition)?;
+    if old.and_then(of).is_some_and(|(before, _)| before == approval) {
+        return None;
+    }
+    let field = format!("metadata.annotations[{ANNOTATION}]");
+    match approval {
+        Approval::Invalid => Some(FieldError::invalid(field, quote(annotation(definition)), why)),
+        Approval::Missing => Some(FieldError::required(field, &why)),
+        Approval::Approved | Approval::Bypassed => None,
+    }
+}
+
+fn annotation(definition: &Value) -> &str {
+    at(definition, &["metadata", "annotations"]).get(ANNOTATION).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Source: Go net/url/url.go, `parse`.
+fn is_absolute_url(text: &str) -> bool {
+    let has_host = || {
+        let (scheme, rest) = text.split_once("://")?;
+        let authority = rest.split(['/', '?']).next()?;
+        let host = authority.rsplit('@').next()?;
+        Some(!scheme.is_empty() && !host.is_empty())
+    };
+    has_format("uri", text) == Some(true) && has_host() == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_groups_of_the_community_need_an_approval() {
+        for (group, annotation, expected) in [
+            ("example.com", "", None),
+            ("notk8s.io", "", None),
+            ("k8s.io", "", Some(Approval::Missing)),
+            ("x.kubernetes.io", "unapproved, experimental", Some(Approval::Bypassed)),
+            ("x.k8s.io", "https://github.com/kubernetes/enhancements/pull/1", Some(Approval::Approved)),
+            ("x.k8s.io", "https://", Some(Approval::Invalid)),
+            ("x.k8s.io", "https:/a", Some(Approval::Invalid)),
+            ("x.k8s.io", "/path", Some(Approval::Invalid)),
+            ("x.k8s.io", "approved", Some(Approval::Invalid)),
+        ] {
+            let definition =
+                json!({"metadata": {"annotations": {ANNOTATION: annotation}}, "spec": {"group": group}});
+            assert_eq!(of(&definition).map(|(approval, _)| approval), expected, "{group} {annotation}");
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! What the audit log says of a request: `audit.k8s.io/v1` Events.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use axum::body::Body;
+use futures::StreamExt as _;
+use http::HeaderMap;
+use jiff::Timestamp;
+use kubernetes_admission::authorizer::AccessDecision;
+use kubernetes_types::json::set;
+use kubernetes_types::status::Status;
+use serde_json::{Map, Value, json};
+
+use super::AuditSink;
+use super::audit_policy::Level;
+use super::authentication::Identity;
+
+/// When the event was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The request came.
+    RequestReceived,
+    /// The request was refused before anybody asked who makes it, or is a watch, of whose end a second event tells.
+    ResponseStarted,
+    /// The request was answered.
+    ResponseComplete,
+}
+
+impl Stage {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::RequestReceived => "RequestReceived",
+            Self::ResponseStarted => "ResponseStarted",
+            Self::ResponseComplete => "ResponseComplete",
+        }
+    }
+}
+
+/// A request that has been answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered<'a> {
+    /// How much is told. What stands below that is left out, whether or not it is here.
+    pub(crate) level: Level,
+    /// What [`audit_id`] says of the request.
+    pub(crate) audit_id: &'a str,
+    /// Path and query.
+    pub(crate) request_uri: &'a str,
+    /// `create`, `update`, `patch`, `get`, `list`, `watch`, `delete`, `deletecollection`; for a path that is no
+    /// resource, the method in lower case.
+    pub(crate) verb: &'a str,
+    /// When the event is made.
+    pub(crate) stage: Stage,
+    /// Who made it; none if nobody knows.
+    pub(crate) identity: Option<&'a Identity>,
+    /// What [`source_ips`] says of the request.
+    pub(crate) source_ips: &'a [IpAddr],
+    /// The `User-Agent`; may be empty.
+    pub(crate) user_agent: &'a str,
+    /// Which object it was about; none for a path that is no resource.
+    pub(crate) object: Option<ObjectReference<'a>>,
+    /// The HTTP status code.
+    pub(crate) code: u16,
+    /// The Status that was answered, of a failure or of a deletion; none where the answer was something else.
+    pub(crate) status: Option<&'a Status>,
+    /// The body as it was read: an object with its defaults, a patch, or delete options.
+    pub(crate) request_object: Option<&'a Value>,
+    /// The body of the response, if it is an object.
+    pub(crate) response_object: Option<Value>,
+    /// When it came.
+    pub(crate) received: Timestamp,
+    /// When it was answered.
+    pub(crate) completed: Timestamp,
+    /// Whether the user was allowed to make it; none if nobody came to ask that.
+    pub(crate) decision: Option<&'a AccessDecision>,
+    /// The annotations of admission.
+    pub(crate) annotations: BTreeMap<String, String>,
+}
+
+/// Sends the event of an answer once more when that has come to its end, or nobody reads on.
+pub(crate) fn tell_of_the_end(body: Body, end: End) -> Body {
+    Body::from_stream(body.into_data_stream().map(move |piece| {
+        let _held = &end;
+        piece
+    }))
+}
+
+/// Sends an event once more when it is dropped: its request has come to its end.
+pub(crate) struct End {
+    sink: AuditSink,
+    event: Value,
+}
+
+impl End {
+    /// For the event of an answer that has begun.
+    pub(crate) fn new(sink: AuditSink, event: Value) -> Self {
+        Self { sink, event }
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        set(&mut self.event, &["stage"], "ResponseComplete");
+        set(&mut self.event, &["stageTimestamp"], micro_time(Timestamp::now()));
+        (self.sink)(&self.event);
+    }
+}
+
+/// `objectRef`; empty members are left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ObjectReference<'a> {
+    /// The resource.
+    pub(crate) resource: &'a str,
+    /// The namespace; of a Namespace, its own name.
+    pub(crate) namespace: &'a str,
+    /// The name, which a creation takes from the body.
+    pub(crate) name: &'a str,
+    /// The API group.
+    pub(crate) group: &'a str,
+    /// The API version.
+    pub(crate) version: &'a str,
+    /// The subresource.
+    pub(crate) subresource: &'a str,
+    /// The uid that the body of a creation or an update has.
+    pub(crate) uid: &'a str,
+    /// The resource version that the body of a creation or an update has.
+    pub(crate) resource_version: &'a str,
+}
+
+/// The annotations that tell what webhooks changed; below the level Request there are none.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go, `annotateApplied…`.
+const PATCH: &str = "patch.webhook.admission.k8s.io/";
+
+/// The event.
+///
+/// Source: apiserver pkg/apis/audit/v1/types.go, `Event`; pkg/audit/request.go, `LogRequestObject`; for strangers
+/// pkg/endpoints/filters/`authn_audit.go`, `WithFailedAuthenticationAudit`.
+/// Rule: AUD-05, RBAC-10, RBAC-24.
+pub(crate) fn event(answered: &Answered<'_>) -> Value {
+    let mut event = json!({
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": answered.level.as_str(),
+        "stage": answered.stage.as_str(),
+        "auditID": answered.audit_id,
+        "requestURI": answered.request_uri,
+        "verb": answered.verb,
+        "user": {},
+        "requestReceivedTimestamp": micro_time(answered.received),
+        "stageTimestamp": micro_time(answered.completed),
+    });
+    if answered.stage != Stage::RequestReceived {
+        set(&mut event, &["responseStatus"], response_status(answered));
+    }
+    if let Some(identity) = answered.identity {
+        set(&mut event, &["user"], json!(identity.user));
+    }
+    if let Some(impersonated) = answered.identity.and_then(|identity| identity.impersonated.as_ref()) {
+        set(&mut event, &["impersonatedUser"], json!(impersonated.user));
+        if !impersonated.constraint.is_empty() {
+            let constraint = json!({"impersonationConstraint": impersonated.constraint});
+            set(&mut event, &["authenticationMetadata"], constraint);
+        }
+    }
+    if !answered.source_ips.is_empty() {
+        set(&mut event, &["sourceIPs"], json!(answered.source_ips));
+    }
+    if !answered.user_agent.is_empty() {
+        set(&mut event, &["userAgent"], truncated(answered.user_agent));
+    }
+    if let Some(object) = &answered.object {
+        set(&mut event, &["objectRef"], object_reference(object));
+    }
+    if let Some(object) = answered.request_object
+        && answered.level >= Level::Request
+    {
+        set(&mut event, &["requestObject"], object.clone());
+    }
+    if let Some(object) = &answered.response_object
+        && answered.level >= Level::RequestResponse
+    {
+        set(&mut event, &["responseObject"], object.clone());
+    }
+    let mut annotations = answered.annotations.clone();
+    annotations.retain(|key, _| answered.level >= Level::Request || !key.starts_with(PATCH));
+    if let Some(decision) = answered.decision {
+        let word = if decision.is_allowed() { "allow" } else { "forbid" };
+        annotations.insert("authorization.k8s.io/decision".to_owned(), word.to_owned());
+        annotations.insert("authorization.k8s.io/reason".to_owned(), decision.reason.clone());
+    }
+    if !annotations.is_empty() {
+        set(&mut event, &["annotations"], json!(annotations));
+    }
+    event
+}
+
+/// The `Audit-ID` that the client chose, or a new one. The response has it too.
+///
+/// Source: apiserver pkg/endpoints/filters/`audit_init.go`.
+pub(crate) fn audit_id(headers: &HeaderMap) -> String {
+    let chosen = headers.get("audit-id").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if chosen.is_empty() { uuid::Uuid::new_v4().to_string() } else { chosen.to_owned() }
+}
+
+/// Where the request comes from: what proxies say, and the peer last; none for a request without a socket.
+///
+/// Source: apimachinery pkg/util/net/http.go, `SourceIPs`.
+pub(crate) fn source_ips(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<IpAddr> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut addresses: Vec<IpAddr> =
+        text("x-forwarded-for").split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    if let Ok(address) = text("x-real-ip").parse()
+        && !addresses.contains(&address)
+    {
+        addresses.push(address);
+    }
+    if let Some(peer) = peer
+        && addresses.last() != Some(&peer)
+    {
+        addresses.push(peer);
+    }
+    addresses
+}
+
+/// A success that is no Status is told by its code alone.
+fn response_status(answered: &Answered<'_>) -> Value {
+    let mut status =
+        answered.status.and_then(|status| serde_json::to_value(status).ok()).unwrap_or_else(|| json!({}));
+    if let Some(members) = status.as_object_mut() {
+        members.remove("kind");
+        members.remove("apiVersion");
+        members.insert("metadata".to_owned(), json!({}));
+        members.insert("code".to_owned(), json!(answered.code));
+    }
+    status
+}
+
+fn object_reference(object: &ObjectReference<'_>) -> Value {
+    let members = [
+        ("resource", object.resource),
+        ("namespace", object.namespace),
+        ("name", object.name),
+        ("apiGroup", object.group),
+        ("apiVersion", object.version),
+        ("subresource", object.subresource),
+        ("uid", object.uid),
+        ("resourceVersion", object.resource_version),
+    ];
+    let present = members.into_iter().filter(|(_, text)| !text.is_empty());
+    Value::Object(present.map(|(name, text)| (name.to_owned(), json!(text))).collect::<Map<_, _>>())
+}
+
+/// Source: apimachinery pkg/apis/meta/v1/`micro_time.go`, `RFC3339Micro`.
+fn micro_time(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+/// Source: apiserver pkg/audit/request.go, `maybeTruncateUserAgent`.
+fn truncated(user_agent: &str) -> String {
+    const MOST: usize = 1024;
+    if user_agent.len() <= MOST {
+        return user_agent.to_owned();
+    }
+    let begin = (0..=MOST).rev().find_map(|end| user_agent.get(..end)).unwrap_or_default();
+    format!("{begin}...TRUNCATED")
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::attributes::UserInfo;
+    use kubernetes_admission::authorizer::Decision;
+
+    use super::super::authorization::impersonation::Impersonated;
+    use super::*;
+
+    fn user(name: &str, uid: &str) -> UserInfo {
+        UserInfo {
+            username: name.to_owned(),
+            uid: uid.to_owned(),
+            groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+            ..UserInfo::default()
+        }
+    }
+
+    static ALLOWED: AccessDecision =
+        AccessDecision { decision: Decision::Allow, reason: String::new(), error: None };
+
+    fn identity() -> Identity {
+        Identity::of(user("admin", "admin-uid"))
+    }
+
+    fn answered(identity: &Identity) -> Answered<'_> {
+        Answered {
+            audit_id: "7e262b57-4061-4eb4-ad36-7e528dd0b9f4",
+            request_uri: "/version",
+            verb: "get",
+            stage: Stage::ResponseComplete,
+            identity: Some(identity),
+            source_ips: &[IpAddr::V4(std::net::Ipv4Addr::LOCALHOST)],
+            user_agent: "Python-urllib/3.11",
+            object: None,
+            code: 200,
+            status: None,
+            request_object: None,
+            response_object: None,
+            level: Level::Request,
+            received: "2026-11-21T04:27:03.348602Z".parse().unwrap(),
+            completed: "2026-11-21T04:27:03.35Z".parse().unwrap(),
+            decision: Some(&ALLOWED),
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_creation_by_an_impersonated_user_is_told_as_the_server_tells_it() {
+        let impersonated = Impersonated { user: user("bob", ""), constraint: String::new() };
+        let identity = Identity { impersonated: Some(impersonated), ..identity() };
+        let object =
+            json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "x"}, "data": {"a": "b"}});
+        let told = event(&Answered {
+            request_uri: "/api/v1/namespaces/ns/configmaps",
+            verb: "create",
+            object: Some(ObjectReference {
+                resource: "configmaps",
+                namespace: "ns",
+                name: "x",
+                version: "v1",
+                ..ObjectReference::default()
+            }),
+            code: 201,
+            request_object: Some(&object),
+            ..answered(&identity)
+        });
+        let server = r#"{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request",
+            "auditID":"7e262b57-4061-4eb4-ad36-7e528dd0b9f4","stage":"ResponseComplete",
+            "requestURI":"/api/v1/namespaces/ns/configmaps","verb":"create",
+            "user":{"username":"admin","uid":"admin-uid","groups":["system:masters","system:authenticated"]},
+            "impersonatedUser":{"username":"bob","groups":["system:masters","system:authenticated"]},
+            "sourceIPs":["127.0.0.1"],"userAgent":"Python-urllib/3.11",
+            "objectRef":{"resource":"configmaps","namespace":"ns","name":"x","apiVersion":"v1"},
+            "responseStatus":{"metadata":{},"code":201},
+            "requestObject":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"x"},"data":{"a":"b"}},
+            "requestReceivedTimestamp":"2026-11-21T04:27:03.348602Z","stageTimestamp":"2026-11-21T04:27:03.350000Z",
+            "annotations":{"authorization.k8s.io/decision":"allow","authorization.k8s.io/reason":""}}"#;
+        assert_eq!(told, serde_json::from_str::<Value>(server).unwrap());
+    }
+
+    #[test]
+    fn a_failure_is_told_with_its_status() {
+        let status = Status::not_found("apps", "deployments", "d");
+        let identity = identity();
+        let told = event(&Answered {
+            object: Some(ObjectReference {
+                resource: "deployments",
+                namespace: "ns",
+                name: "d",
+                group: "apps",
+                version: "v1",
+                subresource: "scale",
+                uid: "u",
+                resource_version: "5",
+            }),
+            code: 404,
+            status: Some(&status),
+            ..answered(&identity)
+        });
+        let server = r#"{"metadata":{},"status":"Failure","message":"deployments.apps \"d\" not found",
+            "reason":"NotFound","details":{"name":"d","group":"apps","kind":"deployments"},"code":404}"#;
+        assert_eq!(told["responseStatus"], serde_json::from_str::<Value>(server).unwrap());
+        let server = r#"{"resource":"deployments","namespace":"ns","name":"d","apiGroup":"apps","apiVersion":"v1",
+            "subresource":"scale","uid":"u","resourceVersion":"5"}"#;
+        assert_eq!(told["objectRef"], serde_json::from_str::<Value>(server).unwrap());
+    }
+
+    #[test]
+    fn what_there_is_not_is_left_out() {
+        let identity = identity();
+        let told = event(&Answered { source_ips: &[], user_agent: "", ..answered(&identity) });
+        for field in ["objectRef", "requestObject", "impersonatedUser", "sourceIPs", "userAgent"] {
+            assert_eq!(told.get(field), None, "{field}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_is_told_without_a_user_and_without_a_decision() {
+        let identity = identity();
+        let told = event(&Answered {
+            stage: Stage::ResponseStarted,
+            identity: None,
+            decision: None,
+            code: 401,
+            ..answered(&identity)
+        });
+        assert_eq!(told["stage"], "ResponseStarted");
+        assert_eq!(told["user"], json!({}));
+        assert_eq!(told.get("annotations"), None);
+    }
+
+    #[test]
+    fn a_refusal_is_told_with_its_reason_and_an_impersonation_with_its_constraint() {
+        let impersonated =
+            Impersonated { user: user("bob", ""), constraint: "impersonate:user-info".to_owned() };
+        let identity = Identity { impersonated: Some(impersonated), ..identity() };
+        let decision =
+            AccessDecision { decision: Decision::NoOpinion, reason: "why".to_owned(), error: None };
+        let told = event(&Answered { decision: Some(&decision), code: 403, ..answered(&identity) });
+        let server = r#"{"authorization.k8s.io/decision":"forbid","authorization.k8s.io/reason":"why"}"#;
+        assert_eq!(told["annotations"], serde_json::from_str::<Value>(server).unwrap());
+        assert_eq!(
+            told["authenticationMetadata"],
+            json!({"impersonationConstraint": "impersonate:user-info"})
+        );
+    }
+
+    #[test]
+    fn a_long_user_agent_is_cut() {
+        let identity = identity();
+        let long = format!("{}é", "x".repeat(1023));
+        let told = event(&Answered { user_agent: &long, ..answered(&identity) });
+        assert_eq!(told["userAgent"], format!("{}...TRUNCATED", "x".repeat(1023)));
+    }
+
+    #[test]
+    fn the_client_may_choose_the_audit_id() {
+        let mut headers = HeaderMap::new();
+        assert_ne!(audit_id(&headers), audit_id(&headers));
+        headers.insert("audit-id", "mine".parse().unwrap());
+        assert_eq!(audit_id(&headers), "mine");
+    }
+
+    #[test]
+    fn the_peer_stands_behind_what_proxies_say() {
+        let mut headers = HeaderMap::new();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(source_ips(&headers, None).is_empty());
+        assert_eq!(source_ips(&headers, Some(address("::1"))), [address("::1")]);
+        headers.insert("x-forwarded-for", "1.1.1.1, nonsense,2.2.2.2".parse().unwrap());
+        headers.insert("x-real-ip", "1.1.1.1".parse().unwrap());
+        assert_eq!(source_ips(&headers, Some(address("::1"))), ["1.1.1.1", "2.2.2.2", "::1"].map(address));
+        assert_eq!(source_ips(&headers, Some(address("2.2.2.2"))), ["1.1.1.1", "2.2.2.2"].map(address));
+    }
+}

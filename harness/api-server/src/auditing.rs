@@ -1,0 +1,220 @@
+//! The audit events of one request.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::ConnectInfo;
+use http::header::USER_AGENT;
+use http::request::Parts;
+use jiff::Timestamp;
+use kubernetes_admission::audit;
+use kubernetes_admission::authorizer::AccessDecision;
+use kubernetes_admission::event::Record;
+use kubernetes_types::status::Status;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::answer::Answer;
+use super::audit_log::{self, Answered, End, ObjectReference, Stage};
+use super::audit_policy::{Audited, Level};
+use super::authentication::{Claim, Identity};
+use super::request_info::RequestInfo;
+use super::{AuditSink, Server, metadata};
+
+/// A request that the audit log tells of.
+pub(super) struct Auditing<'a> {
+    sink: &'a AuditSink,
+    audited: Audited<'a>,
+    /// Whether requests are told of that are cut off.
+    tells_of_losses: bool,
+    parts: &'a Parts,
+    info: &'a RequestInfo,
+    audit_id: &'a str,
+    source_ips: Vec<IpAddr>,
+    received: Timestamp,
+    started: Instant,
+}
+
+/// How a request was answered.
+pub(super) struct Ended<'a> {
+    pub(super) stage: Stage,
+    /// Who asked; none if that is not known.
+    pub(super) identity: Option<&'a Identity>,
+    pub(super) decision: Option<&'a AccessDecision>,
+    /// Whether the resource is one that clients should not use any more.
+    pub(super) is_deprecated: bool,
+    /// The body of the request, as it was read.
+    pub(super) decoded: &'a mut Option<Value>,
+    pub(super) record: &'a Record,
+    /// The HTTP status code.
+    pub(super) code: u16,
+    /// The Status, if that is the answer.
+    pub(super) status: Option<Status>,
+    /// What [`Auditing::response_object`] said.
+    pub(super) object: Option<Value>,
+}
+
+impl<'a> Auditing<'a> {
+    /// None if the server's policy logs nothing about the request.
+    pub(super) fn new(
+        server: &'a Server,
+        parts: &'a Parts,
+        info: &'a RequestInfo,
+        audit_id: &'a str,
+        received: Timestamp,
+    ) -> Option<Self> {
+        let sink = server.options.audit.as_ref()?;
+        let user = parts.extensions.get::<Claim>().map(|claim| &claim.user);
+        let audited = server.audit_policy.of_request(user, info)?;
+        let tells_of_losses = server.options.audit_policy.is_none();
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+        let source_ips = audit_log::source_ips(&parts.headers, peer);
+        let started = Instant::now();
+        Some(Self { sink, audited, tells_of_losses, parts, info, audit_id, source_ips, received, started })
+    }
+
+    /// The request was received. If the returned guard is dropped, it was not answered.
+    pub(super) fn begin(&self) -> Unanswered<'_> {
+        if self.audited.tells_of(Stage::RequestReceived) {
+            self.tell_that_it_came();
+        }
+        Unanswered(self)
+    }
+
+    fn tell_that_it_came(&self) {
+        let claim = self.parts.extensions.get::<Claim>();
+        let identity = claim.map(|claim| Identity::of(claim.user.clone()));
+        (self.sink)(&audit_log::event(&Answered {
+            identity: identity.as_ref(),
+            ..self.answered(Stage::RequestReceived, self.reference(None))
+        }));
+    }
+
+    /// The body of the response as the log has it, if it has it.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/responsewriters/writers.go, `WriteObjectNegotiated`.
+    pub(super) fn response_object(&self, answered: &Result<Answer, Box<Status>>) -> Option<Value> {
+        if self.audited.level < Level::RequestResponse {
+            return None;
+        }
+        match answered {
+            // It is written past what writes objects.
+            Ok(_) if self.info.path == "/version" => None,
+            Ok(answer) => answer.document(),
+            Err(status) => serde_json::to_value(status).ok(),
+        }
+    }
+
+    /// Tells how the request was answered. Something is still to be told at the end of an answer that lasts.
+    pub(super) fn end(&self, mut ended: Ended<'_>) -> Option<End> {
+        if self.audited.omit_managed_fields {
+            ended.decoded.iter_mut().chain(&mut ended.object).for_each(remove_managed_fields);
+        }
+        let begins = ended.stage == Stage::ResponseStarted || self.info.is_long_running();
+        let stage = if begins { Stage::ResponseStarted } else { Stage::ResponseComplete };
+        let mut annotations = annotations(ended.record, ended.is_deprecated);
+        if !begins {
+            annotations.extend(audit::latencies(ended.record, self.started.elapsed()));
+        }
+        // Of a patch and of delete options the metadata, if there are any, say nothing of the object.
+        let body = ended.decoded.as_ref().filter(|_| ["create", "update"].contains(&self.info.verb.as_str()));
+        let event = audit_log::event(&Answered {
+            identity: ended.identity,
+            code: ended.code,
+            status: ended.status.as_ref(),
+            request_object: ended.decoded.as_ref(),
+            response_object: ended.object,
+            completed: Timestamp::now(),
+            decision: ended.decision,
+            annotations,
+            ..self.answered(stage, self.reference(body))
+        });
+        if self.audited.tells_of(stage) {
+            (self.sink)(&event);
+        }
+        // Of a stranger nothing is told after the response has begun.
+        let has_end = begins && ended.identity.is_some() && self.audited.tells_of(Stage::ResponseComplete);
+        has_end.then(|| End::new(Arc::clone(self.sink), event))
+    }
+
+    /// What is known from the start.
+    fn answered<'b>(&'b self, stage: Stage, object: Option<ObjectReference<'b>>) -> Answered<'b> {
+        let Self { audited, parts, info, audit_id, source_ips, received, .. } = self;
+        let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        Answered {
+            level: audited.level,
+            audit_id,
+            request_uri: parts.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str),
+            verb: &info.verb,
+            stage,
+            identity: None,
+            source_ips,
+            user_agent: user_agent.unwrap_or_default(),
+            object,
+            code: 0,
+            status: None,
+            request_object: None,
+            response_object: None,
+            received: *received,
+            completed: *received,
+            decision: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+
+    /// What the request is about, by its path and by the body of a creation or an update.
+    fn reference<'b>(&'b self, body: Option<&'b Value>) -> Option<ObjectReference<'b>> {
+        let object = self.info.object.as_ref()?;
+        let in_body = |field| body.map_or("", |object| metadata::text(object, field));
+        let either = |path: &'b str, field| if path.is_empty() { in_body(field) } else { path };
+        Some(ObjectReference {
+            resource: &object.resource,
+            namespace: either(&object.namespace, "namespace"),
+            name: either(&object.name, "name"),
+            group: &object.group,
+            version: &object.version,
+            subresource: &object.subresource,
+            uid: in_body("uid"),
+            resource_version: in_body("resourceVersion"),
+        })
+    }
+}
+
+/// A request without an answer: the client goes away, or the server ends. Without a policy the log is told of it when this
+/// is dropped: the future that would have answered is gone.
+pub(super) struct Unanswered<'a>(&'a Auditing<'a>);
+
+impl Unanswered<'_> {
+    /// There is an answer, of which there will be an event.
+    pub(super) fn forget(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        if self.0.tells_of_losses {
+            self.0.tell_that_it_came();
+        }
+    }
+}
+
+/// Of an object, or of all in a list.
+fn remove_managed_fields(object: &mut Value) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
+        .get_mut("items")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .for_each(remove_managed_fields);
+}
+
+/// Source: apiserver pkg/endpoints/metrics/metrics.go, `MonitorRequest`.
+fn annotations(record: &Record, is_deprecated: bool) -> BTreeMap<String, String> {
+    let deprecated = is_deprecated.then(|| ("k8s.io/deprecated".to_owned(), "true".to_owned()));
+    audit::annotations(record).into_iter().chain(deprecated).collect()
+}

@@ -1,0 +1,102 @@
+//! Which user a client certificate is of.
+
+use sha2::{Digest as _, Sha256};
+use x509_parser::certificate::X509Certificate;
+use x509_parser::oid_registry::{OID_X509_COMMON_NAME, OID_X509_ORGANIZATION_NAME, Oid, asn1_rs::oid};
+use x509_parser::prelude::FromDer as _;
+
+use kubernetes_admission::attributes::UserInfo;
+
+/// What the client certificate of a connection says, in the extensions of each request of it. A connection without a
+/// certificate, or with one that names no user, has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientCertificate {
+    /// An authority of `--client-ca-file` has signed it for this user.
+    Verified(UserInfo),
+    /// It is not valid: requests without a valid token are answered with 401.
+    Refused,
+}
+
+/// The attribute of a subject that is the user's uid.
+const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
+/// The member of `extra` that names the credentials.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+impl ClientCertificate {
+    /// The user of a certificate that an authority has signed: its name is the common name, its groups are the
+    /// organizations. None if the certificate has no common name.
+    ///
+    /// Source: apiserver pkg/authentication/request/x509/x509.go, `CommonNameUserConversion`.
+    /// Rule: RBAC-27.
+    pub fn verified(der: &[u8]) -> Option<Self> {
+        let Ok((_, certificate)) = X509Certificate::from_der(der) else { return Some(Self::Refused) };
+        let values = |wanted: &Oid<'static>| -> Option<Vec<String>> {
+            let attributes = certificate.subject().iter_attributes();
+            let found = attributes.filter(|attribute| attribute.attr_type() == wanted);
+            found.map(|attribute| attribute.as_str().ok().map(str::to_owned)).collect()
+        };
+        // Of several names the last one counts, as Go reads them.
+        let username = values(&OID_X509_COMMON_NAME)?.pop().filter(|name| !name.is_empty())?;
+        let uid = match values(&UID).as_deref() {
+            Some([]) => String::new(),
+            Some([uid]) if !uid.is_empty() => uid.clone(),
+            _ => return Some(Self::Refused),
+        };
+        let sum = data_encoding::HEXLOWER.encode(&Sha256::digest(der));
+        let extra = [(CREDENTIAL.to_owned(), vec![format!("X509SHA256={sum}")])].into();
+        let groups = values(&OID_X509_ORGANIZATION_NAME).unwrap_or_default();
+        Some(Self::Verified(UserInfo { username, uid, groups, extra }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DnType, DnValue, KeyPair};
+
+    use super::*;
+
+    /// Name, uid and groups.
+    type Expected = (&'static str, &'static str, &'static [&'static str]);
+
+    #[track_caller]
+    fn check(subject: &[(DnType, &str)], expected: Option<Result<Expected, ()>>) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        for (kind, value) in subject {
+            params.distinguished_name.push(kind.clone(), DnValue::Utf8String((*value).to_owned()));
+        }
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let found = ClientCertificate::verified(certificate.der()).map(|certificate| match certificate {
+            ClientCertificate::Verified(user) => {
+                let id = &user.extra[CREDENTIAL][0];
+                assert!(id.starts_with("X509SHA256=") && id.len() == 75, "{id}");
+                Ok((user.username, user.uid, user.groups))
+            }
+            ClientCertificate::Refused => Err(()),
+        });
+        let owned = |(name, uid, groups): Expected| {
+            (name.to_owned(), uid.to_owned(), groups.iter().map(|&group| group.to_owned()).collect())
+        };
+        assert_eq!(found, expected.map(|expected| expected.map(owned)), "{subject:?}");
+    }
+
+    #[test]
+    fn the_subject_is_the_user() {
+        let uid = || DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+        check(&[(DnType::CommonName, "joe")], Some(Ok(("joe", "", &[]))));
+        check(
+            &[(DnType::OrganizationName, "system:masters"), (DnType::CommonName, "joe")],
+            Some(Ok(("joe", "", &["system:masters"]))),
+        );
+        check(&[(DnType::OrganizationName, "system:masters")], None);
+        check(&[(DnType::CommonName, "")], None);
+        check(&[(DnType::CommonName, "joe"), (uid(), "7")], Some(Ok(("joe", "7", &[]))));
+        check(&[(DnType::CommonName, "joe"), (uid(), "")], Some(Err(())));
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_refused() {
+        assert_eq!(ClientCertificate::verified(b"x"), Some(ClientCertificate::Refused));
+    }
+}

@@ -1,0 +1,221 @@
+//! Who makes a request: its credentials, and whom their owner wants to be.
+
+mod authenticators;
+mod certificate;
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_types::status::Status;
+
+pub use self::authenticators::{Authenticators, Tokens};
+pub use self::certificate::ClientCertificate;
+use super::authorization::impersonation::{self, Impersonated};
+
+/// How the server finds out who makes a request.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Authentication {
+    /// Everybody is this user: for a router that is reached without a socket.
+    Always(UserInfo),
+    /// The bearer of the token is this user, and nobody else gets in.
+    BearerToken {
+        /// The token.
+        token: String,
+        /// Its bearer.
+        user: UserInfo,
+    },
+    /// As the flags of kube-apiserver say.
+    Authenticators(Arc<Authenticators>),
+}
+
+impl fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always(user) => f.debug_tuple("Always").field(user).finish(),
+            Self::BearerToken { user, .. } => {
+                f.debug_struct("BearerToken").field("user", user).finish_non_exhaustive()
+            }
+            Self::Authenticators(authenticators) => authenticators.fmt(f),
+        }
+    }
+}
+
+/// Who says to make a request, in the extensions of that request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claim {
+    /// Who has authenticated.
+    pub(crate) user: UserInfo,
+    /// Whom that user wants to be, as the headers say it.
+    pub(crate) wanted: Option<UserInfo>,
+}
+
+/// Who makes a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// Who has authenticated.
+    pub(crate) user: UserInfo,
+    /// Whom that user may pretend to be, and does.
+    pub(crate) impersonated: Option<Impersonated>,
+}
+
+impl Identity {
+    /// A user who pretends to be nobody else.
+    pub(crate) fn of(user: UserInfo) -> Self {
+        Self { user, impersonated: None }
+    }
+
+    /// The user that authorization and admission see.
+    pub(crate) fn effective(&self) -> &UserInfo {
+        self.impersonated.as_ref().map_or(&self.user, |impersonated| &impersonated.user)
+    }
+}
+
+/// A request gets no further: nobody knows who it is, or whom it wants to be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refused {
+    /// Who it is, where that much is known.
+    pub(crate) user: Option<UserInfo>,
+    /// What the client gets.
+    pub(crate) status: Box<Status>,
+}
+
+impl Authentication {
+    /// Whether these headers, or the certificate of their connection, authenticate the client.
+    pub fn knows(&self, headers: &HeaderMap, certificate: Option<&ClientCertificate>) -> bool {
+        match self {
+            Self::Always(_) => true,
+            Self::BearerToken { token, .. } => bearer(headers).is_some_and(|text| same(text, token)),
+            Self::Authenticators(authenticators) => {
+                matches!(authenticators.known(headers, certificate), Ok(Some(_)))
+            }
+        }
+    }
+
+    fn user(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<UserInfo, Box<Status>> {
+        match self {
+            Self::Always(user) => Ok(user.clone()),
+            Self::BearerToken { token, user } if bearer(headers).is_some_and(|text| same(text, token)) => {
+                Ok(user.clone())
+            }
+            Self::BearerToken { .. } => Err(Box::new(Status::failure(401, "Unauthorized", "Unauthorized"))),
+            Self::Authenticators(authenticators) => authenticators.user(headers, certificate),
+        }
+    }
+
+    /// Who makes a request with these headers, over a connection with this certificate.
+    ///
+    /// # Errors
+    /// [`Refused`] with what the client gets.
+    pub(crate) fn identify(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<Claim, Refused> {
+        let user = self.user(headers, certificate).map_err(|status| Refused { user: None, status })?;
+        let wanted =
+            impersonation::wanted(headers).map_err(|status| Refused { user: Some(user.clone()), status })?;
+        Ok(Claim { user, wanted })
+    }
+}
+
+/// Puts the [`Claim`] into the extensions of each request, or [`Refused`]. For `axum::middleware::from_fn_with_state`.
+pub(crate) async fn authenticate(
+    State(authentication): State<Arc<Authentication>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let certificate = request.extensions().get::<ClientCertificate>();
+    match authentication.identify(request.headers(), certificate) {
+        Ok(claim) => {
+            request.extensions_mut().insert(claim);
+        }
+        Err(refused) => {
+            request.extensions_mut().insert(refused);
+        }
+    }
+    next.run(request).await
+}
+
+/// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Compares in a time that tells nothing of where two texts of the same length differ.
+fn same(text: &str, token: &str) -> bool {
+    let (text, token) = (text.as_bytes(), token.as_bytes());
+    let differences =
+        text.iter().zip(token).fold(0, |found, (one, other)| std::hint::black_box(found | (one ^ other)));
+    text.len() == token.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let parsed = pairs.iter().map(|(name, value)| {
+            (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+        });
+        let mut headers = HeaderMap::new();
+        for (name, value) in parsed {
+            headers.append(name, value);
+        }
+        headers
+    }
+
+    fn admin() -> UserInfo {
+        UserInfo { username: "admin".to_owned(), ..UserInfo::default() }
+    }
+
+    fn with_token() -> Authentication {
+        Authentication::BearerToken { token: "secret".to_owned(), user: admin() }
+    }
+
+    #[test]
+    fn only_the_right_token_gets_in() {
+        for (value, known) in [
+            (Some("Bearer secret"), true),
+            (Some("bearer secret"), true),
+            (Some("Bearer secreT"), false),
+            (Some("Bearer secrets"), false),
+            (Some("Bearer secre"), false),
+            (Some("Bearer "), false),
+            (Some("Basic secret"), false),
+            (Some("secret"), false),
+            (Some(""), false),
+            (None, false),
+        ] {
+            let pairs: Vec<(&str, &str)> = value.map(|value| ("authorization", value)).into_iter().collect();
+            assert_eq!(with_token().identify(&headers(&pairs), None).is_ok(), known, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_stranger_gets_the_servers_status() {
+        let Err(Refused { status, .. }) = with_token().identify(&HeaderMap::new(), None) else {
+            panic!("let in");
+        };
+        let body = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}"#;
+        assert_eq!(serde_json::to_string(&status).unwrap(), body);
+    }
+
+    #[test]
+    fn a_token_is_never_printed() {
+        assert!(!format!("{:?}", with_token()).contains("secret"));
+    }
+}

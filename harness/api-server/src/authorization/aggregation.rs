@@ -1,0 +1,80 @@
+//! Keeps the `ClusterRoles` up to date whose rules are gathered from others.
+//!
+//! kube-controller-manager does that in a cluster. No controller runs here, and without it the roles `admin`, `edit` and
+//! `view` would allow nothing.
+
+use std::sync::Arc;
+
+use kubernetes_admission::authorizer::{RBAC_GROUP, aggregated_rules};
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::super::field_manager;
+use super::super::storage::{Key, ObjectReader as _, Storage};
+
+const CONTROLLER: &str = "clusterrole-aggregation-controller";
+
+/// How often roles may gather from roles that gather: more than a sensible cluster has, and an end for one that is not.
+const ROUNDS: usize = 8;
+
+/// Fills in the rules of those `objects` that gather them.
+pub(super) fn aggregate(objects: &mut [Value]) {
+    for _ in 0..ROUNDS {
+        let all: Vec<Arc<Value>> = objects.iter().cloned().map(Arc::new).collect();
+        let mut changed = false;
+        for object in objects.iter_mut() {
+            if let Some(rules) = outdated(object, &all) {
+                *object = with_rules(object, &rules);
+                changed = true;
+            }
+        }
+        if !changed {
+            return;
+        }
+    }
+}
+
+/// Fills in the rules of the stored roles that gather them.
+pub(crate) fn reconcile(storage: &Storage) {
+    for _ in 0..ROUNDS {
+        let all = storage.list(RBAC_GROUP, "clusterroles", "");
+        let outdated: Vec<(&Arc<Value>, Value)> =
+            all.iter().filter_map(|role| Some((role, outdated(role, &all)?))).collect();
+        if outdated.is_empty() {
+            return;
+        }
+        for (stored, rules) in outdated {
+            let role = with_rules(stored, &rules);
+            let key = Key {
+                group: RBAC_GROUP.to_owned(),
+                resource: "clusterroles".to_owned(),
+                namespace: String::new(),
+                name: super::super::metadata::text(stored, "name").to_owned(),
+            };
+            // The writer that was faster aggregates as well.
+            let _ = storage.replace(&key, Some(stored), role);
+        }
+    }
+}
+
+/// A role to which the controller applied these rules.
+///
+/// Source: k/k `pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go`, `updateClusterRoles`.
+fn with_rules(role: &Value, rules: &Value) -> Value {
+    let fields = json!({
+        "apiVersion": role["apiVersion"],
+        "kind": role["kind"],
+        "metadata": {"name": super::super::metadata::text(role, "name")},
+        "rules": rules,
+    });
+    let mut applied = field_manager::applied(role, &fields, CONTROLLER);
+    set(&mut applied, &["rules"], rules.clone());
+    applied
+}
+
+/// The rules that a role should have, if it has others.
+fn outdated(role: &Value, all: &[Arc<Value>]) -> Option<Value> {
+    let rules = aggregated_rules(role, all)?;
+    let current = role.get("rules").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    (rules != current).then(|| json!(rules))
+}

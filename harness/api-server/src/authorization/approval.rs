@@ -1,0 +1,49 @@
+//! Nobody approves or denies a `CertificateSigningRequest` without the right to do so for its signer.
+
+use kubernetes_admission::authorizer::{AccessRequest, AccessTarget, ResourceTarget};
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use crate::metadata;
+use crate::request::ObjectRequest;
+
+const GROUP: &str = "certificates.k8s.io";
+
+/// Whether the user of a request may approve `old`, if that is what the request does: for its signer, or for all signers of
+/// its domain.
+///
+/// Source: kubernetes plugin/pkg/admission/certificates/approval/admission.go, `Validate`, and
+/// pkg/certauthorization/authorization.go, `IsAuthorizedForSignerName`.
+/// Rule: RBAC-25.
+///
+/// # Errors
+/// 403: the user may not.
+pub(crate) fn check(request: &ObjectRequest<'_>, old: &Value) -> Result<(), Box<Status>> {
+    let gvr = &request.target.resource.gvr;
+    let is_approval = gvr.group == GROUP && request.target.subresource == "approval";
+    if !is_approval {
+        return Ok(());
+    }
+    let signer = old.pointer("/spec/signerName").and_then(Value::as_str).unwrap_or_default();
+    let may = |name: &str| {
+        let target = ResourceTarget {
+            group: GROUP,
+            version: "*",
+            resource: "signers",
+            name,
+            ..ResourceTarget::default()
+        };
+        let target = AccessTarget::Resource(target);
+        let asked = AccessRequest { user: &request.user, verb: "approve", target };
+        request.authorizer.authorize(&asked).is_allowed()
+    };
+    let domain = signer.split_once('/').map_or(signer, |(domain, _)| domain);
+    if may(signer) || may(&format!("{domain}/*")) {
+        return Ok(());
+    }
+    let why = format!(
+        "user not permitted to approve requests with signerName {}",
+        kubernetes_types::quoting::quote(signer)
+    );
+    Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(old, "name"), &why)))
+}

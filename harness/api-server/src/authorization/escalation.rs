@@ -1,0 +1,153 @@
+//! Nobody gives rights away by a role or a binding without having them.
+
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::{
+    AccessRequest, AccessTarget, Escalation, PolicyRule, RBAC_GROUP, ResourceTarget, RoleNotFound,
+    is_privileged,
+};
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use super::text;
+use crate::metadata;
+use crate::request::ObjectRequest;
+
+/// Whether the user of a request may write this role or binding, in the place of `old` if there is one.
+///
+/// Source: kubernetes `pkg/registry/rbac/{role,clusterrole,rolebinding,clusterrolebinding}/policybased/storage.go` and
+/// `pkg/registry/rbac/escalation_check.go`.
+/// Rule: RBAC-15, RBAC-16, RBAC-17.
+///
+/// # Errors
+/// 403: the user would give away rights without having them. 404: a binding names a role that is not there.
+pub(crate) fn check(
+    request: &ObjectRequest<'_>,
+    object: &Value,
+    old: Option<&Value>,
+) -> Result<(), Box<Status>> {
+    let gvr = &request.target.resource.gvr;
+    if gvr.group != RBAC_GROUP || is_privileged(&request.user) {
+        return Ok(());
+    }
+    let check = Check { request, user: &request.user, namespace: &request.target.namespace };
+    match gvr.resource.as_str() {
+        "roles" | "clusterroles" => check.role(object, old),
+        _ => check.binding(object, old),
+    }
+}
+
+struct Check<'a> {
+    request: &'a ObjectRequest<'a>,
+    user: &'a UserInfo,
+    namespace: &'a str,
+}
+
+impl Check<'_> {
+    fn role(&self, object: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
+        let resource = &self.request.target.resource.gvr.resource;
+        let is_allowed = self.may("escalate", resource, &self.request.target.name);
+        if is_allowed || is_for_the_collector(object, old) {
+            return Ok(());
+        }
+        let refused = |why: &str| Err(self.refusal(object, why));
+        if let Some(why) = self.escalation(&PolicyRule::all_of(object))? {
+            return refused(&why);
+        }
+        let gathers = |role: &Value| {
+            !role
+                .get("aggregationRule")
+                .map_or(&[][..], |rule| super::list(rule, "clusterRoleSelectors"))
+                .is_empty()
+        };
+        if (gathers(object) || old.is_some_and(gathers)) && self.escalation(&everything())?.is_some() {
+            return refused("must have cluster-admin privileges to use the aggregationRule");
+        }
+        Ok(())
+    }
+
+    fn binding(&self, object: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
+        if is_for_the_collector(object, old) {
+            return Ok(());
+        }
+        let none = Value::Null;
+        let reference = object.get("roleRef").unwrap_or(&none);
+        let (kind, name) = (text(reference, "kind"), text(reference, "name"));
+        let resource = match kind {
+            "ClusterRole" => "clusterroles",
+            "Role" => "roles",
+            _ => "",
+        };
+        if !resource.is_empty() && self.may("bind", resource, name) {
+            return Ok(());
+        }
+        let rules = self.request.server.state.policies.role_rules(kind, name, self.namespace);
+        match rules {
+            Ok(rules) => match self.escalation(&rules)? {
+                Some(why) => Err(self.refusal(object, &why)),
+                None => Ok(()),
+            },
+            Err(missing) => Err(self.not_found(&missing)),
+        }
+    }
+
+    fn may(&self, verb: &str, resource: &str, name: &str) -> bool {
+        let target = ResourceTarget {
+            group: RBAC_GROUP,
+            version: "*",
+            resource,
+            name,
+            namespace: self.namespace,
+            ..ResourceTarget::default()
+        };
+        let target = AccessTarget::Resource(target);
+        self.request.authorizer.authorize(&AccessRequest { user: self.user, verb, target }).is_allowed()
+    }
+
+    /// Why the user must not give these rights away.
+    fn escalation(&self, granted: &[PolicyRule]) -> Result<Option<String>, Box<Status>> {
+        let (held, missing) = self.request.server.state.policies.current().rights(self.user, self.namespace);
+        let escalation =
+            Escalation::find(&held, granted).map_err(|what| Box::new(Status::unsupported(&what)))?;
+        let errors = missing.iter().map(|missing| self.not_found(missing).message);
+        Ok(escalation.map(|escalation| escalation.message(self.user, errors.collect())))
+    }
+
+    fn refusal(&self, object: &Value, why: &str) -> Box<Status> {
+        let gvr = &self.request.target.resource.gvr;
+        Box::new(Status::forbidden(&gvr.group, &gvr.resource, metadata::text(object, "name"), why))
+    }
+
+    /// Whatever role is missing, the message names the resource of the request.
+    ///
+    /// Source: apiserver pkg/registry/generic/registry/store.go, `qualifiedResourceFromContext`.
+    fn not_found(&self, missing: &RoleNotFound) -> Box<Status> {
+        let gvr = &self.request.target.resource.gvr;
+        Box::new(match missing.kind.as_str() {
+            "ClusterRole" | "Role" => Status::not_found(&gvr.group, &gvr.resource, &missing.name),
+            _ => Status::failure(500, "", missing.to_string()),
+        })
+    }
+}
+
+/// `*` on everything, as `cluster-admin` has it.
+fn everything() -> [PolicyRule; 2] {
+    let all = || vec!["*".to_owned()];
+    let resources = PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() };
+    let paths = PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() };
+    [resources, paths]
+}
+
+/// Whether an update changes nothing but what the garbage collector changes.
+///
+/// Source: kubernetes pkg/registry/rbac/helpers.go, `IsOnlyMutatingGCFields`.
+fn is_for_the_collector(object: &Value, old: Option<&Value>) -> bool {
+    let Some(old) = old else { return false };
+    let rest = |object: &Value| {
+        let mut object = object.clone();
+        for field in ["ownerReferences", "finalizers", "selfLink", "managedFields"] {
+            metadata::remove(&mut object, field);
+        }
+        object
+    };
+    rest(object) == rest(old)
+}

@@ -1,0 +1,87 @@
+//! What the `Impersonate-*` headers say.
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_types::status::Status;
+
+const EXTRA: &str = "impersonate-extra-";
+
+/// The user of the `Impersonate-*` headers, as they say it; none if they say none.
+///
+/// Source: apiserver `pkg/endpoints/filters/impersonation/constrained_impersonation.go`, `processImpersonationHeaders`.
+///
+/// # Errors
+/// 400 for groups, a uid or extra values without a user.
+pub(crate) fn wanted(headers: &HeaderMap) -> Result<Option<UserInfo>, Box<Status>> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let first = |name: &str| headers.get(name).map(text).unwrap_or_default();
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in headers {
+        if let Some(key) = name.as_str().strip_prefix(EXTRA) {
+            extra.entry(unescaped(key)).or_default().push(text(value));
+        }
+    }
+    let user = UserInfo {
+        username: first("impersonate-user"),
+        uid: first("impersonate-uid"),
+        groups: headers.get_all("impersonate-group").iter().map(text).collect(),
+        extra,
+    };
+    if !user.username.is_empty() {
+        return Ok(Some(user));
+    }
+    if user == UserInfo::default() {
+        return Ok(None);
+    }
+    let message = format!("requested {} without impersonating a user name", go_syntax(&user));
+    Err(Box::new(Status::bad_request(message)))
+}
+
+/// Percent-decoded; as it is where that is not possible.
+///
+/// Source: apiserver pkg/endpoints/filters/impersonation/impersonation.go, `unescapeExtraKey`.
+pub(crate) fn unescaped(key: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = key.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let decoded = after.split_at_checked(2).and_then(|(digits, after)| {
+            Some((u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?, after))
+        });
+        let Some((decoded, after)) = decoded else { return key.to_owned() };
+        bytes.push(decoded);
+        rest = after;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| key.to_owned())
+}
+
+/// The user as Go's `%#v` prints it.
+fn go_syntax(user: &UserInfo) -> String {
+    let list = |values: &[String]| {
+        let quoted: Vec<String> = values.iter().map(|value| format!("{value:?}")).collect();
+        quoted.join(", ")
+    };
+    let groups = if user.groups.is_empty() {
+        "[]string(nil)".to_owned()
+    } else {
+        format!("[]string{{{}}}", list(&user.groups))
+    };
+    let extra = if user.extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        let entries: Vec<String> =
+            user.extra.iter().map(|(key, values)| format!("{key:?}:[]string{{{}}}", list(values))).collect();
+        format!("map[string][]string{{{}}}", entries.join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{groups}, Extra:{extra}}}",
+        user.username, user.uid
+    )
+}

@@ -1,0 +1,169 @@
+//! Who may do what on this server.
+
+pub(super) mod access_review;
+pub(super) mod aggregation;
+pub(super) mod approval;
+pub(super) mod bootstrap;
+pub(super) mod escalation;
+pub(super) mod impersonation;
+mod policies;
+mod requirements;
+pub(super) mod validation;
+
+pub(super) use self::policies::StoredPolicies;
+use serde_json::Value;
+
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::{
+    AccessDecision, AccessRequest, AccessTarget, Authorizer, ResourceTarget,
+};
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::Status;
+
+use super::request::ObjectRequest;
+use super::request_info::RequestInfo;
+
+/// Who may do what on a server: `--authorization-mode` of kube-apiserver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthorizationMode {
+    /// Roles and bindings decide; members of `system:masters` may do everything.
+    #[default]
+    Rbac,
+    /// Everybody may do everything.
+    AlwaysAllow,
+}
+
+/// What `user` wants by a request.
+///
+/// Source: apiserver pkg/endpoints/filters/authorization.go, `GetAuthorizerAttributes`.
+pub(super) fn access_request<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> AccessRequest<'a> {
+    let target = match &info.object {
+        None => AccessTarget::Path(&info.path),
+        Some(object) => AccessTarget::Resource(ResourceTarget {
+            group: &object.group,
+            version: &object.version,
+            resource: &object.resource,
+            subresource: &object.subresource,
+            namespace: &object.namespace,
+            name: &object.name,
+            field_selector: &info.field_selector,
+            label_selector: &info.label_selector,
+        }),
+    };
+    AccessRequest { user, verb: &info.verb, target }
+}
+
+/// Whether `user` may make a request, and what the client gets if not.
+///
+/// Source: apiserver pkg/endpoints/filters/authorization.go, `withAuthorization`.
+pub(super) fn authorize(
+    authorizer: &dyn Authorizer,
+    user: &UserInfo,
+    info: &RequestInfo,
+) -> (AccessDecision, Result<(), Box<Status>>) {
+    let request = access_request(user, info);
+    let decision = authorizer.authorize(&request);
+    let allowed =
+        if decision.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(&request, &decision.reason))) };
+    (decision, allowed)
+}
+
+/// Whether the user of a PUT or a patch may also create the object that it makes.
+///
+/// # Errors
+/// 403 if not.
+///
+/// Source: apiserver pkg/endpoints/handlers/update.go, `withAuthorization`.
+/// Rule: APY-22.
+pub(super) fn check_creation(request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let target = &request.target;
+    let (gvr, namespace) = (&target.resource.gvr, target.admitted_namespace());
+    let resource = ResourceTarget {
+        group: &gvr.group,
+        version: &gvr.version,
+        resource: &gvr.resource,
+        subresource: &target.subresource,
+        namespace,
+        name: &target.name,
+        ..ResourceTarget::default()
+    };
+    let asked =
+        AccessRequest { user: &request.user, verb: "create", target: AccessTarget::Resource(resource) };
+    let decision = request.authorizer.authorize(&asked);
+    if decision.is_allowed() { Ok(()) } else { Err(Box::new(forbidden(&asked, &decision.reason))) }
+}
+
+/// 403 for a request that nothing allows.
+///
+/// Source: apiserver pkg/endpoints/handlers/responsewriters/errors.go, `ForbiddenStatusError`.
+/// Rule: RBAC-01, RBAC-07.
+pub(super) fn forbidden(request: &AccessRequest<'_>, reason: &str) -> Status {
+    let (user, verb) = (quote(&request.user.username), request.verb);
+    let (what, group, resource, name) = match request.target {
+        AccessTarget::Path(path) => (format!("User {user} cannot {verb} path {}", quote(path)), "", "", ""),
+        AccessTarget::Resource(target) => {
+            let resource = if target.subresource.is_empty() {
+                target.resource.to_owned()
+            } else {
+                format!("{}/{}", target.resource, target.subresource)
+            };
+            let place = if target.namespace.is_empty() {
+                "at the cluster scope".to_owned()
+            } else {
+                format!("in the namespace {}", quote(target.namespace))
+            };
+            let (resource, group) = (quote(&resource), quote(target.group));
+            let what = format!("User {user} cannot {verb} resource {resource} in API group {group} {place}");
+            (what, target.group, target.resource, target.name)
+        }
+    };
+    let mut why = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    if !reason.is_empty() {
+        why = format!("{why}: {reason}");
+    }
+    Status::forbidden(group, resource, name, &why)
+}
+
+/// A field as text; empty if it is none.
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A field as a list; empty if it is none.
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(verb: &str, target: AccessTarget<'_>, reason: &str, message: &str) {
+        let user = UserInfo { username: "a<b".to_owned(), ..UserInfo::default() };
+        let status = forbidden(&AccessRequest { user: &user, verb, target }, reason);
+        assert_eq!((status.message.as_str(), status.code), (message, 403));
+    }
+
+    #[test]
+    fn a_refusal_names_the_user_the_verb_and_the_resource() {
+        let target =
+            ResourceTarget { resource: "pods", namespace: "ns", name: "x", ..ResourceTarget::default() };
+        check(
+            "get",
+            AccessTarget::Resource(target),
+            "",
+            r#"pods "x" is forbidden: User "a&lt;b" cannot get resource "pods" in API group "" in the namespace "ns""#,
+        );
+        let target =
+            ResourceTarget { group: "apps", resource: "x", subresource: "y", ..ResourceTarget::default() };
+        check(
+            "list",
+            AccessTarget::Resource(target),
+            "<why>",
+            r#"x.apps is forbidden: User "a&lt;b" cannot list resource "x/y" in API group "apps" at the cluster scope: <why>"#,
+        );
+        check("get", AccessTarget::Path("/x"), "", r#"forbidden: User "a&lt;b" cannot get path "/x""#);
+    }
+}

@@ -1,0 +1,80 @@
+//! The authorizer of a server: RBAC over what is stored.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::{
+    AccessDecision, AccessRequest, AccessRules, Authorizer, Policies, PolicyRule, RoleNotFound, is_privileged,
+};
+
+use super::super::storage::Storage;
+
+/// RBAC over the stored roles and bindings, which are read when the first request needs them, and again when they have
+/// changed.
+///
+/// Rule: RBAC-04.
+pub(crate) struct StoredPolicies {
+    storage: Arc<Storage>,
+    read: RwLock<Option<Read>>,
+}
+
+struct Read {
+    /// Of the last write that is in `policies`.
+    version: u64,
+    policies: Arc<Policies>,
+}
+
+impl StoredPolicies {
+    pub(crate) fn new(storage: Arc<Storage>) -> Self {
+        Self { storage, read: RwLock::default() }
+    }
+
+    pub(crate) fn current(&self) -> Arc<Policies> {
+        let version = self.storage.rbac_version();
+        let known = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = known.as_ref().filter(|read| read.version == version) {
+            return Arc::clone(&read.policies);
+        }
+        drop(known);
+        let mut known = self.read.write().unwrap_or_else(PoisonError::into_inner);
+        let (objects, version) = self.storage.rbac_objects();
+        let before = known.as_ref().map(|read| Arc::clone(&read.policies)).unwrap_or_default();
+        let policies = Arc::new(before.updated(&objects));
+        *known = Some(Read { version, policies: Arc::clone(&policies) });
+        policies
+    }
+
+    /// The rules of a role that a binding in `namespace` names.
+    ///
+    /// # Errors
+    /// There is no such role.
+    pub(super) fn role_rules(
+        &self,
+        kind: &str,
+        name: &str,
+        namespace: &str,
+    ) -> Result<Vec<PolicyRule>, RoleNotFound> {
+        self.current().role_rules(kind, name, namespace).map(<[PolicyRule]>::to_vec)
+    }
+}
+
+impl Authorizer for StoredPolicies {
+    fn authorize(&self, request: &AccessRequest<'_>) -> AccessDecision {
+        if is_privileged(request.user) {
+            // Nearly all requests: they need no roles.
+            return Policies::default().authorize(request);
+        }
+        self.current().authorize(request)
+    }
+
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> AccessRules {
+        self.current().rules_for(user, namespace)
+    }
+}
+
+impl fmt::Debug for StoredPolicies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredPolicies").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,448 @@
+//! The object in a request's body.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::schema::{self, Type, strictness};
+use kubernetes_types::status::{FieldError, Status};
+use kubernetes_types::weight::{expected, weight};
+use serde_json::{Value, json};
+
+use super::custom_resources::Custom;
+use super::discovery::Resource;
+use super::metadata;
+use super::protobuf::{self, DecodeError, Envelope};
+use super::request::{BodyRetention, ObjectRequest};
+use super::strategy;
+
+/// The most bytes that a body may have.
+///
+/// Source: apiserver pkg/server/config.go, `MaxRequestBodyBytes`.
+pub(super) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoding {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// The media type of the body; JSON if the request does not say.
+pub(super) fn media_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim()
+}
+
+fn encoding(headers: &HeaderMap) -> Result<Encoding, Box<Status>> {
+    match media_type(headers) {
+        "" | "application/json" => Ok(Encoding::Json),
+        "application/yaml" => Ok(Encoding::Yaml),
+        protobuf::MEDIA_TYPE => Ok(Encoding::Protobuf),
+        _ => Err(unknown_format(FORMATS)),
+    }
+}
+
+const FORMATS: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// A custom resource has no messages. kube-apiserver panics over such a body, and breaks off the connection.
+const CUSTOM_FORMATS: &str = "application/json, application/yaml";
+
+/// Source: apiserver pkg/endpoints/handlers/negotiation/errors.go.
+pub(super) fn unknown_format(accepted: &str) -> Box<Status> {
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {accepted}"
+    );
+    Box::new(Status::failure(415, "UnsupportedMediaType", message))
+}
+
+/// How often an object is in memory while a request works on it: as it was read, and as what becomes of it.
+const COPIES: usize = 2;
+
+/// Reserves what the object of a JSON text will take, before it is read; it is given back beside what it does take.
+///
+/// # Errors
+/// 429 if other requests have the memory, 501 if it is too much for any.
+pub(super) fn reserve(request: &mut ObjectRequest<'_>) -> Result<usize, Box<Status>> {
+    let bytes = expected(&request.body).weight.saturating_mul(copies(request.keep));
+    request.reservation.try_grow(bytes)?;
+    Ok(bytes)
+}
+
+/// Reserves what a document takes that was read before anybody knew.
+///
+/// # Errors
+/// 429 if other requests have the memory, 501 if it is too much for any.
+pub(super) fn hold(request: &mut ObjectRequest<'_>, read: &Value) -> Result<(), Box<Status>> {
+    Ok(request.reservation.try_grow(weight(read).saturating_mul(copies(request.keep)))?)
+}
+
+/// With the one that is kept for the record of the request.
+const fn copies(keep: BodyRetention) -> usize {
+    match keep {
+        BodyRetention::Body => COPIES + 1,
+        BodyRetention::Nothing => COPIES,
+    }
+}
+
+/// Fills in the defaults of an object that was read, and reserves what it takes with them.
+///
+/// Rule: REQ-16.
+///
+/// # Errors
+/// 429 if other requests have the memory, 501 if it is too much for any.
+pub(super) fn set_defaults(request: &mut ObjectRequest<'_>, object: &mut Value) -> Result<(), Box<Status>> {
+    let server = request.server;
+    let _turn = server.under_way.turn(request.body.len());
+    let before = weight(object);
+    server.state.complete(object).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    let more = weight(object).saturating_sub(before);
+    Ok(request.reservation.try_grow(more * copies(request.keep))?)
+}
+
+/// The body as any document; none if it is empty.
+///
+/// # Errors
+/// 400 if it cannot be read, 415 if it is of another media type, 429 if other requests have the memory that it takes, 501
+/// if it is too much for any.
+pub(super) fn document(request: &mut ObjectRequest<'_>) -> Result<Option<Value>, Box<Status>> {
+    if request.body.is_empty() {
+        return Ok(None);
+    }
+    let encoding = encoding(&request.headers)?;
+    let _turn = request.server.under_way.turn(request.body.len());
+    if encoding == Encoding::Json {
+        reserve(request)?;
+    }
+    let body = &request.body;
+    let read = match encoding {
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Protobuf => delete_options(body).map_err(|error| error.to_string()),
+    };
+    read.map(Some).map_err(|error| Box::new(Status::bad_request(error)))
+}
+
+/// The options of a delete; of anything else only what it is.
+fn delete_options(body: &[u8]) -> Result<Value, DecodeError> {
+    let envelope = Envelope::open(body)?;
+    let kind = filled_in(&envelope.kind, &GroupVersionKind::new("meta.k8s.io", "v1", "DeleteOptions"));
+    if kind.kind == "DeleteOptions" {
+        envelope.decode(&kind)
+    } else {
+        Ok(json!({"apiVersion": kind.api_version(), "kind": kind.kind}))
+    }
+}
+
+/// What a body says of its kind, and what it leaves out.
+///
+/// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `copyKindDefaults`.
+fn filled_in(found: &GroupVersionKind, kind: &GroupVersionKind) -> GroupVersionKind {
+    let version = if found.version.is_empty() { kind } else { found };
+    let kind = if found.kind.is_empty() { kind } else { found };
+    GroupVersionKind::new(version.group.clone(), version.version.clone(), kind.kind.clone())
+}
+
+/// An object in protobuf.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `transformDecodeError`.
+fn from_protobuf(body: &[u8], kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
+    let envelope = Envelope::open(body).map_err(|error| {
+        Box::new(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): {error} ({})",
+            kind.kind,
+            start(body)
+        )))
+    })?;
+    let found = filled_in(&envelope.kind, kind);
+    envelope.decode(&found).map_err(|error| {
+        Box::new(Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {error}",
+            found.kind,
+            found.api_version(),
+            kind.kind
+        )))
+    })
+}
+
+/// What is done about fields that a kind does not have: `fieldValidation` of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldValidation {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+impl FieldValidation {
+    /// Source: apiserver pkg/endpoints/handlers/rest.go, `fieldValidation`.
+    pub(super) fn of(request: &ObjectRequest<'_>) -> Self {
+        match request.query.first("fieldValidation") {
+            Some("Ignore") => Self::Ignore,
+            Some("Strict") => Self::Strict,
+            _ => Self::Warn,
+        }
+    }
+
+    /// What a client is told of what a strict decoder found: warnings, or the reason for which its object is refused.
+    ///
+    /// # Errors
+    /// The text of Go's strict decoder.
+    ///
+    /// Source: apimachinery pkg/runtime/error.go, `strictDecodingError`; sigs.k8s.io/json, `UnmarshalStrict`.
+    pub(super) fn tell(self, errors: Vec<String>) -> Result<Vec<String>, String> {
+        match self {
+            Self::Ignore => Ok(Vec::new()),
+            Self::Warn => Ok(errors),
+            Self::Strict => strictness::refuse(errors.into_iter()).map(|()| Vec::new()),
+        }
+    }
+}
+
+/// The body as an object of `kind`, with `apiVersion` and `kind` filled in. The client is warned of fields that the kind
+/// does not have.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and `transformDecodeError` in rest.go.
+///
+/// # Errors
+/// 400 if it cannot be read, is something else, or has unknown fields that it must not have; 415 if it is of another
+/// media type; 429 if other requests have the memory that it takes, 501 if it is too much for any.
+pub(super) fn object(request: &mut ObjectRequest<'_>, kind: &GroupVersionKind) -> Result<Value, Box<Status>> {
+    let server = request.server;
+    let _turn = server.under_way.turn(request.body.len());
+    // Of other encodings nobody knows before they are read.
+    let reserved = match encoding(&request.headers)? {
+        Encoding::Json => reserve(request)?,
+        Encoding::Yaml | Encoding::Protobuf => 0,
+    };
+    let (object, unknown) = read(&request.headers, &request.body, &request.target.resource, kind)?;
+    let takes = weight(&object) * copies(request.keep);
+    request.reservation.try_grow(takes.saturating_sub(reserved))?;
+    request.reservation.shrink(reserved.saturating_sub(takes));
+    let validation = FieldValidation::of(request);
+    let errors = if validation == FieldValidation::Ignore {
+        Vec::new()
+    } else {
+        strict_errors(request, &unknown, kind)
+    };
+    let told = validation.tell(errors).map_err(|why| {
+        let (kind, version) = (&kind.kind, &kind.version);
+        Box::new(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        )))
+    })?;
+    request.early_warnings.extend(told);
+    if strategy::counts_empty_lists(&request.target.resource) {
+        let given = serde_saphyr::from_slice::<Value>(&request.body);
+        request.gives_empty_lists = given.is_ok_and(|given| strategy::has_empty_lists(&given));
+    }
+    Ok(object)
+}
+
+/// What a strict decoder says of the body: fields that the kind does not have, and those that are there twice, in their
+/// order. Of a custom resource its decoder tells those first that are there twice.
+///
+/// Source: sigs.k8s.io/yaml yaml.go, `YAMLToJSONStrict`; apiextensions-apiserver
+/// `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`.
+fn strict_errors(request: &ObjectRequest<'_>, unknown: &[String], kind: &GroupVersionKind) -> Vec<String> {
+    let unknown_fields = || unknown.iter().map(|path| strictness::unknown_field(path));
+    let is_json = encoding(&request.headers).is_ok_and(|encoding| encoding == Encoding::Json);
+    let Some(text) = std::str::from_utf8(&request.body).ok().filter(|_| is_json) else {
+        return unknown_fields().collect();
+    };
+    if request.target.resource.custom.is_some() {
+        let repeated = strictness::errors(text, &[], Type::Free).unwrap_or_default();
+        return repeated.into_iter().chain(unknown_fields()).collect();
+    }
+    strictness::errors(text, unknown, Type::of_kind(kind)).unwrap_or_default()
+}
+
+/// The object, and the paths of the fields that its kind does not have.
+fn read(
+    headers: &HeaderMap,
+    body: &Bytes,
+    resource: &Resource,
+    kind: &GroupVersionKind,
+) -> Result<(Value, Vec<String>), Box<Status>> {
+    let custom = resource.custom.is_some();
+    let encoding = encoding(headers)?;
+    let bad = |message: String| Box::new(Status::bad_request(message));
+    let read: Result<Value, String> = match encoding {
+        Encoding::Protobuf if custom => return Err(unknown_format(CUSTOM_FORMATS)),
+        Encoding::Protobuf => return typed(from_protobuf(body, kind)?, kind, Types::of(resource, kind)),
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+        Encoding::Yaml => serde_saphyr::from_slice(body).map_err(|error| error.to_string()),
+    };
+    let object = match read {
+        Ok(object @ Value::Object(_)) => object,
+        Ok(_) => {
+            return Err(bad(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
+                 error: json: cannot unmarshal into Go value of type struct ({})",
+                kind.kind,
+                start(body)
+            )));
+        }
+        Err(error) => {
+            return Err(bad(format!(
+                "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse \
+                 error: {error} ({})",
+                kind.kind,
+                start(body)
+            )));
+        }
+    };
+    typed(object, kind, Types::of(resource, kind))
+}
+
+/// What says which fields an object has.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Types<'a> {
+    /// A type of the server.
+    Server,
+    /// The schema of a custom resource; without one all fields are free, as in the object of a subresource.
+    Custom(Option<&'a Custom>),
+}
+
+impl<'a> Types<'a> {
+    /// What there is for objects of `kind` at a resource.
+    pub(super) fn of(resource: &'a Resource, kind: &GroupVersionKind) -> Self {
+        match &resource.custom {
+            None => Self::Server,
+            Some(custom) => Self::Custom((*kind == resource.kind).then_some(custom)),
+        }
+    }
+}
+
+/// Checks the `apiVersion` and the `kind` of an object, and fills them in where a type of the server leaves them out.
+/// With the object come the paths of the fields that its kind does not have.
+///
+/// # Errors
+/// 400 if it is of another kind.
+pub(super) fn typed(
+    mut object: Value,
+    kind: &GroupVersionKind,
+    types: Types<'_>,
+) -> Result<(Value, Vec<String>), Box<Status>> {
+    let custom = matches!(types, Types::Custom(_));
+    let bad = |message: String| Box::new(Status::bad_request(message));
+    let found = GroupVersionKind::of(&object);
+    if custom {
+        check_custom(&object, &found, kind)?;
+    }
+    let claimed = GroupVersionKind {
+        group: if found.version.is_empty() { kind.group.clone() } else { found.group },
+        version: if found.version.is_empty() { kind.version.clone() } else { found.version },
+        kind: if found.kind.is_empty() { kind.kind.clone() } else { found.kind },
+    };
+    if claimed != *kind {
+        let why = if claimed.kind == kind.kind {
+            format!(
+                "no kind \"{}\" is registered for version \"{}\" in scheme \"pkg/runtime/scheme.go:111\"",
+                claimed.kind,
+                claimed.api_version()
+            )
+        } else {
+            let package = |gvk: &GroupVersionKind| {
+                if gvk.group.is_empty() { "core".to_owned() } else { gvk.group.clone() }
+            };
+            format!(
+                "converting ({}.{}) to ({}.{}): unknown conversion",
+                claimed.version,
+                claimed.kind,
+                package(kind),
+                kind.kind
+            )
+        };
+        return Err(bad(format!(
+            "{} in version \"{}\" cannot be handled as a {}: {why}",
+            claimed.kind, claimed.version, kind.kind
+        )));
+    }
+    if let (Some(members), false) = (object.as_object(), custom) {
+        schema::type_error(members, kind, "").map_err(|why| {
+            let (claimed, version) = (&kind.kind, &kind.version);
+            bad(format!("{claimed} in version \"{version}\" cannot be handled as a {claimed}: {why}"))
+        })?;
+    }
+    if custom {
+        metadata::check_types(&object, kind)?;
+    }
+    if let Some(members) = object.as_object_mut() {
+        members.insert("apiVersion".to_owned(), kind.api_version().into());
+        members.insert("kind".to_owned(), kind.kind.clone().into());
+    }
+    let Types::Custom(custom) = types else {
+        // An empty list is none, but for this one: it means what one empty entry means.
+        let resets = object.pointer("/metadata/managedFields") == Some(&json!([]));
+        let unknown = schema::normalize(&mut object, kind);
+        if resets {
+            metadata::set(&mut object, "managedFields", json!([{}]));
+        }
+        return Ok((object, unknown));
+    };
+    schema::normalize_numbers(&mut object);
+    let mut unknown = schema::normalize_metadata(&mut object);
+    if let Some(custom) = custom {
+        let compiled = custom.schema().map_err(|unsupported| Status::unsupported(&unsupported))?;
+        unknown.extend(compiled.decode(&mut object, false).map_err(|error| {
+            let (kind, version) = (&kind.kind, &kind.version);
+            bad(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"))
+        })?);
+    }
+    Ok((object, unknown))
+}
+
+/// A custom resource says what it is.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingDecoder`; apiserver
+/// pkg/endpoints/handlers/create.go.
+fn check_custom(
+    object: &Value,
+    found: &GroupVersionKind,
+    kind: &GroupVersionKind,
+) -> Result<(), Box<Status>> {
+    if found.kind.is_empty() {
+        let text = serde_json::to_string(object).unwrap_or_default();
+        let start = start(text.as_bytes());
+        return Err(Box::new(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' ({start})",
+            kind.kind
+        ))));
+    }
+    if found.api_version() != kind.api_version() {
+        return Err(Box::new(Status::bad_request(format!(
+            "the API version in the data ({}) does not match the expected API version ({})",
+            found.api_version(),
+            kind.api_version()
+        ))));
+    }
+    if found.kind != kind.kind {
+        let why = format!("must be {}", kind.kind);
+        let error = FieldError::invalid("kind", Value::from(found.kind.as_str()), why);
+        let name = metadata::text(object, "name");
+        return Err(Box::new(Status::invalid(&kind.group, &found.kind, name, &[error])));
+    }
+    Ok(())
+}
+
+/// The beginning of a body as error messages show it.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `summarizeData`.
+fn start(body: &[u8]) -> String {
+    use std::fmt::Write as _;
+    const MOST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let cut = body.get(..MOST).unwrap_or(body);
+    let more = if body.len() > MOST { " ..." } else { "" };
+    if body.first() == Some(&b'{') {
+        return format!("{}{more}", String::from_utf8_lossy(cut));
+    }
+    let mut text = String::new();
+    for byte in cut {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text + more
+}

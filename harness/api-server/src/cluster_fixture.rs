@@ -1,0 +1,362 @@
+//! The cluster around a single request, for those who admit requests without serving them.
+
+mod given;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+pub use self::given::Given;
+
+use kubernetes_admission::admission_run::AdmissionRun;
+use kubernetes_admission::attributes::{
+    Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo,
+};
+use kubernetes_admission::authorizer::{Authorizer, RBAC_GROUP};
+use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use kubernetes_admission::ownership::Times;
+use kubernetes_types::json::at;
+use kubernetes_types::schema;
+use kubernetes_types::status::Status;
+
+use super::authorization::AuthorizationMode;
+use super::body::Types;
+use super::deletion::{self, Marked};
+use super::discovery::Subresource;
+use super::first_objects::NAMESPACES;
+use super::state::{State, normalize_stored};
+use super::storage::{Key, ObjectReader as _, Storage};
+use super::{ServedResource, body, custom_resources, defaulting, metadata, namespace_key, strategy};
+
+/// Namespaces and the resources that are served, without a server.
+pub struct ClusterFixture {
+    state: State,
+    given: Given,
+}
+
+impl ClusterFixture {
+    /// The namespaces that every cluster has, and of `objects` the Namespaces, the `CustomResourceDefinition`s, and the
+    /// roles and bindings. A later object replaces an earlier one of the same name.
+    pub fn new<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Self {
+        let state = State::alone(Arc::new(Storage::default()), AuthorizationMode::default());
+        let mut access = Vec::new();
+        let mut given = Given::default();
+        for name in NAMESPACES {
+            add_namespace(&state, &json!({"metadata": {"name": name}}));
+        }
+        for object in objects {
+            let kind = GroupVersionKind::of(object);
+            match (kind.group.as_str(), kind.kind.as_str()) {
+                ("", "Namespace") => add_namespace(&state, object),
+                (custom_resources::GROUP, "CustomResourceDefinition") => {
+                    let mut definition = object.clone();
+                    state.set_defaults(&mut definition);
+                    custom_resources::establish(&mut definition);
+                    let name = metadata::text(&definition, "name").to_owned();
+                    let key = Key {
+                        group: custom_resources::GROUP.to_owned(),
+                        resource: custom_resources::RESOURCE.to_owned(),
+                        namespace: String::new(),
+                        name,
+                    };
+                    put(&state, &key, definition);
+                }
+                (RBAC_GROUP, _) => access.push(object),
+                _ => given.add(&kind, object),
+            }
+        }
+        state.reload_resources();
+        for object in access {
+            add_access(&state, object);
+        }
+        Self { state, given }
+    }
+
+    /// The Services, workloads and Secrets among the objects.
+    pub fn given(&self) -> &Given {
+        &self.given
+    }
+
+    /// Whether the API server serves something of this API group.
+    pub fn has_group(&self, group: &str) -> bool {
+        self.state.resources().has_group(group)
+    }
+
+    /// The paths of the fields of `object` that its kind does not have, such as `webhooks[0].failPolicy`.
+    ///
+    /// # Errors
+    /// The Status of an object that the API server cannot decode.
+    pub fn unknown_fields(&self, object: &Value) -> Result<Vec<String>, Box<Status>> {
+        let kind = GroupVersionKind::of(object);
+        Ok(self.typed(object.clone(), &kind)?.1)
+    }
+
+    /// As [`body::typed`].
+    fn typed(&self, object: Value, kind: &GroupVersionKind) -> Result<(Value, Vec<String>), Box<Status>> {
+        if self.is_built_in(kind) {
+            return body::typed(object, kind, Types::Server);
+        }
+        let resources = self.state.resources();
+        let custom = resources.of_kind(kind).and_then(|resource| resource.custom.as_ref());
+        body::typed(object, kind, Types::Custom(custom))
+    }
+
+    /// A run of a request that was just made.
+    pub fn run(&self, request: Attributes) -> AdmissionRun<'_> {
+        let times = Times::of(&request, self.is_built_in(&request.kind));
+        AdmissionRun::new(request, times, self).with_authorizer(self.authorizer())
+    }
+
+    /// Decides by the roles and bindings.
+    pub fn authorizer(&self) -> Arc<dyn Authorizer> {
+        Arc::clone(&self.state.authorizer)
+    }
+
+    /// The resource whose objects are of `kind`; none if nothing like it is served.
+    pub fn resource_of(&self, kind: &GroupVersionKind) -> Option<ServedResource> {
+        self.state.resources().of_kind(kind).map(|resource| ServedResource::of(resource))
+    }
+
+    /// The resource of this name; none if it is not served.
+    pub fn resource(&self, name: &GroupVersionResource) -> Option<ServedResource> {
+        self.state.resources().get(name).map(|resource| ServedResource::of(resource))
+    }
+
+    /// The structural schema of a custom resource; none for kinds of the server, and where the definition has none.
+    pub fn schema_of(&self, kind: &GroupVersionKind) -> Option<Value> {
+        let definitions = self.state.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        let definition = definitions.iter().find(|definition| {
+            let spec = &definition["spec"];
+            spec["group"] == *kind.group && *at(spec, &["names", "kind"]) == *kind.kind
+        })?;
+        let mut versions = at(definition, &["spec", "versions"]).as_array()?.iter();
+        let version = versions.find(|version| version["name"] == *kind.version)?;
+        version.pointer("/schema/openAPIV3Schema").cloned()
+    }
+
+    /// All resources that are served, those of the API server first.
+    pub fn resources(&self) -> Vec<ServedResource> {
+        self.state.resources().all().iter().map(|resource| ServedResource::of(resource)).collect()
+    }
+
+    /// Writes into the object of a request what the strategy of its resource does after the mutating webhooks and before the
+    /// validating ones: uid and times, the status, the generation. Subresources other than the status keep their object.
+    ///
+    /// Source: apiserver pkg/registry/generic/registry/store.go, `Create` and `Update`.
+    pub fn prepare(&self, request: &mut Attributes) {
+        let resources = self.state.resources();
+        let Some(resource) = resources.get(&request.resource) else { return };
+        let Some(object) = &mut request.object else { return };
+        match (request.operation, request.subresource.as_str(), &request.old_object) {
+            (Operation::Create, "", _) => {
+                strategy::prepare_for_create(object, resource);
+                strategy::set_requester(object, resource, &request.user);
+            }
+            (Operation::Update, _, Some(old)) if request.kind == resource.kind => {
+                strategy::prepare_for_update(object, old, resource, &request.subresource);
+                schema::normalize_metadata(object);
+            }
+            _ => {}
+        }
+    }
+
+    /// A stored object once it waits for its finalizers: its deletion has begun, and its grace period, if it has any, is over.
+    pub fn marked(&self, stored: &Value) -> Option<Value> {
+        let resource = self.resource_of(&GroupVersionKind::of(stored))?.name.group_resource();
+        let options = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+        match deletion::mark(stored, &options, &resource) {
+            Marked::Changed { object, .. } => Some(object),
+            Marked::Pending => None,
+        }
+    }
+
+    /// Makes of an object that was [prepared](Self::prepare) for its creation what is read of it later: with the defaults of
+    /// its version, and, if it is a definition of custom resources, established.
+    pub fn normalize(&self, object: &mut Value) {
+        let kind = GroupVersionKind::of(object);
+        if let Some(resource) = self.state.resources().of_kind(&kind) {
+            normalize_stored(object, resource);
+        }
+        if kind.group == custom_resources::GROUP {
+            custom_resources::establish(object);
+        }
+        self.state.set_defaults(object);
+    }
+
+    /// The resource and the subresource that an object of `kind` is sent to when it is created, which of an `Eviction` are
+    /// those of its pod; none if nothing like it is served. What can be read has a resource of its own.
+    pub fn created_at(&self, kind: &GroupVersionKind) -> Option<(ServedResource, String)> {
+        let own = self.resource_of(kind);
+        if let Some(stored) = own.as_ref().filter(|resource| resource.verbs.iter().any(|verb| verb == "get"))
+        {
+            return Some((stored.clone(), String::new()));
+        }
+        let below = self.state.resources().all().iter().find_map(|resource| {
+            let is_it = |it: &&Subresource| it.kind == *kind && it.verbs.iter().any(|verb| verb == "create");
+            let subresource = resource.subresources.iter().find(is_it)?;
+            Some((ServedResource::of(resource), subresource.name.clone()))
+        });
+        // A connection has no object.
+        let below = below.filter(|_| !kind.kind.ends_with("Options"));
+        below.or_else(|| own.map(|resource| (resource, String::new())))
+    }
+
+    /// The request that creates `object`, as admission sees it: decoded and with its defaults. An object without a
+    /// namespace goes into `namespace`; an `Eviction` and the like go to the subresource of what has their name.
+    ///
+    /// # Errors
+    /// 404 if no such resource is served, 400 if the object has fields of wrong types.
+    pub fn create(&self, object: Value, namespace: &str, user: UserInfo) -> Result<Attributes, Box<Status>> {
+        let kind = GroupVersionKind::of(&object);
+        let (resource, subresource) = self.created_at(&kind).ok_or_else(|| {
+            let message = format!("no resource has the kind {} {}", kind.api_version(), kind.kind);
+            Box::new(Status::failure(404, "NotFound", message))
+        })?;
+        let mut object = self.typed(object, &kind)?.0;
+        self.state.set_defaults(&mut object);
+        metadata::wipe(&mut object);
+        let name = metadata::text(&object, "name").to_owned();
+        let namespace = if resource.namespaced {
+            let own = metadata::text(&object, "namespace").to_owned();
+            let namespace = if own.is_empty() { namespace.to_owned() } else { own };
+            metadata::set(&mut object, "namespace", namespace.clone().into());
+            namespace
+        } else {
+            metadata::remove(&mut object, "namespace");
+            if resource.name.group_resource() == "namespaces" { name.clone() } else { String::new() }
+        };
+        Ok(Attributes {
+            operation: Operation::Create,
+            resource: resource.name,
+            subresource,
+            kind,
+            namespace,
+            name,
+            object: Some(object),
+            old_object: None,
+            options: Some(json!({"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"})),
+            dry_run: false,
+            user,
+        })
+    }
+}
+
+/// Every Namespace has a label with its own name.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
+fn add_namespace(state: &State, object: &Value) {
+    let mut namespace = object.clone();
+    let name = metadata::text(&namespace, "name").to_owned();
+    if let Some(members) = namespace.as_object_mut() {
+        members.insert("apiVersion".to_owned(), "v1".into());
+        members.insert("kind".to_owned(), "Namespace".into());
+        members.entry("status").or_insert_with(|| json!({"phase": "Active"}));
+    }
+    defaulting::set_defaults(&mut namespace);
+    put(state, &namespace_key(&name), namespace);
+}
+
+/// Stores a role or a binding.
+fn add_access(state: &State, object: &Value) {
+    let kind = GroupVersionKind::of(object);
+    let resource = state.resources().of_kind(&kind).map(|resource| resource.gvr.clone());
+    let Some(GroupVersionResource { group, resource, .. }) = resource else { return };
+    let mut object = object.clone();
+    state.set_defaults(&mut object);
+    let text = |field| metadata::text(&object, field).to_owned();
+    let key = Key { group, resource, namespace: text("namespace"), name: text("name") };
+    put(state, &key, object);
+}
+
+/// Stores `object`, whatever was there. Nobody else writes here.
+fn put(state: &State, key: &Key, object: Value) {
+    let stored = state.storage.at(key);
+    if state.storage.replace(key, stored.as_ref(), object).is_err() {
+        unreachable!("nobody else writes into this storage");
+    }
+}
+
+impl ClusterState for ClusterFixture {
+    /// A namespace that nobody gave is there as well, with its own name for a label.
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        let unknown = || {
+            let labels = json!({"kubernetes.io/metadata.name": name});
+            Arc::new(
+                json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+            )
+        };
+        Some(self.state.namespace(name).unwrap_or_else(unknown))
+    }
+
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource> {
+        self.state.equivalent_resources(resource, subresource)
+    }
+
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        self.state.convert(object, kind)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        self.state.set_defaults(object);
+    }
+
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        self.state.is_built_in(kind)
+    }
+}
+
+impl fmt::Debug for ClusterFixture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterFixture").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_without_a_namespace_goes_into_the_given_one() {
+        let cluster_fixture = ClusterFixture::new([]);
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}});
+        let request = cluster_fixture.create(pod, "demo", UserInfo::default()).unwrap();
+        assert_eq!(request.namespace, "demo");
+        assert_eq!(request.object.unwrap()["metadata"]["namespace"], "demo");
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "x"}});
+        assert_eq!(cluster_fixture.create(node, "demo", UserInfo::default()).unwrap().namespace, "");
+    }
+
+    #[test]
+    fn custom_resources_are_served_by_their_definition() {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "widgets", "kind": "Widget"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+        });
+        let cluster_fixture = ClusterFixture::new([&definition]);
+        let kind = GroupVersionKind::new("example.com", "v1", "Widget");
+        assert_eq!(cluster_fixture.resource_of(&kind).unwrap().name.resource, "widgets");
+        assert!(!cluster_fixture.is_built_in(&kind));
+        assert_eq!(cluster_fixture.schema_of(&kind), Some(json!({"type": "object"})));
+        assert_eq!(cluster_fixture.schema_of(&GroupVersionKind::new("example.com", "v2", "Widget")), None);
+        assert_eq!(ClusterFixture::new([]).resource_of(&kind), None);
+    }
+
+    #[test]
+    fn a_given_namespace_keeps_its_labels() {
+        let namespace = json!({"metadata": {"name": "default", "labels": {"a": "b"}}, "kind": "Namespace", "apiVersion": "v1"});
+        let cluster_fixture = ClusterFixture::new([&namespace]);
+        let stored = cluster_fixture.namespace("default").unwrap();
+        assert_eq!(stored["metadata"]["labels"], json!({"a": "b", "kubernetes.io/metadata.name": "default"}));
+        let unknown = cluster_fixture.namespace("elsewhere").unwrap();
+        assert_eq!(unknown["metadata"]["labels"], json!({"kubernetes.io/metadata.name": "elsewhere"}));
+    }
+}

@@ -1,0 +1,81 @@
+//! The files hold objects that kube-apiserver 1.37.1 returned in both versions; `v2_of_v1` is what it made of `v1`.
+
+use serde_json::json;
+
+use super::*;
+
+fn pairs(text: &str) -> Vec<Value> {
+    serde_json::from_str(text).unwrap()
+}
+
+fn autoscalers() -> Vec<Value> {
+    pairs(include_str!("horizontal_pod_autoscalers.json"))
+}
+
+#[track_caller]
+fn check(object: &Value, expected: &Value) {
+    let kind = GroupVersionKind::of(expected);
+    let converted = convert(object, &kind, Strategy::Scheme).unwrap();
+    assert_eq!(converted, *expected, "{converted:#}");
+}
+
+#[test]
+fn an_autoscaler_of_version_2_reads_in_version_1_as_on_the_server() {
+    for pair in autoscalers() {
+        check(&pair["v2"], &pair["v1"]);
+    }
+}
+
+#[test]
+fn an_autoscaler_of_version_1_reads_in_version_2_as_on_the_server() {
+    for pair in autoscalers() {
+        check(&pair["v1"], &pair["v2_of_v1"]);
+    }
+}
+
+#[test]
+fn an_event_reads_in_both_groups_as_on_the_server() {
+    for pair in pairs(include_str!("events.json")) {
+        check(&pair["core"], &pair["events"]);
+        check(&pair["events"], &pair["core"]);
+    }
+}
+
+#[test]
+fn an_object_in_the_wanted_version_stays_as_it_is() {
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "spec": {"x": null}});
+    assert_eq!(convert(&object, &GroupVersionKind::of(&object), Strategy::Scheme).unwrap(), object);
+}
+
+#[test]
+fn a_custom_resource_without_a_conversion_webhook_changes_its_version_only() {
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Foo", "spec": {"a": 1}});
+    let kind = GroupVersionKind::new("example.com", "v2", "Foo");
+    let converted = convert(&object, &kind, Strategy::None).unwrap();
+    assert_eq!(converted, json!({"apiVersion": "example.com/v2", "kind": "Foo", "spec": {"a": 1}}));
+}
+
+#[test]
+fn what_is_not_imitated_is_said_with_both_kinds() {
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Foo"});
+    let kind = GroupVersionKind::new("example.com", "v2", "Foo");
+    let error = convert(&object, &kind, Strategy::Scheme).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unsupported: conversion of example.com/v1, Kind=Foo to example.com/v2, Kind=Foo"
+    );
+}
+
+#[test]
+fn an_annotation_that_cannot_be_read_is_ignored() {
+    for text in ["nonsense", "{}", "[1]", "\"x\"", "{\"ScaleUp\":1}"] {
+        let mut object = autoscalers()[0]["v1"].clone();
+        object["metadata"]["annotations"] = json!({
+            "autoscaling.alpha.kubernetes.io/metrics": text,
+            "autoscaling.alpha.kubernetes.io/behavior": text,
+            "autoscaling.alpha.kubernetes.io/current-metrics": text,
+            "autoscaling.alpha.kubernetes.io/conditions": text,
+        });
+        check(&object, &autoscalers()[0]["v2"]);
+    }
+}

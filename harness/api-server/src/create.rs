@@ -1,0 +1,303 @@
+//! Creates objects.
+
+use http::StatusCode;
+use kubernetes_admission::admission_run::AdmissionRun;
+use kubernetes_admission::attributes::Operation;
+use kubernetes_admission::cluster_state::ConversionError;
+use kubernetes_types::schema;
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::answer::Answer;
+use super::authorization::{self, access_review, escalation};
+use super::field_manager::Managed;
+use super::request::ObjectRequest;
+use super::storage::Key;
+use super::{binding, body, connect, field_manager, metadata, options, spans, strategy, undecodable};
+
+/// Seconds after which a client may try again for whose conversion there was no memory.
+const RETRY_AFTER: i32 = 1;
+
+/// How often another name is tried if the generated one is taken.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `maxNameGenerationCreateAttempts`.
+/// Rule: CHN-05.
+const NAME_ATTEMPTS: usize = 8;
+
+/// What is warned of where a client named an owner twice.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and rest.go, `DuplicateOwnerReferencesWarningFormat`.
+pub(super) const DUPLICATES: &str = "";
+/// The same after webhooks had their turn.
+pub(super) const DUPLICATES_OF_WEBHOOKS: &str = " after mutating admission happens";
+
+/// Creates an object, in kube-apiserver's order: decoding and defaults, mutating admission, the resource's strategy,
+/// validation, validating admission, storage.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go and pkg/registry/generic/registry/store.go.
+/// Rule: CHN-01, CHN-05, MUT-19, REQ-09, REQ-15, SEL-08.
+pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    if !request.target.subresource.is_empty() {
+        return connect::create_subresource(request).await;
+    }
+    let resource = std::sync::Arc::clone(&request.target.resource);
+    let options = options::of_write("CreateOptions", &request.query)?;
+    info!("About to convert to expected version");
+    let mut object = body::object(request, &resource.kind)?;
+    body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
+    request.note_decoded(&object);
+    fill_in_namespace(&mut object, request)?;
+    metadata::wipe(&mut object);
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, DUPLICATES));
+    info!("About to store object in database");
+    let body_bytes = request.body.len();
+    let managed = field_manager::update(request, &resource.kind, None, object);
+    let stored = admit_and_store(request, managed, options, Road::Create).await;
+    spans::wrote(body_bytes, &stored);
+    stored
+}
+
+/// What creates an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Road {
+    /// A POST.
+    Create,
+    /// A PUT or an apply of an object that is not there.
+    Update,
+}
+
+/// Admits an object that has its defaults, and stores it.
+///
+/// # Errors
+/// What the client gets; 409 `AlreadyExists` if there is one by now.
+///
+/// Rule: KND-11.
+pub(super) async fn admit_and_store(
+    request: &mut ObjectRequest<'_>,
+    managed: Managed,
+    options: options::RequestOptions,
+    road: Road,
+) -> Result<Answer, Box<Status>> {
+    let Managed { object, times } = managed;
+    let resource = std::sync::Arc::clone(&request.target.resource);
+    let mut attributes = request.attributes(Operation::Create, &resource.kind);
+    metadata::text(&object, "name").clone_into(&mut attributes.name);
+    if resource.gvr.group_resource() == "namespaces" {
+        attributes.namespace.clone_from(&attributes.name);
+    }
+    attributes.object = Some(object);
+    attributes.options = Some(options.document);
+    attributes.dry_run = options.dry_run;
+    if super::is_terminating(&resource) {
+        // Rule: SCH-17.
+        let (gvr, why) =
+            (&resource.gvr, "create not allowed while custom resource definition is terminating");
+        return Err(Box::new(Status::forbidden(&gvr.group, &gvr.resource, &attributes.name, why)));
+    }
+    let mut run = request.admitting.begin(attributes, times);
+    field_manager::mutate(request, &mut run).await?;
+    let Some(mut mutated) = run.take_object() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+    request.warnings.extend(metadata::without_duplicate_owners(&mut mutated, DUPLICATES_OF_WEBHOOKS));
+    // A webhook may have moved it.
+    fill_in_namespace(&mut mutated, request)?;
+
+    if !resource.verbs.iter().any(|verb| verb == "get") {
+        return answer_review(request, run, mutated).await;
+    }
+    escalation::check(request, &mutated, None)?;
+    if road == Road::Update {
+        metadata::wipe(&mut mutated);
+    }
+
+    let generate = metadata::text(&mutated, "generateName").to_owned();
+    let generate = if metadata::text(&mutated, "name").is_empty() { generate } else { String::new() };
+    let attempts = if generate.is_empty() { 1 } else { NAME_ATTEMPTS };
+    let mut last = None;
+    for _ in 0..attempts {
+        let mut object = mutated.clone();
+        if !generate.is_empty() {
+            metadata::set(&mut object, "name", strategy::generated_name(&generate).into());
+        }
+        fill_in_namespace(&mut object, request)?;
+        // What a Service is given is held until it is stored.
+        let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
+        strategy::set_requester(&mut object, &resource, &request.user);
+        strategy::prepare_for_create(&mut object, &resource);
+        let told = strategy::validate(&object, None, &resource, "")?;
+        request.warnings.extend(told);
+        request.warnings.extend(strategy::warnings(&object, None, &resource));
+        let name = metadata::text(&object, "name").to_owned();
+        let attributes = run.attributes_mut();
+        attributes.object = Some(object);
+        if attributes.name.is_empty() {
+            attributes.name.clone_from(&name);
+        }
+        if road == Road::Update {
+            authorization::check_creation(request)?;
+        }
+        request.admitting.validate(&mut run).await?;
+        let Some(mut object) = run.take_object() else {
+            return Err(Box::new(Status::internal_error("admission left no object")));
+        };
+        if !generate.is_empty() {
+            run.attributes_mut().name.clear();
+        }
+        if road == Road::Update {
+            metadata::remove(&mut object, "resourceVersion");
+        } else if !options.dry_run && !metadata::text(&object, "resourceVersion").is_empty() {
+            // A dry run does not come as far as the storage, which refuses it.
+            // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Box::new(Status::failure(500, "", message)));
+        }
+        let stored = store(request, &name, object, options.dry_run).await;
+        drop(allocation);
+        match stored {
+            Err(status) if status.reason == "AlreadyExists" && !generate.is_empty() => last = Some(status),
+            done => return done,
+        }
+    }
+    Err(last.unwrap_or_else(|| Box::new(Status::internal_error("no name was tried"))))
+}
+
+/// What is created to be answered and not to be stored: access reviews, the user, and bindings.
+///
+/// Source: kubernetes pkg/registry/authorization and pkg/registry/authentication.
+async fn answer_review<'a>(
+    request: &mut ObjectRequest<'a>,
+    mut run: AdmissionRun<'a>,
+    review: Value,
+) -> Result<Answer, Box<Status>> {
+    let resource = run.attributes().resource.resource.clone();
+    let is_of_access = run.attributes().resource.group == "authorization.k8s.io";
+    if is_of_access {
+        access_review::check(&resource, &review)?;
+    } else if resource == "bindings" {
+        binding::check(&review)?;
+    }
+    run.attributes_mut().object = Some(review);
+    request.admitting.validate(&mut run).await?;
+    let review = run.take_object().unwrap_or_default();
+    if resource == "bindings" {
+        return binding::bind(request, &review, run.attributes().dry_run);
+    }
+    let answer = if is_of_access {
+        access_review::answer(&resource, review, &request.user, &*request.server.state.authorizer)?
+    } else if resource == "selfsubjectreviews" {
+        json!({
+            "kind": review.get("kind"),
+            "apiVersion": review.get("apiVersion"),
+            "metadata": {"creationTimestamp": metadata::now()},
+            "status": {"userInfo": request.user},
+        })
+    } else {
+        let what = format!("creating {resource}");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    };
+    Ok(Answer::Object(StatusCode::CREATED, std::sync::Arc::new(answer)))
+}
+
+/// Rule: CNV-08, CNV-09.
+async fn store(
+    request: &ObjectRequest<'_>,
+    name: &str,
+    mut object: Value,
+    dry_run: bool,
+) -> Result<Answer, Box<Status>> {
+    let resource = &request.target.resource;
+    let state = &request.server.state;
+    let key = key(request, name);
+    // Also where the client gave a name beside its generateName.
+    // Source: apiserver pkg/registry/rest/create.go, `CheckGeneratedNameError`.
+    let taken = match metadata::text(&object, "generateName") {
+        "" => Status::already_exists,
+        _ => Status::generate_name_conflict,
+    };
+    let taken = || Box::new(taken(&resource.gvr.group, &resource.gvr.resource, name));
+    if resource.custom.is_some() && !dry_run {
+        // It is encoded before the storage looks whether the name is taken.
+        schema::normalize_metadata(&mut object);
+        object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+    }
+    if let Some(other) = state.storage.at(&key) {
+        let mut status = taken();
+        // Source: apiserver pkg/registry/generic/registry/store.go, `create`.
+        if metadata::is_deleting(&other) {
+            status.message = format!("object is being deleted: {}", status.message);
+        }
+        return Err(status);
+    }
+    schema::normalize_metadata(&mut object);
+    if dry_run {
+        // Upstream encodes and decodes it as if it were stored, which gives it the defaults of its version.
+        // Source: apiserver pkg/registry/generic/registry/dryrun.go, `Create`.
+        if resource.custom.is_some() {
+            object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+        }
+        state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
+        let object = std::sync::Arc::new(object);
+        let answer = state.in_version_of(&object, resource).await.map_err(conversion_failed)?;
+        return Ok(Answer::Object(StatusCode::CREATED, answer));
+    }
+    let mut object = state.to_storage(object, resource).await.map_err(conversion_failed)?;
+    // What is read from the storage has the defaults of its version.
+    let has_status = object.get("status").is_some();
+    state.complete_stored(&mut object).map_err(|what| unsupported(&what))?;
+    if resource.custom.is_some() && resource.has_status() && !has_status {
+        // The status was removed behind the defaults, and what is stored has none.
+        // Rule: SCH-18.
+        if let Some(members) = object.as_object_mut() {
+            members.remove("status");
+        }
+    }
+    state.storage.check_space(&object, None)?;
+    let stored = state.storage.insert(&key, object).ok().ok_or_else(taken)?;
+    request.server.has_changed(resource)?;
+    let answer = state.in_version_of(&stored, resource).await;
+    let answer = answer.map_err(|error| undecodable::of_write(error, &stored, resource))?;
+    Ok(Answer::Object(StatusCode::CREATED, answer))
+}
+
+/// Where the object of the request's resource and namespace with this name is stored.
+pub(super) fn key(request: &ObjectRequest<'_>, name: &str) -> Key {
+    let resource = &request.target.resource;
+    Key {
+        group: resource.storage_group().to_owned(),
+        resource: resource.gvr.resource.clone(),
+        namespace: request.target.namespace.clone(),
+        name: name.to_owned(),
+    }
+}
+
+pub(super) fn unsupported(what: &Unsupported) -> Box<Status> {
+    Box::new(Status::unsupported(what))
+}
+
+/// Rule: CNV-09.
+pub(super) fn conversion_failed(error: ConversionError) -> Box<Status> {
+    Box::new(match error {
+        ConversionError::Refused(message) => Status::failure(500, "", message),
+        ConversionError::Unsupported(unsupported) => Status::unsupported(&unsupported),
+        ConversionError::ByWebhook(asked) => Status::unsupported(&Unsupported::from(&*asked)),
+        ConversionError::TooManyRequests => Status::too_many_requests(RETRY_AFTER),
+    })
+}
+
+/// Source: apiserver pkg/registry/rest/meta.go, `EnsureObjectNamespaceMatchesRequestNamespace`.
+pub(super) fn fill_in_namespace(object: &mut Value, request: &ObjectRequest<'_>) -> Result<(), Box<Status>> {
+    let expected = &request.target.namespace;
+    let found = metadata::text(object, "namespace");
+    if expected.is_empty() {
+        metadata::remove(object, "namespace");
+    } else if found.is_empty() {
+        metadata::set(object, "namespace", expected.clone().into());
+    } else if found != expected {
+        let message = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(Box::new(Status::bad_request(message)));
+    }
+    Ok(())
+}

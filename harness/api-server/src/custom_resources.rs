@@ -1,0 +1,309 @@
+//! Resources from `CustomResourceDefinition`s.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_admission::config::ConversionWebhook;
+use kubernetes_types::json::text as text_at;
+use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::structural::Compiled;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::conversion::Strategy;
+use super::discovery::{Resource, Subresource, is_newer};
+use super::{definition_status, metadata, selectable_fields};
+
+pub(super) const GROUP: &str = "apiextensions.k8s.io";
+pub(super) const RESOURCE: &str = "customresourcedefinitions";
+
+/// What only a custom resource has.
+#[derive(Clone, Debug)]
+pub(super) struct Custom {
+    /// The version in which the objects are stored.
+    pub(super) storage_version: String,
+    /// Whether requests for this version are answered.
+    pub(super) served: bool,
+    /// `spec.conversion.strategy`.
+    pub(super) conversion: Strategy,
+    /// `subresources.scale`.
+    pub(super) scale: Option<ScalePaths>,
+    /// `schema.openAPIV3Schema`, or what of it admit does not apply.
+    pub(super) schema: Result<Arc<Compiled>, Unsupported>,
+    /// The resource version of the definition with which the schema came: an object that was stored before is read by
+    /// another one than it was written by.
+    pub(super) schema_since: u64,
+    /// The fields beside name and namespace by which lists can select, such as `spec.size`.
+    pub(super) selectable: Vec<String>,
+    /// What every request for this version is warned of, if it is deprecated.
+    pub(super) deprecation: Option<String>,
+    /// Whether the definition is being deleted: nothing can be created then.
+    pub(super) is_terminating: bool,
+    /// Whether its objects are being deleted: discovery shows no verbs that write then.
+    pub(super) is_emptied: bool,
+    /// What discovery shows as `storageVersionHash`.
+    pub(super) storage_hash: String,
+}
+
+impl Custom {
+    /// The schema.
+    ///
+    /// # Errors
+    /// What of it admit does not apply.
+    pub(super) fn schema(&self) -> Result<&Compiled, Unsupported> {
+        self.schema.as_deref().map_err(Clone::clone)
+    }
+}
+
+/// Where a custom resource keeps what a `Scale` shows: JSON pointers.
+#[derive(Clone, Debug)]
+pub(super) struct ScalePaths {
+    pub(super) spec_replicas: String,
+    pub(super) status_replicas: String,
+    pub(super) label_selector: Option<String>,
+}
+
+/// The group and the plural of a definition.
+pub(super) fn group_resource(definition: &Value) -> (&str, &str) {
+    (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "plural"]))
+}
+
+/// The resources of a definition, one for each version, in the order of `spec.versions`, with the names that were accepted;
+/// none before they were. A schema that did not change since `before` is not compiled again.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`;
+/// `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
+/// Rule: SCH-10, SEL-14.
+pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resource>])>) -> Vec<Resource> {
+    let text =
+        |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let texts = |pointer: &str| -> Vec<String> {
+        let items = definition.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    if !definition_status::is_served(definition) {
+        return Vec::new();
+    }
+    let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let (group, plural, kind) =
+        (text("/spec/group"), text("/status/acceptedNames/plural"), text("/status/acceptedNames/kind"));
+    let is_emptied = definition_status::is_true(definition, "Terminating");
+    let is_terminating = is_emptied || metadata::is_deleting(definition);
+    let storage_hash = storage_version_hash(&group, storage_version(definition), &kind);
+    let is_true = |version: &&Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
+    let storage_version = storage_version(definition);
+    let conversion = match ConversionWebhook::of(definition) {
+        Ok(None) => Strategy::None,
+        Ok(Some(webhook)) => Strategy::Webhook(Ok(Arc::new(webhook))),
+        Err(unsupported) => Strategy::Webhook(Err(unsupported)),
+    };
+    let since = metadata::text(definition, "resourceVersion").parse().unwrap_or_default();
+    versions()
+        .map(|version| {
+            let name = version.get("name").and_then(Value::as_str).unwrap_or_default();
+            let gvk = GroupVersionKind::new(group.clone(), name, kind.clone());
+            let scale = version.pointer("/subresources/scale").map(scale_paths);
+            let (schema, schema_since) = known_schema(name, version, before)
+                .unwrap_or_else(|| (Compiled::new(schema_of(version)), since));
+            let mut subresources = Vec::new();
+            let get_and_change = || ["get", "patch", "update"].map(str::to_owned).to_vec();
+            if version.pointer("/subresources/status").is_some_and(|status| !status.is_null()) {
+                let status =
+                    Subresource { name: "status".to_owned(), kind: gvk.clone(), verbs: get_and_change() };
+                subresources.push(status);
+            }
+            if scale.is_some() {
+                subresources.push(Subresource {
+                    name: "scale".to_owned(),
+                    kind: GroupVersionKind::new("autoscaling", "v1", "Scale"),
+                    verbs: get_and_change(),
+                });
+            }
+            let singular = text("/status/acceptedNames/singular");
+            let list_kind = text("/status/acceptedNames/listKind");
+            Resource {
+                gvr: GroupVersionResource::new(group.clone(), name, plural.clone()),
+                kind: gvk,
+                list_kind: if list_kind.is_empty() { format!("{kind}List") } else { list_kind },
+                namespaced: text("/spec/scope") == "Namespaced",
+                singular: if singular.is_empty() { kind.to_lowercase() } else { singular },
+                short_names: texts("/status/acceptedNames/shortNames"),
+                categories: texts("/status/acceptedNames/categories"),
+                verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                subresources,
+                custom: Some(Custom {
+                    storage_version: storage_version.to_owned(),
+                    conversion: conversion.clone(),
+                    scale,
+                    served: is_true(&version, "served"),
+                    schema,
+                    schema_since,
+                    selectable: selectable_fields::names(version),
+                    deprecation: deprecation(definition, version),
+                    is_terminating,
+                    is_emptied,
+                    storage_hash: storage_hash.clone(),
+                }),
+            }
+        })
+        .collect()
+}
+
+fn storage_version(definition: &Value) -> &str {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let mut names = versions.filter(|version| version["storage"] == true).map(|it| text_at(it, &["name"]));
+    names.next().unwrap_or_default()
+}
+
+/// Source: apiserver pkg/endpoints/discovery/storageversionhash.go, `StorageVersionHash`.
+fn storage_version_hash(group: &str, version: &str, kind: &str) -> String {
+    let digest = Sha256::digest(format!("{group}/{version}/{kind}"));
+    STANDARD.encode(digest.get(..8).unwrap_or_default())
+}
+
+/// What requests for a version are warned of, if it is deprecated: its own text, or which of the later versions to use.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `defaultDeprecationWarning`.
+/// Rule: SCH-15.
+fn deprecation(definition: &Value, version: &Value) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(warning) = version.get("deprecationWarning").and_then(Value::as_str) {
+        return Some(warning.to_owned());
+    }
+    let (group, kind) =
+        (text_at(definition, &["spec", "group"]), text_at(definition, &["spec", "names", "kind"]));
+    let name = text_at(version, &["name"]);
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let newest = versions
+        .filter(|other| other["served"] == true && other["deprecated"] != true)
+        .map(|other| text_at(other, &["name"]))
+        .filter(|other| is_newer(other, name))
+        .reduce(|one, other| if is_newer(other, one) { other } else { one });
+    let instead = newest.map(|newest| format!("; use {group}/{newest} {kind}")).unwrap_or_default();
+    Some(format!("{group}/{name} {kind} is deprecated{instead}"))
+}
+
+/// The schema of a version; null if there is none.
+pub(super) fn schema_of(version: &Value) -> &Value {
+    version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null)
+}
+
+/// The schema of a version, and since when it is that, if it was the same before.
+fn known_schema(
+    name: &str,
+    version: &Value,
+    before: Option<(&Value, &[Arc<Resource>])>,
+) -> Option<(Result<Arc<Compiled>, Unsupported>, u64)> {
+    let (definition, resources) = before?;
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array)?;
+    let same = versions.iter().find(|known| known["name"] == *name)?;
+    if schema_of(same) != schema_of(version) {
+        return None;
+    }
+    let resource = resources.iter().find(|resource| resource.gvr.version == name)?;
+    let custom = resource.custom.as_ref()?;
+    Some((custom.schema.clone(), custom.schema_since))
+}
+
+/// What of the schemas of a definition admit does not apply, but for those that are in the `old` one.
+///
+/// # Errors
+/// 501.
+pub(super) fn check_schemas(definition: &Value, old: Option<&Value>) -> Result<(), Box<Status>> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let before = || old.and_then(|old| old.pointer("/spec/versions")?.as_array()).into_iter().flatten();
+    for version in versions {
+        if before().any(|known| schema_of(known) == schema_of(version)) {
+            continue;
+        }
+        Compiled::new(schema_of(version)).map_err(|unsupported| Status::unsupported(&unsupported))?;
+    }
+    Ok(())
+}
+
+fn scale_paths(scale: &Value) -> ScalePaths {
+    let pointer = |field: &str| scale.get(field).and_then(Value::as_str).map(|path| path.replace('.', "/"));
+    ScalePaths {
+        spec_replicas: pointer("specReplicasPath").unwrap_or_default(),
+        status_replicas: pointer("statusReplicasPath").unwrap_or_default(),
+        label_selector: pointer("labelSelectorPath"),
+    }
+}
+
+/// Fills in the names that a definition may leave out, and how its objects are converted.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
+pub(super) fn set_defaults(definition: &mut Value) {
+    let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let conversion = spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
+    let service = conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut);
+    if let Some(service) = service {
+        service.entry("port").or_insert_with(|| 443.into());
+    }
+    let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) else { return };
+    let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if kind.is_empty() {
+        return;
+    }
+    for (field, default) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
+        if names.get(field).and_then(Value::as_str).is_none_or(str::is_empty) {
+            names.insert(field.to_owned(), default.into());
+        }
+    }
+}
+
+/// `status` as a new definition has it.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForCreate`.
+pub(super) fn begin(definition: &mut Value) {
+    let stored = Some(stored_versions(definition)).filter(|stored| !stored.is_empty());
+    let status = json!({
+        "acceptedNames": {"kind": "", "plural": ""},
+        "conditions": null,
+        "storedVersions": stored,
+    });
+    if let Some(members) = definition.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}
+
+fn stored_versions(definition: &Value) -> Vec<Value> {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    versions
+        .filter(|version| version.get("storage").and_then(Value::as_bool) == Some(true))
+        .filter_map(|version| version.get("name").cloned())
+        .take(1)
+        .collect()
+}
+
+/// `status` as the server's own controllers write it: the names are accepted and the resource is served.
+///
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and
+/// `pkg/controller/establish/establishing_controller.go`.
+pub(super) fn establish(definition: &mut Value) {
+    let names = definition.pointer("/spec/names").cloned().unwrap_or_default();
+    let stored = stored_versions(definition);
+    let time = metadata::text(definition, "creationTimestamp").to_owned();
+    let condition = |kind: &str, reason: &str, message: &str| {
+        json!({
+            "type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": time,
+        })
+    };
+    let status = json!({
+        "acceptedNames": names,
+        "conditions": [
+            condition("NamesAccepted", "NoConflicts", "no conflicts found"),
+            condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        ],
+        "storedVersions": stored,
+    });
+    if let Some(members) = definition.as_object_mut() {
+        members.insert("status".to_owned(), status);
+    }
+}

@@ -1,0 +1,235 @@
+//! Defaults of the core group, without Pods.
+
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, remove, resource_list, text, with};
+use super::volume;
+
+/// A Namespace; one that has no name yet gets no label.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace` and `SetDefaults_NamespaceStatus`.
+pub(super) fn namespace(object: &mut Value) {
+    ensure(object, "spec");
+    if let Some(status) = ensure(object, "status") {
+        fill(status, "phase", "Active");
+    }
+    let Some(metadata) = ensure(object, "metadata") else { return };
+    let name = text(metadata, "name").to_owned();
+    if !name.is_empty()
+        && let Some(labels) = ensure(metadata, "labels")
+    {
+        set(labels, &["kubernetes.io/metadata.name"], name);
+    }
+}
+
+/// A Node: what it has is what Pods may use, unless it says otherwise.
+///
+/// Of its two fields of CIDRs the singular one counts.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_NodeStatus`; conversion.go there,
+/// `Convert_v1_NodeSpec_To_core_NodeSpec`.
+pub(super) fn node(object: &mut Value) {
+    with(object, "spec", |spec| {
+        let first = spec.pointer("/podCIDRs/0").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let singular = text(spec, "podCIDR").to_owned();
+        if singular.is_empty() && !first.is_empty() {
+            set(spec, &["podCIDR"], first);
+        } else if singular != first {
+            set(spec, &["podCIDRs"], json!([singular]));
+        }
+    });
+    with(object, "status", |status| {
+        resource_list(status, "capacity");
+        resource_list(status, "allocatable");
+        if !has(status, "allocatable")
+            && let Some(capacity) = status.get("capacity").cloned()
+        {
+            set(status, &["allocatable"], capacity);
+        }
+    });
+}
+
+/// A Service.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Service`.
+pub(super) fn service(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(status) = ensure(object, "status") {
+        ensure(status, "loadBalancer");
+    }
+    let Some(spec) = ensure(object, "spec") else { return };
+    fill(spec, "sessionAffinity", "None");
+    match text(spec, "sessionAffinity") {
+        "None" => {
+            remove(spec, "sessionAffinityConfig");
+        }
+        "ClientIP"
+            if spec.pointer("/sessionAffinityConfig/clientIP/timeoutSeconds").is_none_or(Value::is_null) =>
+        {
+            set(spec, &["sessionAffinityConfig"], json!({"clientIP": {"timeoutSeconds": 10800}}));
+        }
+        _ => {}
+    }
+    fill(spec, "type", "ClusterIP");
+    each(spec, "ports", |port| {
+        fill(port, "protocol", "TCP");
+        if port.get("targetPort").is_some_and(|target| target == 0) {
+            remove(port, "targetPort");
+        }
+        if let Some(number) = port.get("port").cloned() {
+            fill(port, "targetPort", number);
+        }
+    });
+    let service_type = text(spec, "type").to_owned();
+    let externally_accessible = matches!(service_type.as_str(), "LoadBalancer" | "NodePort")
+        || (service_type == "ClusterIP" && !is_empty(spec, "externalIPs"));
+    if externally_accessible {
+        fill(spec, "externalTrafficPolicy", "Cluster");
+    }
+    if matches!(service_type.as_str(), "NodePort" | "LoadBalancer" | "ClusterIP") {
+        fill_pointer(spec, "internalTrafficPolicy", "Cluster");
+    }
+    if service_type == "LoadBalancer" {
+        fill(spec, "allocateLoadBalancerNodePorts", true);
+        with(object, "status", |status| {
+            with(status, "loadBalancer", |balancer| {
+                each(balancer, "ingress", |ingress| {
+                    if !text(ingress, "ip").is_empty() {
+                        fill_pointer(ingress, "ipMode", "VIP");
+                    }
+                });
+            });
+        });
+    }
+}
+
+/// A `LimitRange`: of a container's limits, `default` comes from `max`, and `defaultRequest` from `default` and then
+/// from `min`.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_LimitRangeItem`.
+pub(super) fn limit_range(object: &mut Value) {
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    if !has(spec, "limits") {
+        set(spec, &["limits"], Value::Null);
+    }
+    each(spec, "limits", |item| {
+        for field in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
+            resource_list(item, field);
+        }
+        if text(item, "type") == "Container" {
+            fill_from(item, "default", "max");
+            fill_from(item, "defaultRequest", "default");
+            fill_from(item, "defaultRequest", "min");
+        }
+    });
+}
+
+/// A Secret. `stringData` is merged into `data`, as on the way through the internal type.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Secret`; conversion.go there, `Convert_v1_Secret_To_core_Secret`.
+pub(super) fn secret(object: &mut Value) {
+    use base64::Engine as _;
+
+    ensure(object, "metadata");
+    fill(object, "type", "Opaque");
+    if let Some(Value::Object(plain)) = remove(object, "stringData")
+        && !plain.is_empty()
+        && let Some(encoded) = ensure(object, "data")
+    {
+        for (key, value) in plain {
+            let value = base64::engine::general_purpose::STANDARD.encode(value.as_str().unwrap_or_default());
+            set(encoded, &[&key], value);
+        }
+    }
+}
+
+/// A `ResourceQuota`.
+///
+/// Source: api core/v1/types.go, `ResourceQuota`.
+pub(super) fn resource_quota(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(spec) = ensure(object, "spec") {
+        resource_list(spec, "hard");
+    }
+    if let Some(status) = ensure(object, "status") {
+        resource_list(status, "hard");
+        resource_list(status, "used");
+    }
+}
+
+/// A `ConfigMap`: its empty maps are left out on the wire.
+///
+/// Source: api core/v1/types.go, `ConfigMap`.
+pub(super) fn config_map(object: &mut Value) {
+    ensure(object, "metadata");
+    for field in ["data", "binaryData"] {
+        if is_empty(object, field) {
+            remove(object, field);
+        }
+    }
+}
+
+/// A `PersistentVolumeClaim`.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaim`.
+pub(super) fn persistent_volume_claim(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(status) = ensure(object, "status") {
+        fill(status, "phase", "Pending");
+        resource_list(status, "capacity");
+        resource_list(status, "allocatedResources");
+    }
+    if let Some(spec) = ensure(object, "spec") {
+        claim_spec(spec);
+    }
+}
+
+/// `spec` of a `PersistentVolumeClaim`.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolumeClaimSpec`.
+pub(super) fn claim_spec(spec: &mut Value) {
+    fill_pointer(spec, "volumeMode", "Filesystem");
+    if let Some(resources) = ensure(spec, "resources") {
+        resource_list(resources, "limits");
+        resource_list(resources, "requests");
+    }
+}
+
+/// A `PersistentVolume`.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_PersistentVolume`.
+pub(super) fn persistent_volume(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(status) = ensure(object, "status") {
+        fill(status, "phase", "Pending");
+    }
+    if let Some(spec) = ensure(object, "spec") {
+        resource_list(spec, "capacity");
+        fill(spec, "persistentVolumeReclaimPolicy", "Retain");
+        fill_pointer(spec, "volumeMode", "Filesystem");
+        volume::persistent_source(spec);
+    }
+}
+
+/// An Endpoints object.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Endpoints`.
+pub(super) fn endpoints(object: &mut Value) {
+    ensure(object, "metadata");
+    each(object, "subsets", |subset| each(subset, "ports", |port| fill(port, "protocol", "TCP")));
+}
+
+/// Gives `item[to]` the entries of `item[from]` that it lacks.
+fn fill_from(item: &mut Value, to: &str, from: &str) {
+    let Some(source) = item.get(from).and_then(Value::as_object).filter(|list| !list.is_empty()).cloned()
+    else {
+        return;
+    };
+    if let Some(list) = ensure(item, to) {
+        for (name, quantity) in source {
+            fill(list, &name, quantity);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Defaults of the kinds outside the core, apps, autoscaling and batch groups.
+
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
+
+/// A `CustomResourceDefinition`.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go.
+pub(super) fn custom_resource_definition(object: &mut Value) {
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    if let Some(names) = ensure(spec, "names") {
+        let kind = text(names, "kind").to_owned();
+        if !kind.is_empty() {
+            fill(names, "singular", kind.to_lowercase());
+            fill(names, "listKind", format!("{kind}List"));
+        }
+    }
+    fill_pointer(spec, "conversion", json!({"strategy": "None"}));
+    if let Some(conversion) = ensure(spec, "conversion") {
+        with(conversion, "webhook", |webhook| {
+            with(webhook, "clientConfig", |client| {
+                with(client, "service", |service| fill(service, "port", 443));
+            });
+        });
+        // The internal type has no place for a webhook of which nothing is said.
+        let is_empty = |webhook: &Value| {
+            ["clientConfig", "conversionReviewVersions"]
+                .iter()
+                .all(|field| webhook.get(field).is_none_or(Value::is_null))
+        };
+        if conversion.get("webhook").is_some_and(is_empty)
+            && let Some(members) = conversion.as_object_mut()
+        {
+            members.remove("webhook");
+        }
+    }
+    let stored: Vec<Value> = spec
+        .get("versions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|version| version.get("storage") == Some(&Value::Bool(true)))
+        .filter_map(|version| version.get("name").cloned())
+        .collect();
+    if let Some(status) = ensure(object, "status") {
+        for field in ["conditions", "storedVersions"] {
+            if !has(status, field) {
+                set(status, &[field], Value::Null);
+            }
+        }
+        if is_empty(status, "storedVersions") && !stored.is_empty() {
+            set(status, &["storedVersions"], stored);
+        }
+        if let Some(names) = ensure(status, "acceptedNames") {
+            for field in ["kind", "plural"] {
+                fill(names, field, "");
+            }
+        }
+    }
+}
+
+/// An `APIService`.
+///
+/// Source: kube-aggregator pkg/apis/apiregistration/v1/defaults.go.
+pub(super) fn api_service(object: &mut Value) {
+    with(object, "spec", |spec| with(spec, "service", |service| fill(service, "port", 443)));
+}
+
+/// A `TokenRequest`.
+///
+/// Source: kubernetes pkg/apis/authentication/v1/defaults.go, `SetDefaults_TokenRequestSpec`.
+pub(super) fn token_request(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(spec) = ensure(object, "spec") {
+        fill(spec, "expirationSeconds", 3600);
+    }
+}
+
+/// A Lease.
+pub(super) fn lease(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+}
+
+/// An Ingress.
+pub(super) fn ingress(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+    if let Some(status) = ensure(object, "status") {
+        ensure(status, "loadBalancer");
+    }
+}
+
+/// An `IngressClass`.
+///
+/// Source: kubernetes pkg/apis/networking/v1/defaults.go, `SetDefaults_IngressClass`.
+pub(super) fn ingress_class(object: &mut Value) {
+    with(object, "spec", |spec| {
+        with(spec, "parameters", |parameters| fill_pointer(parameters, "scope", "Cluster"));
+    });
+}
+
+/// An `EndpointSlice`.
+///
+/// Source: kubernetes pkg/apis/discovery/v1/defaults.go, `SetDefaults_EndpointPort`.
+pub(super) fn endpoint_slice(object: &mut Value) {
+    each(object, "ports", |port| {
+        if !has(port, "name") {
+            fill_pointer(port, "name", "");
+        }
+        fill_pointer(port, "protocol", "TCP");
+    });
+}
+
+/// A `PodCertificateRequest`.
+///
+/// Source: the `+default` marks of api certificates/v1/types.go.
+pub(super) fn pod_certificate_request(object: &mut Value) {
+    with(object, "spec", |spec| fill(spec, "maxExpirationSeconds", 86400));
+}
+
+/// A `NetworkPolicy`.
+///
+/// Source: kubernetes pkg/apis/networking/v1/defaults.go.
+pub(super) fn network_policy(object: &mut Value) {
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    ensure(spec, "podSelector");
+    if is_empty(spec, "policyTypes") {
+        let types = if is_empty(spec, "egress") { json!(["Ingress"]) } else { json!(["Ingress", "Egress"]) };
+        set(spec, &["policyTypes"], types);
+    }
+    for rules in ["ingress", "egress"] {
+        each(spec, rules, |rule| each(rule, "ports", |port| fill_pointer(port, "protocol", "TCP")));
+    }
+}
+
+/// A `PodDisruptionBudget`.
+pub(super) fn pod_disruption_budget(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "spec");
+    if let Some(status) = ensure(object, "status") {
+        for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
+            fill(status, field, 0);
+        }
+    }
+}
+
+/// A `RoleBinding` or a `ClusterRoleBinding`.
+///
+/// Source: kubernetes pkg/apis/rbac/v1/defaults.go.
+pub(super) fn role_binding(object: &mut Value) {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    ensure(object, "metadata");
+    if let Some(role) = ensure(object, "roleRef") {
+        fill(role, "apiGroup", GROUP);
+    }
+    each(object, "subjects", |subject| {
+        if matches!(text(subject, "kind"), "User" | "Group") {
+            fill(subject, "apiGroup", GROUP);
+        }
+    });
+}
+
+/// A `PriorityClass`.
+///
+/// Source: kubernetes pkg/apis/scheduling/v1/defaults.go.
+pub(super) fn priority_class(object: &mut Value) {
+    ensure(object, "metadata");
+    fill_pointer(object, "preemptionPolicy", "PreemptLowerPriority");
+}

@@ -1,0 +1,94 @@
+//! Fills fields of JSON objects, treating an absent field, `null` and an empty string alike, as typed objects do.
+
+use serde_json::Value;
+
+use kubernetes_types::quantity::Quantity;
+
+/// Sets `object[field]` unless it has a value. Anything but an object is left alone.
+pub(super) fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(field).is_none_or(|present| present.is_null() || present.as_str() == Some(""))
+    {
+        members.insert(field.to_owned(), value.into());
+    }
+}
+
+/// Sets `object[field]` unless it has a value, of a field that is a pointer: empty text is a value, too.
+pub(super) fn fill_pointer(object: &mut Value, field: &str, value: impl Into<Value>) {
+    if let Some(members) = object.as_object_mut()
+        && members.get(field).is_none_or(Value::is_null)
+    {
+        members.insert(field.to_owned(), value.into());
+    }
+}
+
+/// Sets `object[field]` unless it has a value other than zero.
+pub(super) fn fill_zero(object: &mut Value, field: &str, value: i64) {
+    if object.get(field).is_some_and(|present| present.as_i64() == Some(0)) {
+        remove(object, field);
+    }
+    fill(object, field, value);
+}
+
+/// Removes `object[field]`.
+pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
+    object.as_object_mut()?.remove(field)
+}
+
+/// The object at `object[field]`, which is made if there is none. None where something else stands there.
+pub(super) fn ensure<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
+    let child = object.as_object_mut()?.entry(field).or_insert(Value::Null);
+    if child.is_null() {
+        *child = Value::Object(serde_json::Map::new());
+    }
+    child.is_object().then_some(child)
+}
+
+/// Does `action` with the object at `object[field]`, if there is one.
+pub(super) fn with(object: &mut Value, field: &str, action: impl FnOnce(&mut Value)) {
+    if let Some(child) = object.get_mut(field).filter(|child| child.is_object()) {
+        action(child);
+    }
+}
+
+/// Does `action` with each entry of the list at `object[field]`.
+pub(super) fn each(object: &mut Value, field: &str, action: impl FnMut(&mut Value)) {
+    if let Some(entries) = object.get_mut(field).and_then(Value::as_array_mut) {
+        entries.iter_mut().for_each(action);
+    }
+}
+
+/// The text at `object[field]`; empty where there is none.
+pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Whether `object[field]` has a value.
+pub(super) fn has(object: &Value, field: &str) -> bool {
+    object.get(field).is_some_and(|value| !value.is_null())
+}
+
+/// Whether `object[field]` is absent, `null` or empty.
+pub(super) fn is_empty(object: &Value, field: &str) -> bool {
+    match object.get(field) {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(entries)) => entries.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Bool(_) | Value::Number(_)) => false,
+    }
+}
+
+/// Rounds the amounts of the resources at `object[field]` up to thousandths. What is no amount is left to validation.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ResourceList`.
+/// Rule: KND-01.
+pub(super) fn resource_list(object: &mut Value, field: &str) {
+    let amounts = object.get_mut(field).and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, amount) in amounts {
+        let quantity = amount.as_str().and_then(|text| Quantity::parse(text).ok());
+        if let Some(rounded) = quantity.and_then(|quantity| quantity.rounded_up(-3).ok()) {
+            *amount = Value::String(rounded.to_string());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What an object has that its author left out: the defaults of the API server's scheme.
+//!
+//! Beyond the kinds of [`DEFAULTS`] objects only go through their types.
+
+mod autoscaling;
+mod core;
+mod devices;
+mod extensions;
+mod fields;
+mod flow_control;
+mod pod;
+mod policies;
+mod storage;
+mod volume;
+mod workloads;
+
+use serde_json::Value;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::schema;
+
+/// Fills in the defaults of the kind that `object` claims, in the version that it claims. Doing so twice changes
+/// nothing.
+///
+/// Rule: KND-01.
+pub(crate) fn set_defaults(object: &mut Value) {
+    let meant = GroupVersionKind::of(object);
+    // Nobody is told here of what its type does not have.
+    drop(schema::normalize(object, &meant));
+    let api_version = fields::text(object, "apiVersion");
+    let kind = fields::text(object, "kind");
+    let found = DEFAULTS
+        .iter()
+        .find(|(entry_version, entry_kind, _)| *entry_version == api_version && *entry_kind == kind);
+    if let Some((_, _, set)) = found {
+        set(object);
+    }
+}
+
+/// Fills in the defaults of one kind.
+type SetDefaults = fn(&mut Value);
+
+/// By `apiVersion` and `kind`.
+const DEFAULTS: &[(&str, &str, SetDefaults)] = &[
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", policies::policy),
+    ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", policies::binding),
+    (
+        "admissionregistration.k8s.io/v1",
+        "MutatingWebhookConfiguration",
+        kubernetes_admission::config::set_defaults,
+    ),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", policies::policy),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", policies::binding),
+    (
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+        kubernetes_admission::config::set_defaults,
+    ),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", extensions::custom_resource_definition),
+    ("apiregistration.k8s.io/v1", "APIService", extensions::api_service),
+    ("apps/v1", "DaemonSet", workloads::daemon_set),
+    ("apps/v1", "Deployment", workloads::deployment),
+    ("apps/v1", "ReplicaSet", workloads::replica_set),
+    ("apps/v1", "StatefulSet", workloads::stateful_set),
+    ("authentication.k8s.io/v1", "TokenRequest", extensions::token_request),
+    ("autoscaling/v1", "HorizontalPodAutoscaler", autoscaling::version_1),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", autoscaling::version_2),
+    ("batch/v1", "CronJob", workloads::cron_job),
+    ("batch/v1", "Job", workloads::job),
+    ("certificates.k8s.io/v1", "PodCertificateRequest", extensions::pod_certificate_request),
+    ("coordination.k8s.io/v1", "Lease", extensions::lease),
+    ("discovery.k8s.io/v1", "EndpointSlice", extensions::endpoint_slice),
+    ("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", flow_control::flow_schema),
+    (
+        "flowcontrol.apiserver.k8s.io/v1",
+        "PriorityLevelConfiguration",
+        flow_control::priority_level_configuration,
+    ),
+    ("networking.k8s.io/v1", "Ingress", extensions::ingress),
+    ("networking.k8s.io/v1", "IngressClass", extensions::ingress_class),
+    ("networking.k8s.io/v1", "NetworkPolicy", extensions::network_policy),
+    ("policy/v1", "PodDisruptionBudget", extensions::pod_disruption_budget),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", extensions::role_binding),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", extensions::role_binding),
+    ("resource.k8s.io/v1", "DeviceTaintRule", devices::device_taint_rule),
+    ("resource.k8s.io/v1", "ResourceClaim", devices::resource_claim),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate", devices::resource_claim_template),
+    ("resource.k8s.io/v1", "ResourceSlice", devices::resource_slice),
+    ("scheduling.k8s.io/v1", "PriorityClass", extensions::priority_class),
+    ("storage.k8s.io/v1", "CSIDriver", storage::csi_driver),
+    ("storage.k8s.io/v1", "StorageClass", storage::storage_class),
+    ("storage.k8s.io/v1", "VolumeAttachment", storage::volume_attachment),
+    ("v1", "ConfigMap", core::config_map),
+    ("v1", "Endpoints", core::endpoints),
+    ("v1", "LimitRange", core::limit_range),
+    ("v1", "Namespace", core::namespace),
+    ("v1", "Node", core::node),
+    ("v1", "PersistentVolume", core::persistent_volume),
+    ("v1", "PersistentVolumeClaim", core::persistent_volume_claim),
+    ("v1", "Pod", pod::pod),
+    ("v1", "PodTemplate", workloads::pod_template),
+    ("v1", "ReplicationController", workloads::replication_controller),
+    ("v1", "ResourceQuota", core::resource_quota),
+    ("v1", "Secret", core::secret),
+    ("v1", "Service", core::service),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `input` and `defaulted` of each case: what was sent to kube-apiserver 1.37.1 and the `requestObject` of the
+    /// audit event, which is the object after decoding and before admission.
+    const CASES: &str = include_str!("cases.json");
+
+    fn cases() -> Vec<Value> {
+        serde_json::from_str(CASES).unwrap()
+    }
+
+    #[test]
+    fn every_kind_is_defaulted_as_the_server_does_it() {
+        for case in cases() {
+            let mut object = case["input"].clone();
+            set_defaults(&mut object);
+            assert_eq!(object, case["defaulted"], "{object:#}");
+        }
+    }
+
+    #[test]
+    fn defaulting_twice_changes_nothing() {
+        for case in cases() {
+            let mut object = case["defaulted"].clone();
+            set_defaults(&mut object);
+            assert_eq!(object, case["defaulted"], "{object:#}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_the_table_has_a_case() {
+        let cases = cases();
+        for (api_version, kind, _) in DEFAULTS {
+            let of_kind =
+                |case: &&Value| case["input"]["apiVersion"] == *api_version && case["input"]["kind"] == *kind;
+            assert!(cases.iter().any(|case| of_kind(&case)), "{api_version} {kind}");
+        }
+    }
+
+    #[test]
+    fn an_object_of_the_wrong_shape_is_left_to_validation() {
+        for case in cases() {
+            for field in ["spec", "metadata", "status"] {
+                for wrong in
+                    [serde_json::json!(1), serde_json::json!([1]), serde_json::json!("x"), Value::Null]
+                {
+                    let mut object = case["input"].clone();
+                    object[field] = wrong;
+                    set_defaults(&mut object);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_custom_resource_gets_no_defaults_here() {
+        let mut object =
+            serde_json::json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": {"containers": [{}]}});
+        let before = object.clone();
+        set_defaults(&mut object);
+        assert_eq!(object, before);
+    }
+}

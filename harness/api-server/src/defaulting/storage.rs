@@ -1,0 +1,52 @@
+//! Defaults of the storage group.
+
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::fields::{ensure, fill, fill_pointer, is_empty, resource_list, with};
+use super::volume;
+
+/// A `StorageClass`.
+///
+/// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_StorageClass`.
+pub(super) fn storage_class(object: &mut Value) {
+    ensure(object, "metadata");
+    fill_pointer(object, "reclaimPolicy", "Delete");
+    fill_pointer(object, "volumeBindingMode", "Immediate");
+}
+
+/// A `CSIDriver`.
+///
+/// Source: kubernetes pkg/apis/storage/v1/defaults.go, `SetDefaults_CSIDriver`.
+pub(super) fn csi_driver(object: &mut Value) {
+    with(object, "spec", |spec| {
+        fill(spec, "attachRequired", true);
+        for field in [
+            "podInfoOnMount",
+            "storageCapacity",
+            "requiresRepublish",
+            "seLinuxMount",
+            "preventPodSchedulingIfMissing",
+        ] {
+            fill(spec, field, false);
+        }
+        fill_pointer(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+        if is_empty(spec, "volumeLifecycleModes") {
+            set(spec, &["volumeLifecycleModes"], json!(["Persistent"]));
+        }
+    });
+}
+
+/// A `VolumeAttachment`.
+///
+/// Source: kubernetes `pkg/apis/storage/v1/zz_generated.defaults.go`, `SetObjectDefaults_VolumeAttachment`.
+pub(super) fn volume_attachment(object: &mut Value) {
+    with(object, "spec", |spec| {
+        with(spec, "source", |source| {
+            with(source, "inlineVolumeSpec", |volume| {
+                resource_list(volume, "capacity");
+                volume::persistent_source(volume);
+            });
+        });
+    });
+}

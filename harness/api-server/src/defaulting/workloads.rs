@@ -1,0 +1,200 @@
+//! Defaults of the kinds that make Pods.
+
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::fields::{each, ensure, fill, fill_pointer, has, is_empty, text, with};
+use super::{core, pod};
+
+/// A Deployment.
+///
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_Deployment`.
+pub(super) fn deployment(object: &mut Value) {
+    ensure(object, "status");
+    let Some(spec) = with_template(object) else { return };
+    fill(spec, "replicas", 1);
+    if let Some(strategy) = ensure(spec, "strategy") {
+        rolling_update(strategy, &json!({"maxUnavailable": "25%", "maxSurge": "25%"}));
+    }
+    fill(spec, "revisionHistoryLimit", 10);
+    fill(spec, "progressDeadlineSeconds", 600);
+}
+
+/// A `ReplicaSet`.
+///
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_ReplicaSet`.
+pub(super) fn replica_set(object: &mut Value) {
+    counted_status(object, &["replicas"]);
+    if let Some(spec) = with_template(object) {
+        fill(spec, "replicas", 1);
+    }
+}
+
+/// A `StatefulSet`.
+///
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_StatefulSet`.
+pub(super) fn stateful_set(object: &mut Value) {
+    counted_status(object, &["replicas", "availableReplicas"]);
+    let Some(spec) = with_template(object) else { return };
+    fill(spec, "podManagementPolicy", "OrderedReady");
+    if let Some(strategy) = ensure(spec, "updateStrategy") {
+        if text(strategy, "type").is_empty() {
+            fill(strategy, "type", "RollingUpdate");
+            ensure(strategy, "rollingUpdate");
+        }
+        if text(strategy, "type") == "RollingUpdate" {
+            with(strategy, "rollingUpdate", |update| {
+                fill(update, "partition", 0);
+                fill(update, "maxUnavailable", 1);
+            });
+        }
+    }
+    if let Some(policy) = ensure(spec, "persistentVolumeClaimRetentionPolicy") {
+        fill(policy, "whenDeleted", "Retain");
+        fill(policy, "whenScaled", "Retain");
+    }
+    fill(spec, "replicas", 1);
+    fill(spec, "revisionHistoryLimit", 10);
+    each(spec, "volumeClaimTemplates", |claim| {
+        fill(claim, "apiVersion", "v1");
+        fill(claim, "kind", "PersistentVolumeClaim");
+        core::persistent_volume_claim(claim);
+    });
+}
+
+/// A `DaemonSet`. The annotation is where `apps/v1` keeps the internal type's `templateGeneration`.
+///
+/// Source: kubernetes pkg/apis/apps/v1/defaults.go, `SetDefaults_DaemonSet`, and conversion.go there.
+pub(super) fn daemon_set(object: &mut Value) {
+    counted_status(
+        object,
+        &["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady"],
+    );
+    if let Some(annotations) = ensure(object, "metadata").and_then(|metadata| ensure(metadata, "annotations"))
+    {
+        fill(annotations, "deprecated.daemonset.template.generation", "0");
+    }
+    let Some(spec) = with_template(object) else { return };
+    if let Some(strategy) = ensure(spec, "updateStrategy") {
+        rolling_update(strategy, &json!({"maxUnavailable": 1, "maxSurge": 0}));
+    }
+    fill(spec, "revisionHistoryLimit", 10);
+}
+
+/// A `ReplicationController`, which takes labels and selector from its template.
+///
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_ReplicationController`.
+pub(super) fn replication_controller(object: &mut Value) {
+    counted_status(object, &["replicas"]);
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels) = labels.filter(Value::is_object) {
+        if let Some(spec) = ensure(object, "spec")
+            && is_empty(spec, "selector")
+        {
+            set(spec, &["selector"], labels.clone());
+        }
+        labels_of_template(object, labels);
+    }
+    ensure(object, "metadata");
+    let Some(spec) = ensure(object, "spec") else { return };
+    fill(spec, "replicas", 1);
+    with(spec, "template", pod::template);
+}
+
+/// A Job.
+///
+/// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`.
+pub(super) fn job(object: &mut Value) {
+    ensure(object, "status");
+    let labels = object.pointer("/spec/template/metadata/labels").cloned();
+    if let Some(labels) = labels.filter(Value::is_object) {
+        labels_of_template(object, labels);
+    }
+    let Some(spec) = with_template(object) else { return };
+    if !has(spec, "completions") && !has(spec, "parallelism") {
+        fill(spec, "completions", 1);
+    }
+    fill(spec, "parallelism", 1);
+    let backoff_limit = if has(spec, "backoffLimitPerIndex") { i32::MAX } else { 6 };
+    fill(spec, "backoffLimit", backoff_limit);
+    fill_pointer(spec, "completionMode", "NonIndexed");
+    fill(spec, "suspend", false);
+    let replacement = if has(spec, "podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    fill_pointer(spec, "podReplacementPolicy", replacement);
+    fill(spec, "manualSelector", false);
+    pod_failure_policy(spec);
+}
+
+/// A `CronJob`. Its job template gets the defaults of the pod template, and none of a Job's.
+///
+/// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_CronJob`.
+pub(super) fn cron_job(object: &mut Value) {
+    ensure(object, "metadata");
+    ensure(object, "status");
+    let Some(spec) = ensure(object, "spec") else { return };
+    fill(spec, "concurrencyPolicy", "Allow");
+    fill(spec, "suspend", false);
+    fill(spec, "successfulJobsHistoryLimit", 3);
+    fill(spec, "failedJobsHistoryLimit", 1);
+    if let Some(job) = ensure(spec, "jobTemplate")
+        && let Some(job_spec) = with_template(job)
+    {
+        pod_failure_policy(job_spec);
+    }
+}
+
+/// The spec, after the defaults of its pod template.
+fn with_template(object: &mut Value) -> Option<&mut Value> {
+    ensure(object, "metadata");
+    let spec = ensure(object, "spec")?;
+    if let Some(template) = ensure(spec, "template") {
+        pod::template(template);
+    }
+    Some(spec)
+}
+
+/// A `PodTemplate`.
+///
+/// Source: kubernetes `pkg/apis/core/v1/zz_generated.defaults.go`, `SetObjectDefaults_PodTemplate`.
+pub(super) fn pod_template(object: &mut Value) {
+    ensure(object, "metadata");
+    if let Some(template) = ensure(object, "template") {
+        pod::template(template);
+    }
+}
+
+/// A status with counters that are serialised although they are zero.
+fn counted_status(object: &mut Value, counters: &[&str]) {
+    if let Some(status) = ensure(object, "status") {
+        for counter in counters {
+            fill(status, counter, 0);
+        }
+    }
+}
+
+fn rolling_update(strategy: &mut Value, defaults: &Value) {
+    fill(strategy, "type", "RollingUpdate");
+    if text(strategy, "type") == "RollingUpdate"
+        && let Some(update) = ensure(strategy, "rollingUpdate")
+    {
+        for (field, value) in defaults.as_object().into_iter().flatten() {
+            fill(update, field, value.clone());
+        }
+    }
+}
+
+fn labels_of_template(object: &mut Value, labels: Value) {
+    if let Some(metadata) = ensure(object, "metadata")
+        && is_empty(metadata, "labels")
+    {
+        set(metadata, &["labels"], labels);
+    }
+}
+
+fn pod_failure_policy(spec: &mut Value) {
+    with(spec, "podFailurePolicy", |policy| {
+        each(policy, "rules", |rule| {
+            each(rule, "onPodConditions", |condition| fill(condition, "status", "True"));
+        });
+    });
+}

@@ -1,0 +1,147 @@
+//! The deletion of a definition: it stays until none of its objects is left.
+//!
+//! Upstream a controller deletes the objects a moment after the request. Here that is done before the request is answered,
+//! as are the writes of the other controllers.
+
+use std::sync::Arc;
+
+use kubernetes_types::status::Status;
+use serde_json::{Value, json};
+
+use super::custom_resources::{GROUP, RESOURCE, group_resource};
+use super::definition_status::{self, Condition, set_condition};
+use super::deletion::{self, Marked};
+use super::metadata;
+use super::storage::{Key, ObjectReader as _, Storage};
+
+/// Keeps a definition until its objects are gone.
+const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// A definition whose deletion begins.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
+/// Rule: SCH-17.
+pub(super) fn mark(definition: &Value) -> Value {
+    let mut marked = definition.clone();
+    metadata::set(&mut marked, "deletionTimestamp", metadata::now().into());
+    let mut finalizers = finalizers(definition);
+    if !finalizers.iter().any(|known| known == FINALIZER) {
+        finalizers.push(FINALIZER.into());
+    }
+    metadata::set(&mut marked, "finalizers", finalizers.into());
+    set_condition(
+        &mut marked,
+        Condition {
+            kind: "Terminating",
+            status: "True",
+            reason: "InstanceDeletionPending",
+            message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        },
+    );
+    marked
+}
+
+/// Checks the preconditions of a deletion by name.
+///
+/// # Errors
+/// 409.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/etcd.go, `Delete`.
+pub(super) fn check_preconditions(definition: &Value, options: &Value) -> Result<(), Box<Status>> {
+    for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let wanted = options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+        let found = metadata::text(definition, field);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = format!(
+                "precondition failed: {shown} in precondition: {wanted}, {shown} in object meta: {found}"
+            );
+            let name = metadata::text(definition, "name");
+            return Err(Box::new(Status::conflict(GROUP, RESOURCE, name, &why)));
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the objects of all definitions that are being deleted, without admission, and the definitions of which none is
+/// left.
+///
+/// Source: apiextensions-apiserver `pkg/controller/finalizer/crd_finalizer.go`, `sync` and `deleteInstances`.
+/// Rule: SCH-17.
+pub(super) fn finish(storage: &Storage) {
+    for stored in storage.list(GROUP, RESOURCE, "") {
+        if metadata::is_deleting(&stored) && finalizers(&stored).iter().any(|known| known == FINALIZER) {
+            // Who is faster does the same.
+            let _ = finish_one(storage, stored);
+        }
+    }
+}
+
+/// None if another write was faster.
+fn finish_one(storage: &Storage, mut stored: Arc<Value>) -> Option<()> {
+    let name = metadata::text(&stored, "name").to_owned();
+    let mut next = (*stored).clone();
+    set_condition(
+        &mut next,
+        Condition {
+            kind: "Terminating",
+            status: "True",
+            reason: "InstanceDeletionInProgress",
+            message: "CustomResource deletion is in progress",
+        },
+    );
+    if next != *stored {
+        if !definition_status::write(storage, &stored, next) {
+            return None;
+        }
+        stored = storage.get(GROUP, RESOURCE, "", &name)?;
+    }
+    let (reason, message) = if definition_status::is_true(&stored, "Established") {
+        if !delete_objects(storage, &stored) {
+            return Some(());
+        }
+        ("InstanceDeletionCompleted", "removed all instances")
+    } else {
+        ("NeverEstablished", "resource was never established")
+    };
+    let mut last = (*stored).clone();
+    set_condition(&mut last, Condition { kind: "Terminating", status: "False", reason, message });
+    let mut finalizers = finalizers(&stored);
+    finalizers.retain(|known| known != FINALIZER);
+    if finalizers.is_empty() {
+        return storage.remove(&definition_status::key(&name), &stored).ok().map(drop);
+    }
+    metadata::set(&mut last, "finalizers", finalizers.into());
+    definition_status::write(storage, &stored, last).then_some(())
+}
+
+/// Whether no object is left.
+fn delete_objects(storage: &Storage, definition: &Value) -> bool {
+    let (group, plural) = group_resource(definition);
+    let mut is_empty = true;
+    for object in storage.list(group, plural, "") {
+        let key = Key {
+            group: group.to_owned(),
+            resource: plural.to_owned(),
+            namespace: metadata::text(&object, "namespace").to_owned(),
+            name: metadata::text(&object, "name").to_owned(),
+        };
+        let marked = deletion::mark(&object, &json!({}), &format!("{plural}.{group}"));
+        let is_gone = match marked {
+            Marked::Changed { gone: true, .. } => storage.remove(&key, &object).is_ok(),
+            Marked::Changed { object: marked, gone: false } => {
+                if marked != *object {
+                    // Where another write was faster, the object is looked at again when that one is gone.
+                    let _ = storage.replace(&key, Some(&object), marked);
+                }
+                false
+            }
+            Marked::Pending => false,
+        };
+        is_empty &= is_gone;
+    }
+    is_empty
+}
+
+fn finalizers(object: &Value) -> Vec<Value> {
+    object.pointer("/metadata/finalizers").and_then(Value::as_array).cloned().unwrap_or_default()
+}

@@ -1,0 +1,368 @@
+//! The status of definitions, as the controllers inside kube-apiserver write it: which names are accepted, whether the
+//! resource is established, and whether a protected group was approved.
+//!
+//! Upstream these controllers watch definitions and write a moment later. Here all of their writes are made before the
+//! request that caused them is answered, each with a `resourceVersion` of its own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kubernetes_types::json::{at, set, text};
+use serde_json::{Value, json};
+
+use super::approval_policy::{self, Approval};
+use super::custom_resources::{GROUP, RESOURCE};
+use super::field_manager;
+use super::metadata;
+use super::storage::{Key, ObjectReader as _, Storage};
+
+/// The state of one condition, but for its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Condition<'a> {
+    pub(super) kind: &'a str,
+    pub(super) status: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) message: &'a str,
+}
+
+/// Writes the status of all stored definitions until nothing is left to write.
+///
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`,
+/// `pkg/controller/establish/establishing_controller.go` and `pkg/controller/apiapproval/apiapproval_controller.go`.
+/// Rule: SCH-10.
+pub(super) fn reconcile(storage: &Storage) {
+    // Each write brings accepted names nearer to those of a specification, and nothing undoes it.
+    loop {
+        let definitions = storage.list(GROUP, RESOURCE, "");
+        let mut has_written = false;
+        for stored in &definitions {
+            // The others may have changed since: names are compared with what is stored now.
+            let Some(stored) = storage.get(GROUP, RESOURCE, "", metadata::text(stored, "name")) else {
+                continue;
+            };
+            if let Some(next) = next(&stored, || Names::of_group(storage, text(&stored, &["spec", "group"])))
+            {
+                has_written |= write(storage, &stored, next);
+            }
+        }
+        if !has_written {
+            return;
+        }
+    }
+}
+
+/// Stores a definition in place of `stored`; whether no other write was faster, after which everything is looked at anew.
+pub(super) fn write(storage: &Storage, stored: &Arc<Value>, definition: Value) -> bool {
+    let key = key(metadata::text(stored, "name"));
+    storage.replace(&key, Some(stored), field_manager::with_status(stored, definition)).is_ok()
+}
+
+/// Where the definition of this name is stored.
+pub(super) fn key(name: &str) -> Key {
+    Key {
+        group: GROUP.to_owned(),
+        resource: RESOURCE.to_owned(),
+        namespace: String::new(),
+        name: name.to_owned(),
+    }
+}
+
+/// Whether a condition of the definition is true.
+pub(super) fn is_true(definition: &Value, kind: &str) -> bool {
+    find(definition, kind).is_some_and(|condition| condition["status"] == "True")
+}
+
+/// Whether the objects of a definition can be asked for.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `ServeHTTP`.
+pub(super) fn is_served(definition: &Value) -> bool {
+    is_true(definition, "NamesAccepted") || is_true(definition, "Established")
+}
+
+/// Sets a condition. Its time is that of the last change of its status.
+///
+/// Source: apiextensions-apiserver pkg/apihelpers/helpers.go, `SetCRDCondition`.
+pub(super) fn set_condition(definition: &mut Value, condition: Condition<'_>) {
+    let Condition { kind, status, reason, message } = condition;
+    let known = find(definition, kind);
+    let since =
+        known.filter(|known| known["status"] == *status).map(|known| text(known, &["lastTransitionTime"]));
+    let since = since.filter(|since| !since.is_empty()).map_or_else(metadata::now, str::to_owned);
+    let new = json!({
+        "type": kind, "status": status, "lastTransitionTime": since, "reason": reason, "message": message,
+    });
+    let mut conditions = conditions(definition).to_vec();
+    match conditions.iter_mut().find(|known| known["type"] == *kind) {
+        Some(known) => *known = new,
+        None => conditions.push(new),
+    }
+    set(definition, &["status", "conditions"], conditions);
+}
+
+fn conditions(definition: &Value) -> &[Value] {
+    at(definition, &["status", "conditions"]).as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn find<'d>(definition: &'d Value, kind: &str) -> Option<&'d Value> {
+    conditions(definition).iter().find(|condition| condition["type"] == *kind)
+}
+
+/// Whether a condition is there with this status, reason and message.
+fn has(definition: &Value, condition: Condition<'_>) -> bool {
+    find(definition, condition.kind).is_some_and(|known| {
+        let is = |field: &str, value: &str| text(known, &[field]) == value;
+        is("status", condition.status) && is("reason", condition.reason) && is("message", condition.message)
+    })
+}
+
+/// What one controller writes next; none if no controller has anything to write.
+fn next(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
+    accept_names(definition, taken).or_else(|| establish(definition)).or_else(|| approve(definition))
+}
+
+/// The names that definitions of one group have.
+#[derive(Debug, Default)]
+struct Names {
+    resources: HashSet<String>,
+    kinds: HashSet<String>,
+}
+
+impl Names {
+    fn of_group(storage: &Storage, group: &str) -> Self {
+        let mut names = Self::default();
+        for definition in storage.list(GROUP, RESOURCE, "") {
+            if text(&definition, &["spec", "group"]) != group {
+                continue;
+            }
+            let accepted = at(&definition, &["status", "acceptedNames"]);
+            let name = |field: &str| text(accepted, &[field]).to_owned();
+            names.resources.extend([name("plural"), name("singular")]);
+            names.resources.extend(short_names(accepted).into_iter().map(str::to_owned));
+            names.kinds.extend([name("kind"), name("listKind")]);
+        }
+        names
+    }
+}
+
+fn short_names(names: &Value) -> Vec<&str> {
+    at(names, &["shortNames"]).as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether names are the same, where an empty list is as good as none.
+fn same_names(one: &Value, other: &Value) -> bool {
+    let list = |names: &Value, field: &str| at(names, &[field]).as_array().cloned().unwrap_or_default();
+    ["plural", "singular", "kind", "listKind"]
+        .iter()
+        .all(|field| text(one, &[field]) == text(other, &[field]))
+        && ["shortNames", "categories"].iter().all(|field| list(one, field) == list(other, field))
+}
+
+/// Takes over the names that no other definition of the group has. The last conflict is the one that is reported.
+///
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go`, `sync` and `calculateNamesAndConditions`.
+/// Rule: SCH-10.
+fn accept_names(definition: &Value, taken: impl FnOnce() -> Names) -> Option<Value> {
+    let requested = at(definition, &["spec", "names"]);
+    let accepted = at(definition, &["status", "acceptedNames"]);
+    if same_names(requested, accepted) {
+        return None;
+    }
+    let taken = taken();
+    let mut names = accepted.clone();
+    let mut conflict: Option<(String, String)> = None;
+    let mut accept = |field: &str, reason: &str, taken: &HashSet<String>| {
+        let name = text(requested, &[field]);
+        if name != text(accepted, &[field]) && taken.contains(name) {
+            conflict = Some((reason.to_owned(), in_use(name)));
+        } else {
+            set(&mut names, &[field], name);
+        }
+    };
+    accept("plural", "PluralConflict", &taken.resources);
+    accept("singular", "SingularConflict", &taken.resources);
+    let own = short_names(accepted);
+    if at(requested, &["shortNames"]) != at(accepted, &["shortNames"]) {
+        let requested = short_names(requested);
+        let mut conflicts: Vec<String> = Vec::new();
+        for name in requested {
+            if !own.contains(&name) && taken.resources.contains(name) && !conflicts.contains(&in_use(name)) {
+                conflicts.push(in_use(name));
+            }
+        }
+        if conflicts.is_empty() {
+            copy(&mut names, at(definition, &["spec", "names"]), "shortNames");
+        } else {
+            let message = match conflicts.as_slice() {
+                [one] => one.clone(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            conflict = Some(("ShortNamesConflict".to_owned(), message));
+        }
+    }
+    let mut accept = |field: &str, reason: &str| {
+        let name = text(requested, &[field]);
+        if name != text(accepted, &[field]) && taken.kinds.contains(name) {
+            conflict = Some((reason.to_owned(), in_use(name)));
+        } else {
+            set(&mut names, &[field], name);
+        }
+    };
+    accept("kind", "KindConflict");
+    accept("listKind", "ListKindConflict");
+    copy(&mut names, requested, "categories");
+    let condition = match &conflict {
+        Some((reason, message)) => Condition { kind: "NamesAccepted", status: "False", reason, message },
+        None => Condition {
+            kind: "NamesAccepted",
+            status: "True",
+            reason: "NoConflicts",
+            message: "no conflicts found",
+        },
+    };
+    if names == *accepted && has(definition, condition) {
+        return None;
+    }
+    let mut next = definition.clone();
+    set(&mut next, &["status", "acceptedNames"], names);
+    set_condition(&mut next, condition);
+    if conflict.is_none() && !is_true(definition, "Established") {
+        set_condition(
+            &mut next,
+            Condition {
+                kind: "Established",
+                status: "False",
+                reason: "Installing",
+                message: "the initial names have been accepted",
+            },
+        );
+    } else if find(definition, "Established").is_none() {
+        set_condition(
+            &mut next,
+            Condition {
+                kind: "Established",
+                status: "False",
+                reason: "NotAccepted",
+                message: "not all names are accepted",
+            },
+        );
+    }
+    Some(next)
+}
+
+fn in_use(name: &str) -> String {
+    format!("{} is already in use", Value::from(name))
+}
+
+/// Takes a list over, or that there is none.
+fn copy(names: &mut Value, from: &Value, field: &str) {
+    let Some(names) = names.as_object_mut() else { return };
+    match from.get(field).filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+        Some(list) => names.insert(field.to_owned(), list.clone()),
+        None => names.remove(field),
+    };
+}
+
+/// Source: apiextensions-apiserver `pkg/controller/establish/establishing_controller.go`, `sync`.
+/// Rule: SCH-10.
+fn establish(definition: &Value) -> Option<Value> {
+    if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
+        return None;
+    }
+    let mut next = definition.clone();
+    set_condition(
+        &mut next,
+        Condition {
+            kind: "Established",
+            status: "True",
+            reason: "InitialNamesAccepted",
+            message: "the initial names have been accepted",
+        },
+    );
+    Some(next)
+}
+
+/// Source: apiextensions-apiserver `pkg/controller/apiapproval/apiapproval_controller.go`, `calculateCondition`.
+/// Rule: SCH-13.
+fn approve(definition: &Value) -> Option<Value> {
+    let (approval, message) = approval_policy::of(definition)?;
+    let (status, reason) = match approval {
+        Approval::Invalid => ("False", "InvalidAnnotation"),
+        Approval::Missing => ("False", "MissingAnnotation"),
+        Approval::Approved => ("True", "ApprovedAnnotation"),
+        Approval::Bypassed => ("False", "UnapprovedAnnotation"),
+    };
+    let condition =
+        Condition { kind: "KubernetesAPIApprovalPolicyConformant", status, reason, message: &message };
+    if has(definition, condition) {
+        return None;
+    }
+    let mut next = definition.clone();
+    set_condition(&mut next, condition);
+    Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(names: &Value) -> Value {
+        json!({
+            "metadata": {"name": "widgets.example.com"},
+            "spec": {"group": "example.com", "names": names},
+            "status": {"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": ["v1"]},
+        })
+    }
+
+    fn names(plural: &str, singular: &str, kind: &str, short: &[&str]) -> Value {
+        let list = format!("{kind}List");
+        json!({"plural": plural, "singular": singular, "kind": kind, "listKind": list, "shortNames": short})
+    }
+
+    fn taken(resources: &[&str], kinds: &[&str]) -> Names {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Names { resources: set(resources), kinds: set(kinds) }
+    }
+
+    #[track_caller]
+    fn reason(definition: &Value, taken: Names) -> (String, Value) {
+        let next = accept_names(definition, || taken).expect("there is something to write");
+        let reason = find(&next, "NamesAccepted").expect("the condition is there")["reason"].clone();
+        (reason.as_str().unwrap_or_default().to_owned(), next)
+    }
+
+    #[test]
+    fn names_are_taken_over_but_those_that_are_in_use() {
+        let wanted = definition(&names("widgets", "widget", "Widget", &["w", "wi"]));
+        let (found, next) = reason(&wanted, taken(&["", "other"], &[""]));
+        assert_eq!(found, "NoConflicts");
+        assert!(same_names(&next["spec"]["names"], &next["status"]["acceptedNames"]));
+        assert_eq!(find(&next, "Established").expect("it is there")["reason"], "Installing");
+        let next = establish(&next).expect("the names are accepted");
+        assert!(is_true(&next, "Established") && establish(&next).is_none());
+
+        let (found, next) = reason(&wanted, taken(&["widget", "w", "wi"], &[]));
+        assert_eq!(found, "ShortNamesConflict");
+        let conditions = &next["status"]["conditions"];
+        assert_eq!(conditions[0]["message"], "[\"w\" is already in use, \"wi\" is already in use]");
+        assert_eq!(conditions[1]["reason"], "NotAccepted");
+        assert_eq!(next["status"]["acceptedNames"]["plural"], "widgets");
+        assert_eq!(next["status"]["acceptedNames"].get("singular"), None);
+        assert!(establish(&next).is_none() && !is_served(&next));
+
+        let (found, _) = reason(&wanted, taken(&["w"], &["WidgetList"]));
+        assert_eq!(found, "ListKindConflict");
+    }
+
+    #[test]
+    fn a_condition_keeps_its_time_until_its_status_changes() {
+        let mut definition = definition(&names("widgets", "widget", "Widget", &[]));
+        let of = |status, reason| Condition { kind: "Terminating", status, reason, message: "m" };
+        set_condition(&mut definition, of("True", "A"));
+        definition["status"]["conditions"][0]["lastTransitionTime"] = json!("2020-01-01T00:00:00Z");
+        set_condition(&mut definition, of("True", "B"));
+        assert_eq!(definition["status"]["conditions"][0]["lastTransitionTime"], "2020-01-01T00:00:00Z");
+        set_condition(&mut definition, of("False", "C"));
+        assert_ne!(definition["status"]["conditions"][0]["lastTransitionTime"], "2020-01-01T00:00:00Z");
+        assert_eq!(definition["status"]["conditions"].as_array().map(Vec::len), Some(1));
+    }
+}

@@ -1,0 +1,193 @@
+//! What is checked of a definition beside its specification: what an update must not change, which versions must stay, what
+//! its status says; and what a client is warned of.
+//!
+//! Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go and
+//! pkg/registry/customresourcedefinition/strategy.go.
+
+use std::collections::{BTreeSet, HashSet};
+
+use kubernetes_cel::schema::is_known_format;
+use kubernetes_types::json::{at, set, text};
+use kubernetes_types::quoting::{encode, quote};
+use kubernetes_types::status::FieldError;
+use serde_json::{Map, Value};
+
+use super::definition_status::is_true;
+
+/// What must stay: the scope and the kind once objects can be there, the group and the plural always.
+///
+/// Source: `validateCustomResourceDefinitionSpecUpdate`.
+/// Rule: SCH-11.
+pub(super) fn immutable(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let Some(old) = old else { return Vec::new() };
+    let mut fields: Vec<&[&str]> = vec![&["group"], &["names", "plural"]];
+    if is_true(old, "Established") {
+        fields = vec![&["scope"], &["names", "kind"], &["group"], &["names", "plural"]];
+    }
+    let spec = |definition: &Value, field: &[&str]| text(at(definition, &["spec"]), field).to_owned();
+    let changed = fields.into_iter().filter(|field| spec(definition, field) != spec(old, field));
+    changed
+        .map(|field| {
+            let path = format!("spec.{}", field.join("."));
+            FieldError::invalid(path, quote(&spec(definition, field)), "field is immutable")
+        })
+        .collect()
+}
+
+/// A version in which objects may be stored has to stay.
+///
+/// Source: `ValidateCustomResourceDefinitionStoredVersions`.
+/// Rule: SCH-12.
+pub(super) fn wrong_stored_versions(definition: &Value) -> Vec<FieldError> {
+    let stored = at(definition, &["status", "storedVersions"]);
+    let names: Vec<&str> = stored.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let field = "status.storedVersions";
+    if names.is_empty() {
+        let why = "must have at least one stored version";
+        return vec![FieldError::invalid(field, encode(stored), why)];
+    }
+    let versions = || at(definition, &["spec", "versions"]).as_array().into_iter().flatten();
+    let mut errors = Vec::new();
+    for version in versions().filter(|version| version["storage"] == true) {
+        let name = text(version, &["name"]);
+        if !names.contains(&name) {
+            let why = format!("must have the storage version {name}");
+            errors.push(FieldError::invalid(field, encode(stored), why));
+        }
+    }
+    let known: HashSet<&str> = versions().map(|version| text(version, &["name"])).collect();
+    for (index, name) in names.iter().enumerate().filter(|(_, name)| !known.contains(*name)) {
+        let why = format!(
+            "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until \
+             a storage migration ensures no data remains persisted in {name} and removes {name} from \
+             status.storedVersions"
+        );
+        errors.push(FieldError::invalid(format!("{field}[{index}]"), quote(name), why));
+    }
+    errors
+}
+
+/// Adds the storage version to the stored ones.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `PrepareForUpdate`.
+/// Rule: SCH-12.
+pub(super) fn note_storage_version(definition: &mut Value) {
+    let mut versions = at(definition, &["spec", "versions"]).as_array().into_iter().flatten();
+    let Some(name) = versions.find(|version| version["storage"] == true).map(|it| at(it, &["name"]).clone())
+    else {
+        return;
+    };
+    let mut stored = at(definition, &["status", "storedVersions"]).as_array().cloned().unwrap_or_default();
+    if !stored.contains(&name) {
+        stored.push(name);
+        set(definition, &["status", "storedVersions"], stored);
+    }
+}
+
+/// What a client is warned of: formats that are not checked, and sets of what is no scalar. What was there before is not
+/// reported again.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresourcedefinition/strategy.go, `WarningsOnCreate` and
+/// `WarningsOnUpdate`.
+/// Rule: SCH-14.
+pub(super) fn warnings(definition: &Value, old: Option<&Value>) -> Vec<String> {
+    let (formats, sets) = found(definition);
+    let (old_formats, old_sets) = old.map(found).unwrap_or_default();
+    let formats =
+        formats.difference(&old_formats).map(|format| format!("unrecognized format {}", quote(format)));
+    let sets = sets.difference(&old_sets).map(|kind| {
+        format!(
+            "x-kubernetes-list-type: set for items of type \"{kind}\" is not supported by server-side apply or CEL \
+             validation rules"
+        )
+    });
+    formats.chain(sets).collect()
+}
+
+/// The formats that are not known, and the types of items of sets that are no scalars.
+pub(crate) type Found<'d> = (BTreeSet<&'d str>, BTreeSet<&'d str>);
+
+fn found(definition: &Value) -> Found<'_> {
+    let mut found = Found::default();
+    for version in at(definition, &["spec", "versions"]).as_array().into_iter().flatten() {
+        look(at(version, &["schema", "openAPIV3Schema"]), &mut found);
+    }
+    found
+}
+
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `SchemaHas`;
+/// pkg/apiserver/validation/formats.go, `GetUnrecognizedFormats`.
+fn look<'d>(schema: &'d Value, found: &mut Found<'d>) {
+    let Some(members) = schema.as_object() else { return };
+    let format = text(schema, &["format"]);
+    let is_known = match text(schema, &["type"]) {
+        "" | "string" => is_known_format(format),
+        "integer" => ["int32", "int64"].contains(&format),
+        "number" => ["float", "double"].contains(&format),
+        _ => false,
+    };
+    if !format.is_empty() && !is_known {
+        found.0.insert(format);
+    }
+    let items = text(schema, &["items", "type"]);
+    if text(schema, &["x-kubernetes-list-type"]) == "set" && ["object", "array"].contains(&items) {
+        found.1.insert(items);
+    }
+    for (name, member) in members {
+        match name.as_str() {
+            "items" | "additionalProperties" | "not" => look(member, found),
+            "allOf" | "anyOf" | "oneOf" => {
+                member.as_array().into_iter().flatten().for_each(|schema| look(schema, found));
+            }
+            "properties" | "patternProperties" | "definitions" => {
+                member.as_object().into_iter().flat_map(Map::values).for_each(|schema| look(schema, found));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(schema: &Value) -> Value {
+        json!({
+            "spec": {"versions": [{"name": "v2", "storage": true, "schema": {"openAPIV3Schema": schema}}]},
+            "status": {"storedVersions": ["v1"]},
+        })
+    }
+
+    #[test]
+    fn a_stored_version_has_to_stay_and_the_storage_version_is_added() {
+        let mut definition = definition(&json!({}));
+        let fields = |definition: &Value| -> Vec<String> {
+            wrong_stored_versions(definition).into_iter().map(|error| error.field).collect()
+        };
+        assert_eq!(fields(&definition), ["status.storedVersions", "status.storedVersions[0]"]);
+        note_storage_version(&mut definition);
+        assert_eq!(definition["status"]["storedVersions"], json!(["v1", "v2"]));
+        assert_eq!(fields(&definition), ["status.storedVersions[0]"]);
+        definition["status"]["storedVersions"] = json!(["v2"]);
+        note_storage_version(&mut definition);
+        assert_eq!(fields(&definition), Vec::<String>::new());
+        definition["status"]["storedVersions"] = json!([]);
+        assert_eq!(fields(&definition), ["status.storedVersions"]);
+    }
+
+    #[test]
+    fn only_what_is_new_is_warned_of() {
+        let schema = json!({"type": "object", "properties": {
+            "a": {"type": "string", "format": "fancy"},
+            "b": {"type": "integer", "format": "int32"},
+            "c": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}},
+            "d": {"type": "string", "format": "date-time"},
+        }});
+        let (new, old) = (definition(&schema), definition(&json!({"format": "fancy"})));
+        assert_eq!(warnings(&new, None).len(), 2, "{:?}", warnings(&new, None));
+        assert_eq!(warnings(&new, Some(&old)).len(), 1);
+        assert_eq!(warnings(&new, Some(&new)).len(), 0);
+    }
+}

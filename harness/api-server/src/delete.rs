@@ -1,0 +1,438 @@
+//! Deletes objects.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use kubernetes_admission::attributes::Operation;
+use kubernetes_admission::ownership::Times;
+use kubernetes_types::json::set;
+use kubernetes_types::status::Status;
+use serde_json::{Value, json};
+use tracing::info;
+
+use super::answer::{Answer, List};
+use super::deletion::{self, Marked};
+use super::discovery::Resource;
+use super::options::RequestOptions;
+use super::request::ObjectRequest;
+use super::state::State;
+use super::storage::Key;
+use super::update::{Attempt, is_outdated, wrong_precondition};
+use super::{body, create, definition_deletion, metadata, options, read, undecodable};
+
+/// The resources whose DELETE is answered with the object that is gone; for the others it is a Status.
+///
+/// Source: `ReturnDeletedObject` in kubernetes `pkg/registry/*/*/storage/storage.go`.
+const ANSWERED_WITH_THE_OBJECT: [&str; 18] = [
+    "namespaces",
+    "persistentvolumes",
+    "persistentvolumeclaims",
+    "pods",
+    "podtemplates",
+    "resourcequotas",
+    "services",
+    "serviceaccounts",
+    "deviceclasses.resource.k8s.io",
+    "resourceclaims.resource.k8s.io",
+    "resourceclaimtemplates.resource.k8s.io",
+    "resourcepoolstatusrequests.resource.k8s.io",
+    "resourceslices.resource.k8s.io",
+    "csidrivers.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "storageclasses.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "volumeattributesclasses.storage.k8s.io",
+];
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+fn is_definition(resource: &Resource) -> bool {
+    resource.gvr.group_resource() == DEFINITIONS
+}
+
+/// Who is asked before an object goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Asked<'a> {
+    /// Admission, about the object of this name; empty for one of a collection.
+    Admission(&'a str),
+    /// Nobody: what causes the deletion has been admitted.
+    Nobody,
+}
+
+/// What became of a deleted object.
+pub(super) enum Deleted {
+    /// It is gone.
+    Gone(Arc<Value>),
+    /// It waits for its finalizers.
+    Waits(Arc<Value>),
+}
+
+/// DELETE of one object.
+///
+/// Source: apiserver pkg/endpoints/handlers/delete.go and pkg/registry/generic/registry/store.go.
+pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = read_options(request)?;
+    warn_of_orphans(request, &options);
+    let resource = Arc::clone(&request.target.resource);
+    let name = request.target.name.clone();
+    info!("About to delete object from database");
+    let deleted = delete_one(request, &name, &options, Asked::Admission(&name)).await?;
+    info!("Object deleted from database");
+    if is_definition(&resource) && !options.dry_run {
+        request.server.finish_definitions();
+    }
+    let shows_object = ANSWERED_WITH_THE_OBJECT.contains(&resource.gvr.group_resource().as_str());
+    match deleted {
+        Deleted::Waits(object) => Ok(Answer::ok(object)),
+        Deleted::Gone(object) if shows_object => Ok(Answer::ok(object)),
+        Deleted::Gone(object) => {
+            let mut details =
+                json!({"name": name, "kind": resource.gvr.resource, "uid": metadata::text(&object, "uid")});
+            if !resource.gvr.group.is_empty() {
+                set(&mut details, &["group"], &*resource.gvr.group);
+            }
+            Ok(Answer::Object(
+                StatusCode::OK,
+                Arc::new(json!({
+                    "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details,
+                })),
+            ))
+        }
+    }
+}
+
+/// DELETE of all objects that the query selects: one admission for each, without a name.
+///
+/// Rule: REQ-14.
+pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = read_options(request)?;
+    warn_of_orphans(request, &options);
+    let (selected, _) = read::selected(request).await?;
+    for object in &selected {
+        let name = metadata::text(object, "name").to_owned();
+        match delete_one(request, &name, &options, Asked::Admission("")).await {
+            Err(status) if status.code == 404 => {}
+            Err(status) => return Err(status),
+            Ok(_) => {}
+        }
+    }
+    let resource = &request.target.resource;
+    Ok(Answer::List(List {
+        api_version: resource.kind.api_version(),
+        kind: resource.list_kind.clone(),
+        resource_version: request.server.state.storage.resource_version().to_string(),
+        items: selected,
+        typed_items: resource.custom.is_some(),
+    }))
+}
+
+/// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.
+/// Rule: KND-07.
+fn warn_of_orphans(request: &mut ObjectRequest<'_>, options: &RequestOptions) {
+    let decided = ["propagationPolicy", "orphanDependents"]
+        .iter()
+        .any(|field| options.document.get(field).is_some_and(|value| !value.is_null()));
+    if request.target.resource.gvr.group_resource() == "jobs.batch" && !decided {
+        let warning = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to \
+                       remove them or set propagationPolicy=Orphan to suppress this warning";
+        request.early_warnings.push(warning.to_owned());
+    }
+}
+
+/// The `DeleteOptions` of the body and the query; the audit log is told of those of the body.
+fn read_options(request: &mut ObjectRequest<'_>) -> Result<options::RequestOptions, Box<Status>> {
+    let document = body::document(request)?;
+    let has_body = document.is_some();
+    let options = options::of_delete(document, &request.query)?;
+    if has_body {
+        info!("Decoded delete options");
+        // The audit log encodes the internal type.
+        let mut noted = options.document.clone();
+        set(&mut noted, &["apiVersion"], "meta.k8s.io/__internal");
+        request.note_decoded(&noted);
+        info!("Recorded the audit event");
+    }
+    Ok(options)
+}
+
+/// Admits and carries out a deletion. When another write was faster, it begins again with a run of its own, as often as
+/// the time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/etcd3/store.go, `conditionalDelete`.
+/// Rule: CHN-02, CHN-06.
+pub(super) async fn delete_one(
+    request: &mut ObjectRequest<'_>,
+    name: &str,
+    options: &RequestOptions,
+    asked: Asked<'_>,
+) -> Result<Deleted, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let (group, plural) = (&resource.gvr.group, &resource.gvr.resource);
+    let key = create::key(request, name);
+    let mut which = Attempt::First;
+    let mut at_once = false;
+    loop {
+        let Some(stored) = request.server.state.storage.at(&key) else {
+            return Err(Box::new(Status::not_found(group, plural, name)));
+        };
+        let by_name = matches!(asked, Asked::Admission(name) if !name.is_empty());
+        let is_definition = by_name && is_definition(&resource);
+        if is_definition {
+            definition_deletion::check_preconditions(&stored, &options.document)?;
+        }
+        match which {
+            Attempt::First => {
+                check_preconditions(&stored, &options.document, group, &resource.kind.kind, name)?;
+            }
+            Attempt::Later => check_preconditions_again(&stored, options, request, &key)?,
+        }
+        let marked = if is_definition && !metadata::is_deleting(&stored) {
+            Marked::Changed { object: definition_deletion::mark(&stored), gone: false }
+        } else {
+            deletion::mark(&stored, &options.document, &resource.gvr.group_resource())
+        };
+        let Marked::Changed { object: marked, gone } = marked else {
+            let state = &request.server.state;
+            let shown = state.in_version_of(&stored, &resource).await;
+            return Ok(Deleted::Waits(
+                shown.map_err(|error| undecodable::of_read(error, &stored, &resource))?,
+            ));
+        };
+        // An object that is deleted at once, without a grace period, is removed even if a finalizer was added meanwhile.
+        let (marked, gone) = if at_once { ((*stored).clone(), true) } else { (marked, gone) };
+        at_once = gone && resource.gvr.group_resource() != "pods";
+        // A Pod is marked first, unless it has no time left.
+        let is_marked =
+            stored.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(0);
+        let in_two_steps = gone && !at_once && !options.dry_run && !is_marked;
+        let outcome = attempt(request, &stored, marked, gone && !in_two_steps, options, asked, &key).await;
+        match outcome {
+            Ok(Some(_)) if in_two_steps => {
+                return remove_marked(request, &stored, options, asked, &key).await;
+            }
+            Ok(Some(deleted)) => return Ok(deleted),
+            Ok(None) => {}
+            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(status) => return Err(status),
+        }
+        which = Attempt::Later;
+    }
+}
+
+/// None: another write was faster.
+async fn attempt(
+    request: &mut ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    marked: Value,
+    gone: bool,
+    options: &RequestOptions,
+    asked: Asked<'_>,
+    key: &Key,
+) -> Result<Option<Deleted>, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    admit(request, stored, &marked, options, asked).await?;
+    if options.dry_run {
+        let shown = Arc::new(marked);
+        let shown = request.server.state.in_version_of(&shown, &resource).await;
+        let shown = shown.map_err(create::conversion_failed)?;
+        return Ok(Some(if gone { Deleted::Gone(shown) } else { Deleted::Waits(shown) }));
+    }
+    remove(request, key, stored, marked, gone).await
+}
+
+/// Asks admission about the deletion of `stored`.
+///
+/// Rule: REQ-09.
+async fn admit(
+    request: &mut ObjectRequest<'_>,
+    stored: &Arc<Value>,
+    marked: &Value,
+    options: &RequestOptions,
+    asked: Asked<'_>,
+) -> Result<(), Box<Status>> {
+    let Asked::Admission(admitted_name) = asked else { return Ok(()) };
+    let resource = Arc::clone(&request.target.resource);
+    let old = request.server.state.in_version_of(stored, &resource).await;
+    let old = old.map_err(|error| undecodable::of_read(error, stored, &resource))?;
+    let mut attributes = request.attributes(Operation::Delete, &resource.kind);
+    admitted_name.clone_into(&mut attributes.name);
+    attributes.old_object = Some((*old).clone());
+    attributes.options =
+        Some(normalised(&options.document, marked, &resource.gvr.group_resource(), admitted_name));
+    attributes.dry_run = options.dry_run;
+    let mut run = request.admitting.begin(attributes, Times::Whole);
+    request.admitting.mutate(&mut run).await?;
+    request.admitting.validate(&mut run).await
+}
+
+/// Removes a Pod that the first step of its deletion, from `before`, has marked: admission is asked again, about the marked
+/// Pod. The server begins with the Pod in its cache, which has not seen the first step yet; what comes of that does not
+/// count.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Delete`; pkg/storage/cacher/cacher.go, `Delete`.
+/// Rule: CHN-06.
+async fn remove_marked(
+    request: &mut ObjectRequest<'_>,
+    before: &Arc<Value>,
+    options: &RequestOptions,
+    asked: Asked<'_>,
+    key: &Key,
+) -> Result<Deleted, Box<Status>> {
+    let storage = Arc::clone(&request.server.state.storage);
+    let Some(mut marked) = storage.at(key) else { return Ok(Deleted::Gone(Arc::clone(before))) };
+    // Webhooks are shown the precondition as the client wrote it.
+    let mut preconditions = options.clone();
+    if let Some(wanted) = preconditions.document.pointer_mut("/preconditions/resourceVersion") {
+        // The cached Pod does not meet it any more, and nobody is asked about it.
+        *wanted = metadata::text(&marked, "resourceVersion").into();
+    } else if let Err(status) = admit(request, before, &marked, options, asked).await
+        && request.admitting.is_out_of_time()
+    {
+        return Err(status);
+    }
+    loop {
+        // Who removes it faster does the same.
+        let Some(stored) = storage.at(key) else { return Ok(Deleted::Gone(marked)) };
+        marked = stored;
+        check_preconditions_again(&marked, &preconditions, request, key)?;
+        if let Some(deleted) = attempt(request, &marked, (*marked).clone(), true, options, asked, key).await?
+        {
+            return Ok(deleted);
+        }
+    }
+}
+
+/// Removes an object, or stores it as marked if it has to wait; none if another write was faster.
+pub(super) async fn remove(
+    request: &ObjectRequest<'_>,
+    key: &Key,
+    stored: &Arc<Value>,
+    mut marked: Value,
+    gone: bool,
+) -> Result<Option<Deleted>, Box<Status>> {
+    let resource = &request.target.resource;
+    let server = request.server;
+    let shown = async |object: &Arc<Value>| {
+        let shown = server.state.in_version_of(object, resource).await;
+        shown.map_err(|error| undecodable::of_write(error, object, resource))
+    };
+    if !gone {
+        if marked == **stored {
+            return Ok(Some(Deleted::Waits(shown(stored).await?)));
+        }
+        if State::asks_webhook(&marked, resource) {
+            // It is marked in the version of the request.
+            let object = Arc::unwrap_or_clone(shown(&Arc::new(marked)).await?);
+            marked = server.state.to_storage(object, resource).await.map_err(create::conversion_failed)?;
+            server.state.complete_stored(&mut marked).map_err(|what| create::unsupported(&what))?;
+        }
+        let Ok(marked) = server.state.storage.replace(key, Some(stored), marked) else {
+            return Ok(None);
+        };
+        if resource.gvr.group_resource() == "namespaces" {
+            server.empty_namespace(&key.name)?;
+        }
+        return Ok(Some(Deleted::Waits(shown(&marked).await?)));
+    }
+    let Ok(removed) = server.state.storage.remove(key, stored) else { return Ok(None) };
+    // Source: apiserver pkg/storage/etcd3/store.go, `conditionalDelete`.
+    metadata::set(&mut marked, "resourceVersion", removed.to_string().into());
+    server.has_changed(resource)?;
+    Ok(Some(Deleted::Gone(shown(&Arc::new(marked)).await?)))
+}
+
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`.
+pub(super) fn check_preconditions(
+    stored: &Value,
+    options: &Value,
+    group: &str,
+    kind: &str,
+    name: &str,
+) -> Result<(), Box<Status>> {
+    let wanted = |field: &str| options.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+    let (uid, resource_version) = (metadata::text(stored, "uid"), metadata::text(stored, "resourceVersion"));
+    let why = match (wanted("uid"), wanted("resourceVersion")) {
+        (Some(wanted), _) if wanted != uid => format!(
+            "the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might have \
+             been deleted and then recreated"
+        ),
+        (_, Some(wanted)) if wanted != resource_version => format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record \
+             ({resource_version}). The object might have been modified"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Box::new(Status::conflict(group, kind, name, &why)))
+}
+
+/// Another write was faster, and the preconditions have to hold for what it left.
+fn check_preconditions_again(
+    stored: &Value,
+    options: &RequestOptions,
+    request: &ObjectRequest<'_>,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    let wanted =
+        |field: &str| options.document.pointer(&format!("/preconditions/{field}")).and_then(Value::as_str);
+    check_versions(
+        stored,
+        wanted("uid"),
+        wanted("resourceVersion"),
+        options.dry_run,
+        &request.target.resource,
+        key,
+    )
+}
+
+/// Whether an object is the one that a client means by a `uid` and a `resourceVersion`.
+///
+/// Source: apiserver pkg/storage/interfaces.go, `Preconditions.Check`.
+pub(super) fn check_versions(
+    stored: &Value,
+    uid: Option<&str>,
+    resource_version: Option<&str>,
+    dry_run: bool,
+    resource: &Resource,
+    key: &Key,
+) -> Result<(), Box<Status>> {
+    for (wanted, shown, found) in [
+        (uid, "UID", metadata::text(stored, "uid")),
+        (resource_version, "ResourceVersion", metadata::text(stored, "resourceVersion")),
+    ] {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let why = wrong_precondition(resource, key, dry_run, shown, wanted, found);
+            let gvr = &resource.gvr;
+            return Err(Box::new(Status::conflict(&gvr.group, &gvr.resource, &key.name, &why)));
+        }
+    }
+    Ok(())
+}
+
+/// The options that admission sees: a negative grace period is one second, but for a collection; of a Pod, how long it
+/// really has; of a Namespace and of a definition of custom resources, which one it is.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`; kubernetes
+/// pkg/registry/core/namespace/storage/storage.go, `Delete`.
+/// Rule: REQ-13.
+fn normalised(options: &Value, marked: &Value, resource: &str, name: &str) -> Value {
+    let mut options = options.clone();
+    let grace = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    if !name.is_empty() && grace.is_some_and(|seconds| seconds < 0) {
+        set(&mut options, &["gracePeriodSeconds"], 1);
+    }
+    let is_named_definition = resource == DEFINITIONS && !name.is_empty();
+    if (resource == "namespaces" || is_named_definition)
+        && let Some(members) = options.as_object_mut()
+        && let Some(preconditions) =
+            members.entry("preconditions").or_insert_with(|| json!({})).as_object_mut()
+    {
+        preconditions.entry("uid").or_insert_with(|| metadata::text(marked, "uid").into());
+    }
+    if resource == "pods"
+        && !name.is_empty()
+        && let Some(seconds) = marked.pointer("/metadata/deletionGracePeriodSeconds")
+    {
+        set(&mut options, &["gracePeriodSeconds"], seconds.clone());
+    }
+    options
+}

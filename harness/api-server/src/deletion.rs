@@ -1,0 +1,181 @@
+//! How an object looks that is being deleted, and whether it goes at once.
+
+use serde_json::{Value, json};
+
+use super::metadata;
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a DELETE makes of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Marked {
+    /// It is being deleted already, and this DELETE makes it no faster: nobody is asked.
+    Pending,
+    /// It is marked as deleted.
+    Changed {
+        object: Value,
+        /// Whether it goes at once, since neither finalizers nor a grace period keep it.
+        gone: bool,
+    },
+}
+
+/// Marks an object as deleted. The garbage collector and the kubelet, which would finish the work, are no part of the
+/// API server.
+///
+/// Source: apiserver pkg/registry/rest/delete.go, `BeforeDelete`; pkg/registry/generic/registry/store.go, `Delete`,
+/// `deletionFinalizersForGarbageCollection` and `markAsDeleting`.
+pub(super) fn mark(stored: &Value, options: &Value, resource: &str) -> Marked {
+    let mut object = stored.clone();
+    if resource == "namespaces" {
+        // Source: kubernetes pkg/registry/core/namespace/storage/storage.go, `Delete`.
+        if metadata::is_deleting(&object) {
+            return Marked::Pending;
+        }
+        metadata::set(&mut object, "deletionTimestamp", metadata::now().into());
+        if let Some(members) = object.as_object_mut() {
+            members.insert("status".to_owned(), json!({"phase": "Terminating"}));
+        }
+        return Marked::Changed { object, gone: false };
+    }
+    let grace = if resource == "pods" {
+        let Some(seconds) = grace_of_pod(stored, options) else { return Marked::Pending };
+        seconds
+    } else {
+        0
+    };
+    let finalizers = finalizers(stored, options, resource);
+    let gone = grace == 0 && finalizers.is_empty();
+    // What goes at once is not marked first, unless it might have had a grace period.
+    if !gone || resource == "pods" {
+        metadata::set(&mut object, "finalizers", finalizers.into());
+        set_deletion(&mut object, grace);
+    }
+    kubernetes_types::schema::normalize_metadata(&mut object);
+    Marked::Changed { object, gone }
+}
+
+fn set_deletion(object: &mut Value, grace: i64) {
+    if !metadata::is_deleting(object) {
+        if let Some(generation) = object.pointer("/metadata/generation").and_then(Value::as_i64) {
+            metadata::set(object, "generation", generation.wrapping_add(1).into());
+        }
+        metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    } else if object.pointer("/metadata/deletionGracePeriodSeconds").is_none() {
+        // A definition of custom resources is marked without a grace period at first.
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    } else if object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) != Some(grace) {
+        metadata::set(object, "deletionTimestamp", metadata::seconds_from_now(grace).into());
+        metadata::set(object, "deletionGracePeriodSeconds", grace.into());
+    }
+}
+
+/// How long a Pod has; none if it is being deleted already and has no more time than that.
+///
+/// Source: kubernetes pkg/registry/core/pod/strategy.go, `CheckGracefulDelete`.
+fn grace_of_pod(pod: &Value, options: &Value) -> Option<i64> {
+    let wanted = options.get("gracePeriodSeconds").and_then(Value::as_i64);
+    let wanted = wanted.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    if metadata::is_deleting(pod)
+        && let Some(left) = pod.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64)
+    {
+        return if left == 0 { Some(0) } else { wanted.filter(|wanted| *wanted < left) };
+    }
+    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if text("/spec/nodeName").is_empty() || ["Succeeded", "Failed"].contains(&text("/status/phase")) {
+        return Some(0);
+    }
+    let of_spec = || pod.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
+    let seconds = wanted.or_else(of_spec).unwrap_or(0);
+    // A negative period means a second.
+    Some(if seconds < 0 { 1 } else { seconds })
+}
+
+/// The finalizers that the object has from now on, with those for the garbage collector.
+fn finalizers(stored: &Value, options: &Value, resource: &str) -> Vec<String> {
+    let own = stored.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    let own: Vec<&str> = own.filter_map(Value::as_str).collect();
+    let policy = policy(&own, options, resource);
+    let mut all: Vec<String> =
+        own.iter().filter(|own| ![ORPHAN, FOREGROUND].contains(own)).map(|own| (*own).to_owned()).collect();
+    all.extend(policy.map(str::to_owned));
+    all
+}
+
+/// The finalizer of the garbage collector, if it needs one.
+fn policy(own: &[&str], options: &Value, resource: &str) -> Option<&'static str> {
+    if resource == "events" || resource == "events.events.k8s.io" {
+        return None;
+    }
+    if let Some(orphan) = options.get("orphanDependents").and_then(Value::as_bool) {
+        return orphan.then_some(ORPHAN);
+    }
+    match options.get("propagationPolicy").and_then(Value::as_str) {
+        Some("Orphan") => return Some(ORPHAN),
+        Some("Foreground") => return Some(FOREGROUND),
+        Some("Background") => return None,
+        Some(_) | None => {}
+    }
+    let present = own.iter().find_map(|own| [ORPHAN, FOREGROUND].into_iter().find(|known| known == own));
+    // Two old resources leave their Pods alone unless they are told otherwise.
+    let orphans = ["replicationcontrollers", "jobs.batch"].contains(&resource);
+    present.or_else(|| orphans.then_some(ORPHAN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(resource: &str, object: &Value, options: &Value, finalizers: &Value, expect_gone: bool) {
+        let Marked::Changed { object: marked, gone } = mark(object, options, resource) else {
+            panic!("pending: {resource} {object} {options}");
+        };
+        assert_eq!(gone, expect_gone, "{resource} {object} {options}");
+        let found = marked.pointer("/metadata/finalizers").cloned().unwrap_or_else(|| json!([]));
+        assert_eq!(found, *finalizers, "{resource} {object} {options}");
+    }
+
+    #[test]
+    fn a_propagation_policy_leaves_a_finalizer_for_the_garbage_collector() {
+        let plain = json!({"metadata": {}});
+        check("configmaps", &plain, &json!({}), &json!([]), true);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Foreground"}), &json!([FOREGROUND]), false);
+        check("configmaps", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([ORPHAN]), false);
+        check("configmaps", &plain, &json!({"orphanDependents": true}), &json!([ORPHAN]), false);
+        check("events", &plain, &json!({"propagationPolicy": "Orphan"}), &json!([]), true);
+        check("jobs.batch", &plain, &json!({}), &json!([ORPHAN]), false);
+        check("jobs.batch", &plain, &json!({"propagationPolicy": "Background"}), &json!([]), true);
+        let kept = json!({"metadata": {"finalizers": ["a/b", "orphan"]}});
+        check("configmaps", &kept, &json!({}), &json!(["a/b", "orphan"]), false);
+        check("configmaps", &kept, &json!({"propagationPolicy": "Background"}), &json!(["a/b"]), false);
+    }
+
+    #[test]
+    fn a_pod_on_a_node_has_a_grace_period() {
+        let pod = |node: &str, phase: &str| {
+            json!({
+                "metadata": {"generation": 1},
+                "spec": {"nodeName": node, "terminationGracePeriodSeconds": 30},
+                "status": {"phase": phase},
+            })
+        };
+        check("pods", &pod("", "Pending"), &json!({"gracePeriodSeconds": 9}), &json!([]), true);
+        check("pods", &pod("n", "Failed"), &json!({}), &json!([]), true);
+        check("pods", &pod("n", "Running"), &json!({"gracePeriodSeconds": 0}), &json!([]), true);
+        let Marked::Changed { object, gone: false } = mark(&pod("n", "Running"), &json!({}), "pods") else {
+            panic!("gone");
+        };
+        assert_eq!(object["metadata"]["deletionGracePeriodSeconds"], 30);
+        assert_eq!(object["metadata"]["generation"], 2);
+        assert_eq!(mark(&object, &json!({}), "pods"), Marked::Pending);
+        assert_eq!(mark(&object, &json!({"gracePeriodSeconds": 30}), "pods"), Marked::Pending);
+        let Marked::Changed { object, gone: true } = mark(&object, &json!({"gracePeriodSeconds": 0}), "pods")
+        else {
+            panic!("waits");
+        };
+        assert_eq!(object["metadata"]["generation"], 2);
+    }
+}

@@ -1,0 +1,436 @@
+//! Which resources the server has, and the documents that tell clients.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_types::json::set;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::custom_resources::Custom;
+
+/// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
+///
+/// Rule: CFG-01, CFG-02, SEL-13.
+const BUILT_IN: &str = include_str!("discovery.json");
+
+/// One version of one resource.
+#[derive(Clone, Debug)]
+pub(super) struct Resource {
+    pub(super) gvr: GroupVersionResource,
+    pub(super) kind: GroupVersionKind,
+    pub(super) list_kind: String,
+    pub(super) namespaced: bool,
+    pub(super) singular: String,
+    pub(super) short_names: Vec<String>,
+    pub(super) categories: Vec<String>,
+    pub(super) verbs: Vec<String>,
+    pub(super) subresources: Vec<Subresource>,
+    /// What only a custom resource has; none for a resource of the server itself.
+    pub(super) custom: Option<Custom>,
+}
+
+/// One subresource of a [`Resource`].
+#[derive(Clone, Debug)]
+pub(super) struct Subresource {
+    pub(super) name: String,
+    pub(super) kind: GroupVersionKind,
+    pub(super) verbs: Vec<String>,
+}
+
+impl Resource {
+    pub(super) fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|subresource| subresource.name == name)
+    }
+
+    pub(super) fn has_status(&self) -> bool {
+        self.subresource("status").is_some()
+    }
+
+    /// What every request for a deprecated resource is warned of.
+    ///
+    /// Source: apiserver pkg/endpoints/deprecation/deprecation.go, `WarningMessage`; `APILifecycleDeprecated` and
+    /// `APILifecycleReplacement` in api core/v1.
+    /// Rule: KND-07, SCH-15.
+    pub(super) fn deprecation(&self) -> Option<&str> {
+        if let Some(custom) = &self.custom {
+            return custom.deprecation.as_deref();
+        }
+        match self.gvr.group_resource().as_str() {
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            _ => None,
+        }
+    }
+
+    /// The verbs that discovery shows.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
+    /// Rule: SCH-17.
+    fn shown_verbs(&self) -> Vec<&str> {
+        let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.is_emptied);
+        let hidden: &[&str] = if is_emptied { &["patch", "create", "update"] } else { &[] };
+        self.verbs.iter().map(String::as_str).filter(|verb| !hidden.contains(verb)).collect()
+    }
+
+    /// The group under which the objects are stored: Events have one place for both their groups.
+    pub(super) fn storage_group(&self) -> &str {
+        storage_group(&self.gvr.group, &self.gvr.resource)
+    }
+}
+
+fn storage_group<'a>(group: &'a str, resource: &str) -> &'a str {
+    if group == "events.k8s.io" && resource == "events" { "" } else { group }
+}
+
+/// All resources of the server at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    /// In the order in which they were installed.
+    all: Vec<Arc<Resource>>,
+    registered: Vec<Arc<Resource>>,
+    by_path: HashMap<GroupVersionResource, Arc<Resource>>,
+}
+
+#[derive(Deserialize)]
+struct GroupEntry {
+    group: String,
+    versions: Vec<VersionEntry>,
+}
+
+#[derive(Deserialize)]
+struct VersionEntry {
+    version: String,
+    resources: Vec<ResourceEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ResourceEntry {
+    resource: String,
+    response_kind: GroupVersionKind,
+    scope: String,
+    singular_resource: String,
+    #[serde(default)]
+    short_names: Vec<String>,
+    #[serde(default)]
+    categories: Vec<String>,
+    verbs: Vec<String>,
+    #[serde(default)]
+    subresources: Vec<SubresourceEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SubresourceEntry {
+    subresource: String,
+    response_kind: GroupVersionKind,
+    verbs: Vec<String>,
+}
+
+static BUILT_IN_RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(|| {
+    let groups: Vec<GroupEntry> = match serde_json::from_str(BUILT_IN) {
+        Ok(groups) => groups,
+        Err(error) => unreachable!("discovery.json is part of the program: {error}"),
+    };
+    groups.into_iter().flat_map(of_group).map(Arc::new).collect()
+});
+
+fn of_group(group: GroupEntry) -> Vec<Resource> {
+    let mut resources = Vec::new();
+    for version in group.versions {
+        // The documents leave out the group and the version where they are those of the resource.
+        let full = |kind: GroupVersionKind| {
+            if kind.group.is_empty() && kind.version.is_empty() {
+                GroupVersionKind::new(group.group.clone(), version.version.clone(), kind.kind)
+            } else {
+                kind
+            }
+        };
+        for entry in version.resources {
+            let subresources = entry.subresources.into_iter().map(|subresource| Subresource {
+                name: subresource.subresource,
+                kind: full(subresource.response_kind),
+                verbs: subresource.verbs,
+            });
+            resources.push(Resource {
+                gvr: GroupVersionResource::new(group.group.clone(), version.version.clone(), entry.resource),
+                list_kind: format!("{}List", entry.response_kind.kind),
+                subresources: subresources.collect(),
+                kind: full(entry.response_kind),
+                namespaced: entry.scope == "Namespaced",
+                singular: entry.singular_resource,
+                short_names: entry.short_names,
+                categories: entry.categories,
+                verbs: entry.verbs,
+                custom: None,
+            });
+        }
+    }
+    resources
+}
+
+impl Resources {
+    /// The server's own resources, then the `custom` ones.
+    pub(super) fn with(custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
+        let mut all = BUILT_IN_RESOURCES.clone();
+        let mut registered = all.clone();
+        for resource in custom {
+            if resource.custom.as_ref().is_none_or(|custom| custom.served) {
+                all.push(Arc::clone(&resource));
+            }
+            registered.push(resource);
+        }
+        let by_path = all.iter().map(|resource| (resource.gvr.clone(), Arc::clone(resource))).collect();
+        Self { all, registered, by_path }
+    }
+
+    pub(super) fn get(&self, gvr: &GroupVersionResource) -> Option<&Arc<Resource>> {
+        self.by_path.get(gvr)
+    }
+
+    pub(super) fn has_group(&self, group: &str) -> bool {
+        self.all.iter().any(|resource| resource.gvr.group == group)
+    }
+
+    /// Whether all resources of the group are custom ones.
+    pub(super) fn is_custom_group(&self, group: &str) -> bool {
+        self.all
+            .iter()
+            .filter(|resource| resource.gvr.group == group)
+            .all(|resource| resource.custom.is_some())
+    }
+
+    /// The resources that lead to the same stored objects, in the order in which they were installed. Versions of custom
+    /// resources that are not served are among them.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `getOrCreateServingInfoFor`.
+    /// Rule: SEL-12, SEL-14.
+    pub(super) fn equivalent(&self, gvr: &GroupVersionResource) -> Vec<&Arc<Resource>> {
+        let place = storage_group(&gvr.group, &gvr.resource);
+        let same =
+            |other: &&Arc<Resource>| other.gvr.resource == gvr.resource && other.storage_group() == place;
+        self.registered.iter().filter(same).collect()
+    }
+
+    /// The kind in which the objects of `resource` are stored.
+    pub(super) fn storage_kind(&self, resource: &Resource) -> GroupVersionKind {
+        if let Some(custom) = &resource.custom {
+            return GroupVersionKind { version: custom.storage_version.clone(), ..resource.kind.clone() };
+        }
+        let first = self.equivalent(&resource.gvr).first().map(|first| first.kind.clone());
+        first.unwrap_or_else(|| resource.kind.clone())
+    }
+
+    /// The resource whose objects are of `kind`.
+    pub(super) fn of_kind(&self, kind: &GroupVersionKind) -> Option<&Arc<Resource>> {
+        self.registered.iter().find(|resource| resource.kind == *kind)
+    }
+
+    pub(super) fn all(&self) -> &[Arc<Resource>] {
+        &self.all
+    }
+
+    /// The named groups with their versions, in order; the core group is not one of them.
+    fn groups(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+        for resource in self.all.iter().filter(|resource| !resource.gvr.group.is_empty()) {
+            let (group, version) = (resource.gvr.group.as_str(), resource.gvr.version.as_str());
+            match groups.iter_mut().find(|(name, _)| *name == group) {
+                Some((_, versions)) if versions.contains(&version) => {}
+                Some((_, versions)) => versions.push(version),
+                None => groups.push((group, vec![version])),
+            }
+        }
+        for (group, versions) in &mut groups {
+            if self.is_custom_group(group) {
+                versions.sort_by(|one, other| compare(other, one));
+            }
+        }
+        groups
+    }
+
+    /// `/apis`: an `APIGroupList`.
+    pub(super) fn group_list(&self) -> Value {
+        let groups: Vec<Value> =
+            self.groups().into_iter().map(|(name, versions)| group_document(name, &versions)).collect();
+        json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+    }
+
+    /// `/apis/GROUP`: an `APIGroup`.
+    pub(super) fn group(&self, group: &str) -> Option<Value> {
+        let (name, versions) = self.groups().into_iter().find(|(name, _)| *name == group)?;
+        let mut document = group_document(name, &versions);
+        set(&mut document, &["kind"], "APIGroup");
+        set(&mut document, &["apiVersion"], "v1");
+        Some(document)
+    }
+
+    /// `/api/v1` and `/apis/GROUP/VERSION`: an `APIResourceList`.
+    pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
+        let of_version =
+            |resource: &&Arc<Resource>| resource.gvr.group == group && resource.gvr.version == version;
+        let mut resources = Vec::new();
+        for resource in self.all.iter().filter(of_version) {
+            let mut entry = json!({
+                "name": resource.gvr.resource,
+                "singularName": resource.singular,
+                "namespaced": resource.namespaced,
+                "kind": resource.kind.kind,
+                "verbs": resource.shown_verbs(),
+            });
+            if let Some(custom) = &resource.custom {
+                set(&mut entry, &["storageVersionHash"], &*custom.storage_hash);
+            }
+            if !resource.short_names.is_empty() {
+                set(&mut entry, &["shortNames"], json!(resource.short_names));
+            }
+            if !resource.categories.is_empty() {
+                set(&mut entry, &["categories"], json!(resource.categories));
+            }
+            resources.push(entry);
+            for subresource in &resource.subresources {
+                let mut entry = json!({
+                    "name": format!("{}/{}", resource.gvr.resource, subresource.name),
+                    "singularName": "",
+                    "namespaced": resource.namespaced,
+                    "kind": subresource.kind.kind,
+                    "verbs": subresource.verbs,
+                });
+                if subresource.kind.group != group || subresource.kind.version != version {
+                    set(&mut entry, &["group"], &*subresource.kind.group);
+                    set(&mut entry, &["version"], &*subresource.kind.version);
+                }
+                resources.push(entry);
+            }
+        }
+        if resources.is_empty() {
+            return None;
+        }
+        let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+        Some(json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources,
+        }))
+    }
+
+    /// `/api` in the aggregated form.
+    pub(super) fn aggregated_core(&self) -> Value {
+        aggregated(&[self.aggregated_group("", &["v1"])])
+    }
+
+    /// `/apis` in the aggregated form.
+    pub(super) fn aggregated_groups(&self) -> Value {
+        let groups = self.groups().into_iter().map(|(name, versions)| self.aggregated_group(name, &versions));
+        aggregated(&groups.collect::<Vec<_>>())
+    }
+
+    fn aggregated_group(&self, group: &str, versions: &[&str]) -> Value {
+        let versions: Vec<Value> = versions
+            .iter()
+            .map(|version| {
+                let resources: Vec<Value> = self
+                    .all
+                    .iter()
+                    .filter(|resource| resource.gvr.group == group && resource.gvr.version == *version)
+                    .map(|resource| aggregated_resource(resource))
+                    .collect();
+                json!({"version": version, "resources": resources, "freshness": "Current"})
+            })
+            .collect();
+        let metadata = if group.is_empty() { json!({}) } else { json!({"name": group}) };
+        json!({"metadata": metadata, "versions": versions})
+    }
+}
+
+/// How versions compare: `v2`, `v1`, `v2beta1`, `v1alpha1`, and then what is written otherwise, in alphabetical order.
+///
+/// Source: apimachinery pkg/version/helpers.go, `CompareKubeAwareVersionStrings`.
+fn compare(one: &str, other: &str) -> Ordering {
+    match (maturity(one), maturity(other)) {
+        (None, None) => other.cmp(one),
+        (one, other) => one.cmp(&other),
+    }
+}
+
+/// Whether a version is to be preferred to another one.
+pub(super) fn is_newer(version: &str, than: &str) -> bool {
+    compare(version, than) == Ordering::Greater
+}
+
+/// None for a version that is written otherwise.
+fn maturity(version: &str) -> Option<(u8, u64, u64)> {
+    let number = |text: &str| -> Option<u64> {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number { text.parse().ok() } else { None }
+    };
+    let rest = version.strip_prefix('v')?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (major, rest) = rest.split_at(end);
+    let (stage, minor) = match (rest, rest.strip_prefix("beta"), rest.strip_prefix("alpha")) {
+        ("", _, _) => (3, 0),
+        (_, Some(minor), _) => (2, number(minor)?),
+        (_, _, Some(minor)) => (1, number(minor)?),
+        _ => return None,
+    };
+    Some((stage, number(major)?, minor))
+}
+
+fn group_document(name: &str, versions: &[&str]) -> Value {
+    let versions: Vec<Value> = versions
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
+        .collect();
+    json!({"name": name, "preferredVersion": versions.first(), "versions": versions})
+}
+
+fn aggregated(items: &[Value]) -> Value {
+    json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let subresources: Vec<Value> = resource
+        .subresources
+        .iter()
+        .map(|subresource| {
+            json!({
+                "subresource": subresource.name,
+                "responseKind": subresource.kind,
+                "verbs": subresource.verbs,
+            })
+        })
+        .collect();
+    let mut entry = json!({
+        "resource": resource.gvr.resource,
+        "responseKind": resource.kind,
+        "scope": if resource.namespaced { "Namespaced" } else { "Cluster" },
+        "singularResource": resource.singular,
+        "verbs": resource.shown_verbs(),
+    });
+    for (field, values) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !values.is_empty() {
+            set(&mut entry, &[field], json!(values));
+        }
+    }
+    if !subresources.is_empty() {
+        set(&mut entry, &["subresources"], json!(subresources));
+    }
+    entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stable_versions_come_before_betas_and_newer_ones_before_older() {
+        let sorted =
+            ["v10", "v2", "v1", "v2beta2", "v2beta1", "v1beta1", "v1alpha2", "foo", "foo2", "v1beta", "vx"];
+        for pair in sorted.windows(2) {
+            assert!(is_newer(pair[0], pair[1]) && !is_newer(pair[1], pair[0]), "{pair:?}");
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! The events of watches as text, encoded once for all watches that send them.
+//!
+//! Which object an event has follows from the `resourceVersion` of its write, so that this, the type and the kind name its
+//! text. A small one is copied into the pieces of each watch. A large one is shared: it is in memory once, however many
+//! watches send it, and counts against a budget until the last of them has sent it.
+//!
+//! Source: apiserver `pkg/storage/cacher/caching_object.go`, `cachingObject`.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::cluster_state::ConversionError;
+use kubernetes_types::budget::{Budget, Reservation};
+use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::weight::{exceeds, json_length};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::accept::Representation;
+use super::answer::{METADATA_KIND, metadata_of};
+use super::create::conversion_failed;
+use super::discovery::Resource;
+use super::off_thread;
+use super::state::State;
+use super::storage::set_resource_version;
+
+/// The most bytes of a small event, with its newline.
+pub(super) const SMALL: usize = 8 << 10;
+
+/// What weighs more than this as an object is not tried as a small event.
+const SMALL_WEIGHT: usize = 8 * SMALL;
+
+/// How many of the latest small events are kept.
+const RECENT: usize = 256;
+
+/// From how many names of large events on those are forgotten that nobody sends.
+const NAMES: usize = 64;
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum EventType {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// An event that is not yet text.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) happened: EventType,
+    /// As it is stored; of one that was deleted, as it last was.
+    pub(super) object: Arc<Value>,
+    /// The `resourceVersion` of the write.
+    pub(super) version: u64,
+}
+
+/// In which version of its kind an object is sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served<'a> {
+    pub(super) state: &'a Arc<State>,
+    pub(super) resource: &'a Arc<Resource>,
+    /// What of it is sent.
+    pub(super) representation: Representation,
+}
+
+/// What names the text of an event.
+type Name = (u64, EventType, GroupVersionKind);
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    happened: EventType,
+    object: &'a Value,
+}
+
+impl Event {
+    fn name(&self, served: Served<'_>) -> Name {
+        let kind = match served.representation {
+            Representation::Whole => served.resource.kind.clone(),
+            Representation::Metadata => GroupVersionKind::new("meta.k8s.io", "v1", METADATA_KIND),
+        };
+        (self.version, self.happened, kind)
+    }
+
+    /// The object as it is sent.
+    async fn object(&self, served: Served<'_>) -> Result<Arc<Value>, ConversionError> {
+        let mut object = served.state.in_version_of(&self.object, served.resource).await?;
+        if served.representation == Representation::Metadata {
+            object = Arc::new(metadata_of(&object));
+        }
+        Ok(match self.happened {
+            EventType::Added | EventType::Modified => object,
+            EventType::Deleted => {
+                // It is sent as it last was, with the version of the write that removed it.
+                let mut last = Arc::unwrap_or_clone(object);
+                set_resource_version(&mut last, self.version);
+                Arc::new(last)
+            }
+        })
+    }
+}
+
+/// Why there is no text of a large event.
+#[derive(Debug)]
+pub(super) enum Obstacle {
+    /// Others have the room: it takes so many bytes.
+    NoRoom(usize),
+    /// The object cannot be sent in this version.
+    Unconvertible(ConversionError),
+    /// It cannot be written.
+    Failed(Box<Status>),
+}
+
+/// The texts of events.
+#[derive(Debug)]
+pub(super) struct Events {
+    small: Mutex<Recent>,
+    large: Mutex<HashMap<Name, Arc<Slot>>>,
+    /// Bytes of large events.
+    room: Budget,
+}
+
+/// The latest small events; none of an event that is large.
+#[derive(Debug, Default)]
+struct Recent {
+    texts: HashMap<Name, Option<Bytes>>,
+    oldest_first: VecDeque<Name>,
+}
+
+/// The place of one large event: locked while it is encoded, and empty when nobody sends it.
+type Slot = tokio::sync::Mutex<Weak<Large>>;
+
+#[derive(Debug)]
+struct Large {
+    text: Vec<u8>,
+    _room: Reservation,
+}
+
+/// Keeps the text for as long as a watch sends it.
+struct Shared(Arc<Large>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.text
+    }
+}
+
+impl Events {
+    /// Large events may have so many bytes together.
+    pub(super) fn new(room: usize) -> Self {
+        Self { small: Mutex::default(), large: Mutex::default(), room: Budget::new(room) }
+    }
+
+    /// The bytes of large events.
+    pub(super) const fn room(&self) -> &Budget {
+        &self.room
+    }
+
+    /// The text of a small event, with its newline; none of a large one, nor of one for which a webhook is asked.
+    pub(super) fn small(&self, event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
+        if State::asks_webhook(&event.object, served.resource) {
+            return Ok(None);
+        }
+        let name = event.name(served);
+        // Locked while it is encoded, which is short: others want the same event.
+        let mut recent = lock(&self.small);
+        if let Some(known) = recent.texts.get(&name) {
+            return Ok(known.clone());
+        }
+        let text = if exceeds(&event.object, SMALL_WEIGHT) {
+            None
+        } else {
+            // Without a webhook nothing waits.
+            let object = event.object(served).now_or_never();
+            let object = object.unwrap_or_else(|| Err(waits())).map_err(conversion_failed)?;
+            encode_small(event.happened, &object)
+        };
+        if recent.oldest_first.len() >= RECENT
+            && let Some(oldest) = recent.oldest_first.pop_front()
+        {
+            recent.texts.remove(&oldest);
+        }
+        recent.oldest_first.push_back(name.clone());
+        recent.texts.insert(name, text.clone());
+        Ok(text)
+    }
+
+    /// The text of a large event, which all that ask for it share. If it is to be encoded, that takes what was `reserved`,
+    /// or what is left of the room.
+    pub(super) async fn large(
+        &self,
+        event: Event,
+        served: Served<'_>,
+        reserved: Option<Reservation>,
+    ) -> Result<Bytes, Obstacle> {
+        let slot = self.slot(event.name(served));
+        let mut known = slot.lock().await;
+        if let Some(large) = known.upgrade() {
+            return Ok(Bytes::from_owner(Shared(large)));
+        }
+        let (room, state) = (self.room.clone(), Arc::clone(served.state));
+        let (resource, representation) = (Arc::clone(served.resource), served.representation);
+        let encoding = off_thread::run(async move {
+            let served = Served { state: &state, resource: &resource, representation };
+            encode_large(&event, served, &room, reserved).await.map(Arc::new)
+        });
+        let large = encoding.await?;
+        *known = Arc::downgrade(&large);
+        Ok(Bytes::from_owner(Shared(large)))
+    }
+
+    fn slot(&self, name: Name) -> Arc<Slot> {
+        let mut slots = lock(&self.large);
+        if let Some(slot) = slots.get(&name) {
+            return Arc::clone(slot);
+        }
+        if slots.len() >= NAMES {
+            slots.retain(|_, slot| {
+                let is_sent = slot.try_lock().map_or(true, |large| large.strong_count() > 0);
+                is_sent || Arc::strong_count(slot) > 1
+            });
+        }
+        Arc::clone(slots.entry(name).or_default())
+    }
+}
+
+/// None if it is large.
+fn encode_small(happened: EventType, object: &Value) -> Option<Bytes> {
+    let mut text = AtMost { text: Vec::new(), bytes: SMALL - 1 };
+    serde_json::to_writer(&mut text, &Line { happened, object }).ok()?;
+    let mut text = text.text;
+    text.push(b'\n');
+    Some(text.into())
+}
+
+/// Text of so many bytes at most.
+struct AtMost {
+    text: Vec<u8>,
+    bytes: usize,
+}
+
+impl io::Write for AtMost {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        if self.text.len() + more.len() > self.bytes {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.text.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What was to be there at once is not.
+fn waits() -> ConversionError {
+    Unsupported { what: "an event that waits for a conversion".to_owned() }.into()
+}
+
+async fn encode_large(
+    event: &Event,
+    served: Served<'_>,
+    room: &Budget,
+    reserved: Option<Reservation>,
+) -> Result<Large, Obstacle> {
+    let object = event.object(served).await.map_err(Obstacle::Unconvertible)?;
+    let line = Line { happened: event.happened, object: &object };
+    // It is measured first: text that grows takes up to three times its bytes meanwhile.
+    let length = json_length(&line) + 1;
+    let reserved = match reserved {
+        Some(mut reserved) => reserved.resize(length).map(|()| reserved),
+        None => room.try_reserve(length),
+    };
+    let room = reserved.map_err(|_others_have_it| Obstacle::NoRoom(length))?;
+    let mut text = Vec::with_capacity(length);
+    let encoded = serde_json::to_writer(&mut text, &line);
+    encoded.map_err(|error| Obstacle::Failed(Box::new(Status::internal_error(&error.to_string()))))?;
+    text.push(b'\n');
+    Ok(Large { text, _room: room })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::attributes::GroupVersionResource;
+    use serde_json::json;
+
+    use super::super::authorization::AuthorizationMode;
+    use super::super::storage::Storage;
+    use super::*;
+
+    const ROOM: usize = 1 << 20;
+
+    fn served() -> (Arc<State>, Arc<Resource>) {
+        let state = Arc::new(State::alone(Arc::new(Storage::default()), AuthorizationMode::AlwaysAllow));
+        let resources = state.resources();
+        let config_maps = resources.get(&GroupVersionResource::new("", "v1", "configmaps")).unwrap();
+        (Arc::clone(&state), Arc::clone(config_maps))
+    }
+
+    fn event(happened: EventType, version: u64, bytes: usize) -> Event {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "resourceVersion": "1"},
+            "data": {"k": "x".repeat(bytes)},
+        });
+        Event { happened, object: Arc::new(object), version }
+    }
+
+    #[tokio::test]
+    async fn a_large_event_is_encoded_once_for_all_watches() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(ROOM);
+        let large = event(EventType::Added, 1, ROOM / 2);
+        let all = futures::future::join_all((0..100).map(|_| events.large(large.clone(), served, None)));
+        let texts: Vec<Bytes> = all.await.into_iter().map(Result::unwrap).collect();
+        // A hundred copies would not have found the room; they are the same bytes.
+        assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
+        assert_eq!(events.room.available(), ROOM - texts[0].len());
+        let line: Value = serde_json::from_slice(&texts[0]).unwrap();
+        assert_eq!(line, json!({"type": "ADDED", "object": *large.object}));
+        // Another one waits until the last of them is gone.
+        let other = event(EventType::Added, 2, ROOM / 2);
+        let refused = events.large(other.clone(), served, None).await.unwrap_err();
+        assert!(matches!(refused, Obstacle::NoRoom(bytes) if bytes == texts[0].len()), "{refused:?}");
+        drop(texts);
+        assert_eq!(events.room.available(), ROOM);
+        assert!(events.large(other, served, None).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_was_reserved_becomes_the_room_of_the_event() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(ROOM);
+        let reserved = events.room.try_reserve(ROOM).unwrap();
+        let text = events.large(event(EventType::Added, 1, 100_000), served, Some(reserved)).await.unwrap();
+        assert_eq!(events.room.available(), ROOM - text.len());
+    }
+
+    #[test]
+    fn a_small_event_is_encoded_once_for_all_watches() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(ROOM);
+        let texts: Vec<Bytes> = (0..100)
+            .map(|_| events.small(&event(EventType::Modified, 1, 100), served).unwrap().unwrap())
+            .collect();
+        assert!(texts.iter().all(|text| text.as_ptr() == texts[0].as_ptr()));
+        for version in 0..2 * RECENT as u64 {
+            events.small(&event(EventType::Added, version, 1), served).unwrap();
+        }
+        assert_eq!(lock(&events.small).texts.len(), RECENT);
+    }
+
+    #[test]
+    fn events_are_small_up_to_so_many_bytes() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(ROOM);
+        let length = |version, bytes| {
+            let text = events.small(&event(EventType::Added, version, bytes), served).unwrap();
+            text.map(|text| text.len())
+        };
+        let beside = length(1, 0).unwrap();
+        assert_eq!(length(2, SMALL - beside), Some(SMALL));
+        assert_eq!(length(3, SMALL - beside + 1), None);
+        assert_eq!(length(4, 2 * SMALL_WEIGHT), None);
+        // It is remembered that it is large.
+        assert_eq!(length(4, 0), None);
+    }
+
+    #[test]
+    fn an_object_that_is_gone_has_the_version_of_its_removal() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let text = Events::new(ROOM).small(&event(EventType::Deleted, 7, 1), served).unwrap().unwrap();
+        let line: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(line["type"], "DELETED");
+        assert_eq!(line["object"]["metadata"]["resourceVersion"], "7");
+    }
+
+    #[tokio::test]
+    async fn names_of_events_that_nobody_sends_are_forgotten() {
+        let (state, resource) = served();
+        let served = Served { state: &state, resource: &resource, representation: Representation::Whole };
+        let events = Events::new(ROOM);
+        let sent = events.large(event(EventType::Added, 0, 1), served, None).await.unwrap();
+        for version in 1..3 * NAMES as u64 {
+            events.large(event(EventType::Added, version, 1), served, None).await.unwrap();
+        }
+        assert!(lock(&events.large).len() <= NAMES);
+        let again = events.large(event(EventType::Added, 0, 1), served, None).await.unwrap();
+        assert_eq!(again.as_ptr(), sent.as_ptr());
+    }
+}

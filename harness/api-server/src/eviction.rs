@@ -1,0 +1,437 @@
+//! Evictions: a Pod goes as its budget allows, marked before it goes. The deletion is not admitted again; the budget's new
+//! status is.
+//!
+//! Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
+use http::{Method, StatusCode};
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
+use kubernetes_types::json::set;
+use kubernetes_types::selector::{Labels, Selector};
+use kubernetes_types::status::{FieldError, Status, StatusCause};
+use serde_json::{Map, Value, json};
+
+use super::answer::Answer;
+use super::authentication::Claim;
+use super::body::LIMIT;
+use super::connect::existing;
+use super::delete::{self, Asked};
+use super::incoming::Incoming;
+use super::options::RequestOptions;
+use super::query::Query;
+use super::request::{self, BodyRetention, ObjectRequest};
+use super::storage::ObjectReader as _;
+use super::{Server, create, metadata, options, status_conditions, time_limit};
+
+const DENIED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+/// Seconds to wait for the controller that looks after the budget.
+const RETRY_AFTER: i32 = 10;
+
+/// As many Pods as a budget may wait for.
+const MOST_DISRUPTED: usize = 2000;
+
+/// How often the status of a budget is written. kube-apiserver waits half a second before each further try.
+///
+/// Source: `EvictionsRetry`.
+const MOST_TRIES: usize = 20;
+
+/// What an `Eviction` says of the deletion, once mutating admission is through: what validating admission sees next.
+///
+/// # Errors
+/// 422 for an option that an eviction cannot have, 500 if the eviction and the request are of two minds about being a dry
+/// run.
+///
+/// Source: `EvictionREST.Create` and `propagateDryRun`.
+pub(super) fn prepare(eviction: &mut Value, request: &RequestOptions) -> Result<(), Box<Status>> {
+    let name = metadata::text(eviction, "name").to_owned();
+    let Some(options) = eviction.get_mut("deleteOptions").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    let unsafe_option = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    if options.get(unsafe_option) == Some(&Value::Bool(true)) {
+        let field = format!("deleteOptions.{unsafe_option}");
+        let why = "can not be set for pod eviction, try after removing the option";
+        let error = FieldError::invalid(field, true, why);
+        return Err(Box::new(Status::invalid("policy", "Eviction", &name, &[error])));
+    }
+    let Some(wanted) = request.document.get("dryRun").filter(|dry_run| !is_empty(dry_run)) else {
+        return Ok(());
+    };
+    match options.get("dryRun").filter(|dry_run| !is_empty(dry_run)) {
+        None => {
+            options.insert("dryRun".to_owned(), wanted.clone());
+            Ok(())
+        }
+        Some(found) if found == wanted => Ok(()),
+        Some(found) => {
+            let (wanted, found) = (go_list(wanted), go_list(found));
+            let message =
+                format!("Non-matching dry-run options in request and content: {wanted} and {found}");
+            Err(Box::new(Status::failure(500, "", message)))
+        }
+    }
+}
+
+fn is_empty(list: &Value) -> bool {
+    list.as_array().is_none_or(Vec::is_empty)
+}
+
+/// A list of texts as Go's `%v` prints it.
+fn go_list(list: &Value) -> String {
+    let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+    format!("[{}]", texts.collect::<Vec<_>>().join(" "))
+}
+
+/// Carries out an eviction that admission has let through.
+///
+/// # Errors
+/// 429 or 403 if the budget does not allow it, 404 if there is no such Pod, 409 if the preconditions do not hold, and
+/// what admission says of the budget's new status.
+pub(super) async fn evict(
+    request: &mut ObjectRequest<'_>,
+    eviction: &Value,
+    dry_run: bool,
+) -> Result<Answer, Box<Status>> {
+    let mut options = eviction.get("deleteOptions").cloned().unwrap_or_default();
+    if !options.is_object() {
+        let dry_run: &[&str] = if dry_run { &["All"] } else { &[] };
+        options = json!({"dryRun": dry_run});
+    }
+    let is_dry_run = options.get("dryRun").is_some_and(|dry_run| !is_empty(dry_run));
+    let has_version = options.pointer(VERSION).is_some_and(|version| !version.is_null());
+    let pod = loop {
+        let pod = existing(request)?;
+        if !can_ignore_budgets(&pod) {
+            break pod;
+        }
+        let may_be_late = has_to_stay_as_it_is(&pod) && !has_version;
+        let done = if may_be_late {
+            mark_and_delete(request, of_version(&options, &pod)).await
+        } else {
+            mark_and_delete(request, options.clone()).await
+        };
+        match done {
+            Err(status) if may_be_late && status.code == 409 && has_changed(request, &pod) => {}
+            done => return done.map(|()| success()),
+        }
+    };
+    let budget = match budget_of(request, &pod) {
+        None => return mark_and_delete(request, options).await.map(|()| success()),
+        Some(Budgets::One(budget)) => budget,
+        Some(Budgets::Several) => {
+            let message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message, "code": 500,
+            });
+            return Ok(Answer::Object(StatusCode::INTERNAL_SERVER_ERROR, Arc::new(status)));
+        }
+    };
+    if may_go_unhealthy(&pod, &budget) {
+        let done = mark_and_delete(request, of_version(&options, &pod)).await;
+        return match done {
+            Err(status) if status.code == 409 && !has_version => Err(still_processed(&budget)),
+            done => done.map(|()| success()),
+        };
+    }
+    take_from(request, &budget, &pod, is_dry_run).await?;
+    mark_and_delete(request, options).await.map(|()| success())
+}
+
+/// Where options say which version of the object they mean.
+const VERSION: &str = "/preconditions/resourceVersion";
+
+/// The options for this version of the Pod only.
+fn of_version(options: &Value, pod: &Value) -> Value {
+    let mut options = options.clone();
+    set(&mut options, &["preconditions", "resourceVersion"], metadata::text(pod, "resourceVersion"));
+    options
+}
+
+/// Whether another write was faster.
+fn has_changed(request: &ObjectRequest<'_>, pod: &Value) -> bool {
+    let version = |pod: &Value| metadata::text(pod, "resourceVersion").to_owned();
+    existing(request).is_ok_and(|now| version(&now) != version(pod))
+}
+
+/// Says in the Pod's status that it is evicted, and deletes it, which admission is not asked about.
+///
+/// Source: `addConditionAndDeletePod`.
+/// Rule: EXM-04.
+async fn mark_and_delete(request: &mut ObjectRequest<'_>, mut options: Value) -> Result<(), Box<Status>> {
+    let name = request.target.name.clone();
+    let key = create::key(request, &name);
+    if options.get("dryRun").is_none_or(is_empty) {
+        loop {
+            let stored = existing(request)?;
+            delete::check_preconditions(&stored, &options, "", "Pod", &name)?;
+            let marked = with_condition(&stored);
+            let storage = &request.server.state.storage;
+            let after = if marked == *stored {
+                stored
+            } else {
+                match storage.replace(&key, Some(&stored), marked) {
+                    Ok(after) => after,
+                    Err(_raced) => continue,
+                }
+            };
+            if let Some(version) = options.pointer_mut(VERSION).filter(|version| !version.is_null()) {
+                *version = metadata::text(&after, "resourceVersion").into();
+            }
+            break;
+        }
+    }
+    if let Some(members) = options.as_object_mut() {
+        members.remove("kind");
+    }
+    let options = options::of_delete(Some(options), &Query::parse(""))?;
+    delete::delete_one(request, &name, &options, Asked::Nobody).await?;
+    Ok(())
+}
+
+/// The Pod with the condition `DisruptionTarget`.
+fn with_condition(pod: &Value) -> Value {
+    let mut pod = pod.clone();
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastProbeTime": null,
+    });
+    status_conditions::set(&mut pod, condition);
+    pod
+}
+
+fn phase(pod: &Value) -> &str {
+    pod.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Source: `canIgnorePDB`.
+fn can_ignore_budgets(pod: &Value) -> bool {
+    ["Succeeded", "Failed", "Pending"].contains(&phase(pod)) || metadata::is_deleting(pod)
+}
+
+/// Source: `shouldEnforceResourceVersion`.
+fn has_to_stay_as_it_is(pod: &Value) -> bool {
+    !["Succeeded", "Failed"].contains(&phase(pod)) && !metadata::is_deleting(pod)
+}
+
+/// The budgets of a Pod.
+enum Budgets {
+    One(Arc<Value>),
+    Several,
+}
+
+/// Source: `getPodDisruptionBudgets`.
+fn budget_of(request: &ObjectRequest<'_>, pod: &Value) -> Option<Budgets> {
+    let namespace = &request.target.namespace;
+    let budgets = request.server.state.storage.list("policy", "poddisruptionbudgets", namespace);
+    let selects = |budget: &Arc<Value>| {
+        let selector = budget.pointer("/spec/selector").and_then(|selector| Selector::parse(selector).ok());
+        selector.is_some_and(|selector| selector.matches(Labels::of(pod).unwrap_or_default()))
+    };
+    let mut selecting = budgets.into_iter().filter(selects);
+    match (selecting.next(), selecting.next()) {
+        (None, _) => None,
+        (Some(budget), None) => Some(Budgets::One(budget)),
+        (Some(_), Some(_)) => Some(Budgets::Several),
+    }
+}
+
+/// A number of a budget's status.
+fn number(budget: &Value, field: &str) -> i64 {
+    budget.get("status").and_then(|status| status.get(field)).and_then(Value::as_i64).unwrap_or(0)
+}
+
+/// Whether a Pod that is not ready goes without being counted.
+fn may_go_unhealthy(pod: &Value, budget: &Value) -> bool {
+    let is_ready = status_conditions::all(pod).any(|condition| {
+        status_conditions::is(condition, "Ready")
+            && condition.get("status").and_then(Value::as_str) == Some("True")
+    });
+    let policy = budget.pointer("/spec/unhealthyPodEvictionPolicy").and_then(Value::as_str);
+    let desired = number(budget, "desiredHealthy");
+    !is_ready && (policy == Some("AlwaysAllow") || number(budget, "currentHealthy") >= desired && desired > 0)
+}
+
+/// Counts the Pod as disrupted in the budget's status, by a request of the server's own.
+///
+/// Source: `checkAndDecrement`.
+async fn take_from(
+    request: &ObjectRequest<'_>,
+    budget: &Arc<Value>,
+    pod: &Value,
+    dry_run: bool,
+) -> Result<(), Box<Status>> {
+    let mut budget = Arc::clone(budget);
+    let mut tries = 0;
+    loop {
+        check(&budget)?;
+        if dry_run {
+            return Ok(());
+        }
+        let changed = less_one(&budget, metadata::text(pod, "name"));
+        tries += 1;
+        match update_status(request, &changed).await {
+            // Another write may have been faster, or a webhook say so each time.
+            Err(status) if status.code == 409 && tries < MOST_TRIES => {}
+            done => return done,
+        }
+        if request.admitting.is_out_of_time() {
+            return Err(time_limit::exceeded());
+        }
+        let (namespace, name) = (metadata::text(&budget, "namespace"), metadata::text(&budget, "name"));
+        let fresh = request.server.state.storage.get("policy", "poddisruptionbudgets", namespace, name);
+        budget = fresh.ok_or_else(|| Box::new(Status::not_found("policy", "poddisruptionbudgets", name)))?;
+    }
+}
+
+fn check(budget: &Value) -> Result<(), Box<Status>> {
+    let name = metadata::text(budget, "name");
+    let generation = budget.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+    if number(budget, "observedGeneration") < generation {
+        return Err(still_processed(budget));
+    }
+    let forbidden = |why: &str, cause: &str| {
+        let mut status = Box::new(Status::forbidden("policy", "poddisruptionbudget", name, why));
+        let message = format!("The disruption budget {name} does not allow evicting pods currently: {cause}");
+        add_cause(&mut status, message);
+        Err(status)
+    };
+    let allowed = number(budget, "disruptionsAllowed");
+    if allowed < 0 {
+        let why = "pdb disruptions allowed is negative";
+        return forbidden(why, why);
+    }
+    let disrupted = budget.pointer("/status/disruptedPods").and_then(Value::as_object).map_or(0, Map::len);
+    if disrupted > MOST_DISRUPTED {
+        return forbidden(
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            "too many pending evictions not confirmed by PDB controller",
+        );
+    }
+    if allowed > 0 {
+        return Ok(());
+    }
+    let text = |condition: &Value, field: &str| {
+        condition.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let refusing = status_conditions::all(budget)
+        .find(|condition| status_conditions::is(condition, "DisruptionAllowed"));
+    let refusing = refusing
+        .filter(|condition| text(condition, "status") == "False" && !text(condition, "message").is_empty())
+        .map(|condition| (text(condition, "reason"), text(condition, "message")));
+    let (desired, current) = (number(budget, "desiredHealthy"), number(budget, "currentHealthy"));
+    let is_not_allowed = format!("The disruption budget {name} does not allow evicting pods currently");
+    let why = match refusing {
+        Some((reason, message)) if reason == "SyncFailed" => {
+            format!("{is_not_allowed} because it failed sync: {message}")
+        }
+        _ if current <= desired => {
+            format!("The disruption budget {name} needs {desired} healthy pods and has {current} currently")
+        }
+        Some((reason, message)) => format!("{is_not_allowed} ({reason}): {message}"),
+        None => is_not_allowed,
+    };
+    Err(too_many_requests(0, why))
+}
+
+/// Source: `createTooManyRequestsError`.
+fn still_processed(budget: &Value) -> Box<Status> {
+    let name = metadata::text(budget, "name");
+    let why = format!("The disruption budget {name} is still being processed by the server.");
+    too_many_requests(RETRY_AFTER, why)
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewTooManyRequests`.
+fn too_many_requests(retry_after: i32, why: String) -> Box<Status> {
+    let mut status =
+        Box::new(Status { message: DENIED.to_owned(), ..Status::too_many_requests(retry_after) });
+    add_cause(&mut status, why);
+    status
+}
+
+fn add_cause(status: &mut Status, message: String) {
+    let cause = StatusCause { reason: "DisruptionBudget".to_owned(), message, ..StatusCause::default() };
+    status.details.get_or_insert_default().causes.push(cause);
+}
+
+/// The budget with one disruption less, and the name of the Pod that is about to go.
+///
+/// Source: also component-helpers apps/poddisruptionbudget/helpers.go, `UpdateDisruptionAllowedCondition`.
+fn less_one(budget: &Value, pod: &str) -> Value {
+    let mut budget = budget.clone();
+    let left = number(&budget, "disruptionsAllowed") - 1;
+    let observed = number(&budget, "observedGeneration");
+    if let Some(status) = status_conditions::status_mut(&mut budget) {
+        status.insert("disruptionsAllowed".to_owned(), left.into());
+        let disrupted = status.entry("disruptedPods").or_insert_with(|| json!({}));
+        if let Some(disrupted) = disrupted.as_object_mut() {
+            disrupted.insert(pod.to_owned(), metadata::now().into());
+        }
+    }
+    if left == 0 {
+        let condition = json!({
+            "type": "DisruptionAllowed", "status": "False", "reason": "InsufficientPods", "message": "",
+            "observedGeneration": observed,
+        });
+        status_conditions::set(&mut budget, condition);
+    }
+    budget
+}
+
+/// PUT of a budget's status, by the server itself.
+///
+/// Source: apiserver pkg/server/config.go, `AuthorizeClientBearerToken`.
+async fn update_status(request: &ObjectRequest<'_>, budget: &Value) -> Result<(), Box<Status>> {
+    let (namespace, name) = (metadata::text(budget, "namespace"), metadata::text(budget, "name"));
+    let path = format!("/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}/status");
+    let own = http::Request::builder()
+        .method(Method::PUT)
+        .uri(path)
+        .header(CONTENT_TYPE, "application/json")
+        .header(USER_AGENT, "kube-apiserver")
+        .body(());
+    let (mut parts, ()) =
+        own.map_err(|error| Box::new(Status::internal_error(&error.to_string())))?.into_parts();
+    let user = UserInfo {
+        username: "system:apiserver".to_owned(),
+        uid: request.server.own_uid.clone(),
+        groups: vec!["system:authenticated".to_owned(), "system:masters".to_owned()],
+        ..UserInfo::default()
+    };
+    parts.extensions.insert(Claim { user, wanted: None });
+    let response = exchange(Arc::clone(request.server), parts, Bytes::from(budget.to_string())).await;
+    if response.status().is_success() {
+        return Ok(());
+    }
+    let code = i32::from(response.status().as_u16());
+    let body = axum::body::to_bytes(response.into_body(), LIMIT).await.unwrap_or_default();
+    let status: Option<Status> = serde_json::from_slice(&body).ok();
+    Err(Box::new(status.unwrap_or_else(|| Status { code, ..Status::default() })))
+}
+
+/// A request within a request. Without the box its future would hold itself.
+fn exchange(
+    server: Arc<Server>,
+    parts: Parts,
+    body: Bytes,
+) -> Pin<Box<dyn Future<Output = Response> + Send>> {
+    Box::pin(async move {
+        let authorizer: Arc<dyn Authorizer> = Arc::new(AlwaysAllow);
+        let mut body = Incoming::InMemory(body);
+        request::respond(&server, &parts, &mut body, BodyRetention::Nothing, &authorizer).await.0
+    })
+}
+
+/// What an eviction or a binding that was carried out is answered with.
+pub(super) fn success() -> Answer {
+    let status =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Answer::Object(StatusCode::CREATED, Arc::new(status))
+}

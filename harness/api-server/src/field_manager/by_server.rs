@@ -1,0 +1,56 @@
+//! What the server itself writes, and the controllers that run in it.
+
+use std::collections::BTreeMap;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::ownership::OneVersion;
+use kubernetes_managed_fields::{FieldManager, Filter, Writer, Written};
+use serde_json::Value;
+
+use super::super::metadata;
+use super::ResetFields;
+
+/// The manager of what a server makes when it starts.
+const SERVER: &str = "kube-apiserver";
+
+/// A new object of a kind of the server, which the server made.
+pub(crate) fn made(object: Value) -> Value {
+    written(None, object, "", &BTreeMap::new())
+}
+
+/// An object of which the server wrote the status.
+///
+/// Source: apiextensions-apiserver `pkg/controller/status/naming_controller.go` and pkg/controller/establish.
+pub(crate) fn with_status(live: &Value, object: Value) -> Value {
+    let version = GroupVersionKind::of(&object).api_version();
+    let others = kubernetes_managed_fields::Set::of_fields(&[&["metadata"], &["spec"]]);
+    written(Some(live), object, "status", &BTreeMap::from([(version, Filter::Exclude(others))]))
+}
+
+fn written(live: Option<&Value>, object: Value, subresource: &str, reset_fields: &ResetFields) -> Value {
+    let kind = GroupVersionKind::of(&object);
+    let (version, now) = (kind.api_version(), metadata::now());
+    let manager = FieldManager {
+        versions: &OneVersion { kind: &kind, built_in: true },
+        api_version: &version,
+        kind: &kind.kind,
+        subresource,
+        reset_fields,
+    };
+    manager.update_no_errors(live, object, &Writer { manager: SERVER, now: &now }).object
+}
+
+/// An object to which a controller applied fields, with force.
+pub(crate) fn applied(live: &Value, fields: &Value, manager: &str) -> Value {
+    let kind = GroupVersionKind::of(live);
+    let (version, now) = (kind.api_version(), metadata::now());
+    let field_manager = FieldManager {
+        versions: &OneVersion { kind: &kind, built_in: true },
+        api_version: &version,
+        kind: &kind.kind,
+        subresource: "",
+        reset_fields: &BTreeMap::new(),
+    };
+    let applied = field_manager.apply(Some(live), fields, &Writer { manager, now: &now }, true);
+    applied.map_or_else(|_| live.clone(), |Written { object, .. }| object)
+}

@@ -1,0 +1,262 @@
+//! Who manages which fields: `metadata.managedFields` of all that is written, and server-side apply.
+
+mod by_server;
+mod reset_fields;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use http::header::USER_AGENT;
+use kubernetes_admission::admission_run::AdmissionRun;
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::ownership::Times;
+use kubernetes_managed_fields::{
+    self as managed_fields, FieldManager, Filter, Path, PathElement, Writer, Written,
+};
+use kubernetes_types::quoting::is_printable;
+use kubernetes_types::status::{Status, StatusCause, StatusDetails};
+use serde_json::Value;
+
+pub(super) use self::by_server::{applied, made, with_status};
+use self::versions::KindVersions;
+use super::discovery::{Resource, Resources};
+use super::metadata;
+use super::request::ObjectRequest;
+use super::scale;
+use super::state::State;
+
+/// The most bytes that the name of a manager may have.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `FieldManagerMaxLength`.
+pub(super) const LONGEST_MANAGER: usize = 128;
+
+/// An object with its managedFields, and what is known of the times in them.
+pub(super) struct Managed {
+    pub(super) object: Value,
+    pub(super) times: Times,
+}
+
+impl From<Written> for Managed {
+    fn from(Written { object, is_timed, .. }: Written) -> Self {
+        Self { object, times: if is_timed { Times::Fine } else { Times::Whole } }
+    }
+}
+
+/// The object of a create, an update or a patch with the fields that the request sets; `live` is the stored one.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update,patch}.go`, `UpdateNoErrors`.
+/// Rule: APY-02, APY-03, APY-16, APY-20.
+pub(super) fn update(
+    request: &ObjectRequest<'_>,
+    kind: &GroupVersionKind,
+    live: Option<&Value>,
+    new: Value,
+) -> Managed {
+    let name = manager(request);
+    let writes = Writes {
+        state: &request.server.state,
+        resource: &request.target.resource,
+        subresource: &request.target.subresource,
+        kind,
+        manager: &name,
+    };
+    writes.update(live, new)
+}
+
+/// What a patch that is applied makes of the stored object, without defaults.
+///
+/// # Errors
+/// The Status of conflicts, of a patch that is none for objects of this kind, and of fields that they do not have.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatcher`.
+/// Rule: APY-05, APY-06, APY-07, APY-11, APY-17.
+pub(super) fn apply(
+    request: &ObjectRequest<'_>,
+    kind: &GroupVersionKind,
+    live: Option<&Value>,
+    patch: &Value,
+    force: bool,
+) -> Result<Managed, Box<Status>> {
+    let resources = request.server.state.resources();
+    let versions = KindVersions { state: &request.server.state, resources: &resources, kind };
+    let reset_fields = reset_fields::of(&request.target.resource, &request.target.subresource, &resources);
+    let (version, now, name) = (kind.api_version(), metadata::now(), manager(request));
+    let field_manager = FieldManager {
+        versions: &versions,
+        api_version: &version,
+        kind: &kind.kind,
+        subresource: &request.target.subresource,
+        reset_fields: &reset_fields,
+    };
+    let applied = field_manager.apply(live, patch, &Writer { manager: &name, now: &now }, force);
+    applied.map(Managed::from).map_err(|error| {
+        Box::new(match error {
+            managed_fields::Error::BadRequest(message) => Status::bad_request(message),
+            managed_fields::Error::Conflicts(conflicts) => conflict(&conflicts),
+            managed_fields::Error::Internal(message) => Status::failure(500, "", message),
+        })
+    })
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewApplyConflict`.
+fn conflict(conflicts: &managed_fields::Conflicts) -> Status {
+    let causes = conflicts.causes().into_iter().map(|cause| StatusCause {
+        reason: "FieldManagerConflict".to_owned(),
+        message: cause.message,
+        field: cause.field,
+    });
+    let details = StatusDetails { causes: causes.collect(), ..StatusDetails::default() };
+    Status { details: Some(details), ..Status::failure(409, "Conflict", conflicts.message()) }
+}
+
+/// Who writes, and what.
+pub(super) struct Writes<'a> {
+    pub(super) state: &'a State,
+    pub(super) resource: &'a Resource,
+    /// Empty for the object itself.
+    pub(super) subresource: &'a str,
+    pub(super) kind: &'a GroupVersionKind,
+    pub(super) manager: &'a str,
+}
+
+impl Writes<'_> {
+    /// As [`update`], of a writer that need not be a request.
+    pub(super) fn update(&self, live: Option<&Value>, new: Value) -> Managed {
+        let resources = self.state.resources();
+        let versions = KindVersions { state: self.state, resources: &resources, kind: self.kind };
+        let reset_fields = reset_fields::of(self.resource, self.subresource, &resources);
+        let (version, now) = (self.kind.api_version(), metadata::now());
+        let field_manager = FieldManager {
+            versions: &versions,
+            api_version: &version,
+            kind: &self.kind.kind,
+            subresource: self.subresource,
+            reset_fields: &reset_fields,
+        };
+        field_manager.update_no_errors(live, new, &Writer { manager: self.manager, now: &now }).into()
+    }
+}
+
+/// The name of the manager whose request it is: `fieldManager`, or what its client calls itself.
+///
+/// Source: apiserver pkg/endpoints/handlers/create.go, `managerOrUserAgent`.
+/// Rule: APY-04.
+fn manager(request: &ObjectRequest<'_>) -> String {
+    let given = request.query.first("fieldManager").unwrap_or_default();
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let agent = request.headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+    let mut name = String::new();
+    let characters = agent.split('/').next().unwrap_or_default().chars();
+    for character in characters.filter(|character| is_printable(*character) || *character == ' ') {
+        if name.len() + character.len_utf8() > LONGEST_MANAGER {
+            break;
+        }
+        name.push(character);
+    }
+    name
+}
+
+/// The mutating phase of a request. What webhooks leave of the managedFields counts, unless it is invalid.
+///
+/// # Errors
+/// What the client gets.
+///
+/// Source: apiserver pkg/endpoints/handlers/fieldmanager/admission.go, `Admit`.
+/// Rule: APY-15, MUT-20.
+pub(super) async fn mutate<'a>(
+    request: &mut ObjectRequest<'a>,
+    run: &mut AdmissionRun<'a>,
+) -> Result<(), Box<Status>> {
+    let before = run.attributes().object.as_ref().map(entries).cloned();
+    request.admitting.mutate(run).await?;
+    let Some(after) = run.attributes().object.as_ref().map(entries) else { return Ok(()) };
+    let is_empty = after.as_array().is_some_and(Vec::is_empty);
+    let problem = managed_fields::validate_entries(after).err();
+    let entries = match problem {
+        Some(_) => before.unwrap_or_default(),
+        None if is_empty => Value::Null,
+        None => return Ok(()),
+    };
+    if let Some(object) = &mut run.attributes_mut().object {
+        set_entries(object, entries);
+    }
+    request.warnings.extend(problem.map(|why| {
+        format!(
+            ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated \
+             mutating admission controller; please fix your requests: {why}"
+        )
+    }));
+    Ok(())
+}
+
+/// `metadata.managedFields`; null if there are none.
+pub(super) fn entries(object: &Value) -> &Value {
+    object.pointer("/metadata/managedFields").unwrap_or(&Value::Null)
+}
+
+/// Sets them, or takes them away.
+pub(super) fn set_entries(object: &mut Value, entries: Value) {
+    if entries.is_null() {
+        metadata::remove(object, "managedFields");
+    } else {
+        metadata::set(object, "managedFields", entries);
+    }
+}
+
+/// The Scale of an object, with the managers of its replicas.
+///
+/// # Errors
+/// The Status of managedFields that cannot be read.
+///
+/// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToSubresource`.
+/// Rule: APY-14.
+pub(super) fn scale_of(
+    object: &Value,
+    resource: &Resource,
+    resources: &Resources,
+) -> Result<Value, Box<Status>> {
+    let found = managed_fields::entries_of_scale(entries(object), &replicas(resource, resources));
+    let mut scale = scale::of(object, resource);
+    set_entries(&mut scale, found.map_err(unreadable)?);
+    Ok(scale)
+}
+
+/// Gives the managers of a Scale to the object that it scales.
+///
+/// # Errors
+/// The Status of managedFields that cannot be read.
+///
+/// Source: apimachinery pkg/util/managedfields/scalehandler.go, `ToParent`.
+/// Rule: APY-14.
+pub(super) fn take_over_scale(
+    object: &mut Value,
+    scale: &Value,
+    resource: &Resource,
+    resources: &Resources,
+) -> Result<(), Box<Status>> {
+    let replicas = replicas(resource, resources);
+    let version = resource.kind.api_version();
+    let found = managed_fields::entries_of_parent(entries(object), entries(scale), &version, &replicas);
+    set_entries(object, found.map_err(unreadable)?);
+    Ok(())
+}
+
+fn unreadable(why: String) -> Box<Status> {
+    Box::new(Status::failure(500, "", why))
+}
+
+/// Where each version of a resource has its replicas; none where it has no Scale.
+fn replicas(resource: &Resource, resources: &Resources) -> BTreeMap<String, Option<Path>> {
+    let kind = (&resource.kind.group, &resource.kind.kind);
+    let of_kind = resources.all().iter().filter(|other| (&other.kind.group, &other.kind.kind) == kind);
+    let place = |resource: &Resource| {
+        let path = || scale::replicas(resource).into_iter().map(PathElement::field).collect();
+        resource.subresource("scale").map(|_| path())
+    };
+    of_kind.map(|other| (other.kind.api_version(), place(other))).collect()
+}
+
+/// Fields that requests for a resource cannot set, by the version of the object.
+type ResetFields = BTreeMap<String, Filter>;

@@ -1,0 +1,70 @@
+//! The versions of the objects of one kind, as their managers need them.
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::cluster_state::{self, ClusterState as _};
+use kubernetes_managed_fields::{ConversionError, Type, Versions};
+use kubernetes_types::schema;
+use kubernetes_types::status::Unsupported;
+use kubernetes_types::structural::AppliedType;
+use serde_json::{Value, json};
+
+use super::super::discovery::Resources;
+use super::super::state::State;
+
+/// A kind in all its versions.
+///
+/// Rule: APY-19.
+#[derive(Clone, Copy)]
+pub(super) struct KindVersions<'a> {
+    pub(super) state: &'a State,
+    pub(super) resources: &'a Resources,
+    pub(super) kind: &'a GroupVersionKind,
+}
+
+impl KindVersions<'_> {
+    fn in_version(&self, api_version: &str) -> GroupVersionKind {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        GroupVersionKind::new(group, version, self.kind.kind.clone())
+    }
+}
+
+impl<'a> Versions for KindVersions<'a> {
+    type Schema = AppliedType<'a>;
+
+    fn root(&self, api_version: &str) -> Option<Type<AppliedType<'a>>> {
+        let kind = self.in_version(api_version);
+        let resource = self.resources.of_kind(&kind);
+        if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
+            return custom.schema.as_deref().ok().map(kubernetes_types::structural::Compiled::applied_type);
+        }
+        schema::is_known(&kind).then(|| AppliedType::of_kind(schema::Type::of_kind(&kind)))
+    }
+
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError> {
+        let kind = self.in_version(api_version);
+        if self.root(api_version).is_none() {
+            let why = format!("no kind \"{}\" is registered for version \"{api_version}\"", kind.kind);
+            return Err(ConversionError::UnknownVersion(why));
+        }
+        let mut converted = self.state.convert(object, &kind).map_err(|error| {
+            ConversionError::Failed(match error {
+                cluster_state::ConversionError::Refused(why) => why,
+                cluster_state::ConversionError::Unsupported(unsupported) => unsupported.to_string(),
+                // Entries of such a version stay as they are.
+                cluster_state::ConversionError::ByWebhook(asked) => Unsupported::from(&*asked).to_string(),
+                cluster_state::ConversionError::TooManyRequests => "too many requests".to_owned(),
+            })
+        })?;
+        // What was taken out of the object is there again if its Go type always has it.
+        drop(schema::normalize(&mut converted, &kind));
+        Ok(converted)
+    }
+
+    fn empty(&self, api_version: &str) -> Value {
+        let kind = self.in_version(api_version);
+        let mut object = json!({"apiVersion": api_version, "kind": kind.kind});
+        // Of a kind without a Go type nothing is always there.
+        drop(schema::normalize(&mut object, &kind));
+        object
+    }
+}

@@ -1,0 +1,183 @@
+//! The objects that a server has from the start, beside roles and bindings.
+
+use std::net::IpAddr;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use serde_json::{Value, json};
+
+use super::defaulting;
+use super::discovery::Resources;
+use super::field_manager;
+use super::metadata;
+use super::storage::{Key, Storage};
+
+/// The namespaces that a server has from the start.
+pub(super) const NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+
+/// What a server says of itself in its first objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "each has a default")]
+pub struct Advertised {
+    /// `--advertise-address`: the address of the endpoint of the Service `kubernetes`, which has none without it.
+    pub address: Option<IpAddr>,
+    /// `--secure-port`: where the server listens.
+    pub port: u16,
+    /// `--client-ca-file`: the authorities that sign client certificates, in PEM; empty if there are none.
+    pub client_authorities: String,
+}
+
+impl Default for Advertised {
+    fn default() -> Self {
+        Self { address: None, port: 6443, client_authorities: String::new() }
+    }
+}
+
+/// Stores the first objects in a new storage.
+///
+/// Source: kubernetes pkg/controlplane/controller/{systemnamespaces,kubernetesservice,clusterauthenticationtrust,
+/// legacytokentracking,defaultservicecidr}, `pkg/registry/scheduling/rest/storage_scheduling.go`.
+/// Rule: RBAC-30.
+pub(super) fn store(storage: &Storage, advertised: &Advertised) {
+    let resources = Resources::with([]);
+    for object in objects(advertised) {
+        let mut object = field_manager::made(object);
+        let Some(resource) = resources.of_kind(&GroupVersionKind::of(&object)) else { continue };
+        metadata::set(&mut object, "uid", uuid::Uuid::new_v4().to_string().into());
+        metadata::set(&mut object, "creationTimestamp", metadata::now().into());
+        defaulting::set_defaults(&mut object);
+        let text = |field| metadata::text(&object, field).to_owned();
+        let key = Key {
+            group: resource.gvr.group.clone(),
+            resource: resource.gvr.resource.clone(),
+            namespace: text("namespace"),
+            name: text("name"),
+        };
+        if storage.insert(&key, object).is_err() {
+            unreachable!("the storage is new and the names differ");
+        }
+    }
+}
+
+fn objects(advertised: &Advertised) -> Vec<Value> {
+    let mut objects: Vec<Value> = NAMESPACES.into_iter().map(namespace).collect();
+    objects.extend([
+        priority_class(
+            "system-node-critical",
+            2_000_001_000,
+            "Used for system critical pods that must not be moved from their current node.",
+        ),
+        priority_class(
+            "system-cluster-critical",
+            2_000_000_000,
+            "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+        ),
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking", "namespace": "kube-system"},
+            "data": {"since": metadata::now().get(..10).unwrap_or_default()},
+        }),
+        json!({
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "ServiceCIDR",
+            "metadata": {"name": "kubernetes"},
+            "spec": {"cidrs": ["10.0.0.0/24"]},
+            "status": {"conditions": [{
+                "type": "Ready",
+                "status": "True",
+                "reason": "",
+                "message": "Kubernetes default Service CIDR is ready",
+                "lastTransitionTime": metadata::now(),
+            }]},
+        }),
+        service(advertised.port),
+    ]);
+    if !advertised.client_authorities.is_empty() {
+        objects.push(authentication(&advertised.client_authorities));
+    }
+    objects.extend(advertised.address.into_iter().flat_map(|address| endpoints(address, advertised.port)));
+    objects
+}
+
+fn namespace(name: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+        "spec": {"finalizers": ["kubernetes"]},
+        "status": {"phase": "Active"},
+    })
+}
+
+fn priority_class(name: &str, value: i64, description: &str) -> Value {
+    json!({
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name, "generation": 1},
+        "value": value,
+        "description": description,
+    })
+}
+
+/// What extension API servers read of how this server authenticates.
+fn authentication(client_authorities: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "extension-apiserver-authentication", "namespace": "kube-system"},
+        "data": {"client-ca-file": client_authorities},
+    })
+}
+
+fn service(port: u16) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}],
+            "clusterIP": "10.0.0.1",
+            "clusterIPs": ["10.0.0.1"],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
+    })
+}
+
+fn endpoints(address: IpAddr, port: u16) -> [Value; 2] {
+    let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
+    let address_type = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+    [
+        json!({
+            "apiVersion": "v1",
+            "kind": "Endpoints",
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            },
+            "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+        }),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": "kubernetes",
+                "namespace": "default",
+                "generation": 1,
+                "labels": {"kubernetes.io/service-name": "kubernetes"},
+            },
+            "addressType": address_type,
+            "endpoints": [{"addresses": [address], "conditions": {"ready": true}}],
+            "ports": ports,
+        }),
+    ]
+}

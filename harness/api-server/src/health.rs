@@ -1,0 +1,131 @@
+//! `/healthz`, `/livez` and `/readyz`, with the checks that kube-apiserver names there.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use kubernetes_types::quoting::quote;
+
+use super::query::Query;
+
+/// The checks of kube-apiserver 1.37.1, in its order, and which of the three paths leave one out. Those that kube-apiserver
+/// runs for parts that admit does not have succeed as they do there.
+///
+/// Source: apiserver pkg/server/healthz.go; the answers of kube-apiserver 1.37.1 to `?verbose`.
+const CHECKS: &str = include_str!("health-checks.txt");
+
+/// A path of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Healthz,
+    Livez,
+    Readyz,
+}
+
+impl Endpoint {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Livez => "livez",
+            Self::Readyz => "readyz",
+        }
+    }
+
+    fn checks(self) -> impl Iterator<Item = &'static str> {
+        CHECKS.lines().filter_map(move |line| match line.split_once(' ') {
+            None => Some(line),
+            Some((check, of)) => of.split(' ').any(|of| of == self.name()).then_some(check),
+        })
+    }
+}
+
+/// What a path asks of the server's health: all of an endpoint, or one check of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Health {
+    endpoint: Endpoint,
+    is_whole: bool,
+}
+
+impl Health {
+    /// None for a path that is none of these, also for a check that there is not.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let path = path.strip_prefix('/')?;
+        let (name, check) = path.split_once('/').map_or((path, None), |(name, check)| (name, Some(check)));
+        let endpoint = match name {
+            "healthz" => Endpoint::Healthz,
+            "livez" => Endpoint::Livez,
+            "readyz" => Endpoint::Readyz,
+            _ => return None,
+        };
+        let is_there = check.is_none_or(|check| endpoint.checks().any(|known| known == check));
+        is_there.then_some(Self { endpoint, is_whole: check.is_none() })
+    }
+
+    /// The text of the answer, which is always one of a healthy server.
+    ///
+    /// Source: apiserver pkg/server/healthz/healthz.go, `handleRootHealth`.
+    /// Rule: RBAC-28.
+    pub(super) fn answer(self, query: &Query) -> String {
+        if !self.is_whole || query.all("verbose").is_empty() {
+            return "ok".to_owned();
+        }
+        let mut unknown: BTreeSet<&str> = query.all("exclude").iter().map(String::as_str).collect();
+        let excluded = unknown.clone();
+        let mut text = String::new();
+        for check in self.endpoint.checks() {
+            unknown.remove(check);
+            let how = if excluded.contains(check) { " excluded:" } else { "" };
+            let _: std::fmt::Result = writeln!(text, "[+]{check}{how} ok");
+        }
+        if !unknown.is_empty() {
+            let names: Vec<String> = unknown.into_iter().map(quote).collect();
+            let names = names.join(",");
+            let _: std::fmt::Result =
+                writeln!(text, "warn: some health checks cannot be excluded: no matches for {names}");
+        }
+        text + self.endpoint.name() + " check passed\n"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, query: &str) -> Vec<String> {
+        let answer = Health::of(path).unwrap().answer(&Query::parse(query));
+        answer.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_path_is_an_endpoint_or_a_check_of_it() {
+        for path in
+            ["/healthz", "/livez/ping", "/readyz/poststarthook/rbac/bootstrap-roles", "/readyz/shutdown"]
+        {
+            assert!(Health::of(path).is_some(), "{path}");
+        }
+        for path in ["/readyz/", "/readyz/nope", "/livez/shutdown", "/health", "healthz", "/"] {
+            assert_eq!(Health::of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn each_endpoint_has_its_checks() {
+        assert_eq!(lines("/readyz", ""), ["ok"]);
+        assert_eq!(lines("/readyz/etcd", "verbose"), ["ok"]);
+        for (path, count) in [("/readyz", 37), ("/livez", 35), ("/healthz", 35)] {
+            assert_eq!(lines(path, "verbose=false").len(), count, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_excluded_is_said() {
+        let found = lines("/readyz", "verbose&exclude=etcd&exclude=foo&exclude=bar");
+        assert_eq!(found[2], "[+]etcd excluded: ok");
+        assert_eq!(
+            found[found.len() - 2..],
+            [
+                r#"warn: some health checks cannot be excluded: no matches for "bar","foo""#,
+                "readyz check passed"
+            ]
+        );
+    }
+}

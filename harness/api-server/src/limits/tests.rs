@@ -1,0 +1,294 @@
+//! What requests, answers and watches take of the bytes that are there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, Method, Request, Version};
+use http_body_util::BodyExt as _;
+use kubernetes_admission::attributes::UserInfo;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tower::ServiceExt as _;
+
+use super::*;
+use crate::{ApiServer, Authentication, Options};
+
+const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// Enough for a few large requests.
+const LIMITS: Limits = Limits {
+    requests: 4,
+    mutating_requests: 2,
+    in_flight_bytes: 48 << 20,
+    storage_bytes: 256 << 20,
+    watch_cache_bytes: 1 << 20,
+    event_bytes: 32 << 20,
+    watches: 10,
+};
+
+fn server() -> ApiServer {
+    ApiServer::new(Options { limits: LIMITS, ..Options::default() })
+}
+
+fn bytes(server: &ApiServer) -> &Budget {
+    &server.server.under_way.bytes
+}
+
+fn request(method: Method, path: &str, body: Body) -> Request<Body> {
+    Request::builder().method(method).uri(path).version(Version::HTTP_2).body(body).unwrap()
+}
+
+async fn send(server: &ApiServer, request: Request<Body>) -> Response {
+    let user = UserInfo { groups: vec!["system:masters".to_owned()], ..UserInfo::default() };
+    server.router(Authentication::Always(user)).oneshot(request).await.unwrap()
+}
+
+async fn get(server: &ApiServer, path: &str) -> Response {
+    send(server, request(Method::GET, path, Body::empty())).await
+}
+
+/// Creates a ConfigMap with so many bytes of data.
+async fn create(server: &ApiServer, name: &str, bytes: usize) {
+    let object = json!({"metadata": {"name": name}, "data": {"k": "x".repeat(bytes)}});
+    let created = send(server, request(Method::POST, CONFIG_MAPS, object.to_string().into())).await;
+    assert_eq!(created.status(), 201);
+}
+
+async fn status(response: Response) -> Value {
+    serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap()
+}
+
+/// A body of one piece, after which nothing comes.
+fn dripping(piece: Vec<u8>) -> Body {
+    Body::from_stream(stream::iter([Ok::<_, std::io::Error>(piece)]).chain(stream::pending()))
+}
+
+#[tokio::test]
+async fn nobody_reads_the_body_of_a_stranger() {
+    let server = server();
+    let authentication =
+        Authentication::BearerToken { token: "secret".to_owned(), user: UserInfo::default() };
+    let read = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&read);
+    let body = Body::from_stream(stream::poll_fn(move |_| {
+        told.store(true, Ordering::Relaxed);
+        std::task::Poll::Ready(None::<Result<Bytes, std::io::Error>>)
+    }));
+    let router = server.router(authentication);
+    let answer = router.oneshot(request(Method::POST, CONFIG_MAPS, body)).await.unwrap();
+    assert_eq!(answer.status(), 401);
+    assert!(!read.load(Ordering::Relaxed));
+    assert_eq!(bytes(&server).available(), LIMITS.in_flight_bytes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_waited_for_until_the_deadline() {
+    let server = server();
+    for (query, seconds) in [("", 34), ("?timeout=5s", 5)] {
+        let started = Instant::now();
+        let path = format!("{CONFIG_MAPS}{query}");
+        let answer = send(&server, request(Method::POST, &path, dripping(b"{".to_vec()))).await;
+        assert_eq!(started.elapsed(), Duration::from_secs(seconds));
+        let status = status(answer).await;
+        assert_eq!((&status["code"], &status["reason"]), (&json!(504), &json!("Timeout")));
+    }
+    assert_eq!(bytes(&server).available(), LIMITS.in_flight_bytes);
+}
+
+#[tokio::test]
+async fn a_body_takes_the_bytes_that_have_come() {
+    let server = server();
+    let body = dripping(vec![b' '; 1 << 20]);
+    let pending = send(&server, request(Method::POST, CONFIG_MAPS, body));
+    tokio::pin!(pending);
+    assert!(futures::poll!(&mut pending).is_pending());
+    // Small ones cost nothing.
+    assert_eq!(LIMITS.in_flight_bytes - bytes(&server).available(), (1 << 20) - REQUEST_BYTES);
+}
+
+#[track_caller]
+fn check_too_many(headers: &HeaderMap, status: &Value) {
+    assert_eq!(headers[RETRY_AFTER], "1");
+    let message = "Too many requests, please try again later.";
+    assert_eq!(
+        (&status["code"], &status["reason"], &status["message"]),
+        (&json!(429), &json!("TooManyRequests"), &json!(message))
+    );
+}
+
+#[tokio::test]
+async fn a_request_for_which_no_bytes_are_left_may_try_again() {
+    let server = server();
+    create(&server, "a", 1 << 20).await;
+    let all = bytes(&server).try_reserve(LIMITS.in_flight_bytes).unwrap();
+    let object = json!({"metadata": {"name": "b"}, "data": {"k": "x".repeat(1 << 20)}}).to_string();
+    for request in [
+        request(Method::GET, CONFIG_MAPS, Body::empty()),
+        request(Method::POST, CONFIG_MAPS, object.into()),
+        request(Method::POST, CONFIG_MAPS, dripping(vec![0; 1 << 20])),
+    ] {
+        let answer = send(&server, request).await;
+        check_too_many(&answer.headers().clone(), &status(answer).await);
+    }
+    // Small ones need none.
+    assert_eq!(get(&server, "/version").await.status(), 200);
+    create(&server, "b", 1000).await;
+    drop(all);
+    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200);
+}
+
+#[tokio::test]
+async fn so_many_requests_are_under_way_of_either_kind() {
+    let server = server();
+    // Answers are under way until they are read.
+    let mut reads = Vec::new();
+    for _ in 0..LIMITS.requests {
+        reads.push(get(&server, "/api/v1/namespaces/default").await);
+    }
+    let answer = get(&server, "/api/v1/namespaces/default").await;
+    check_too_many(&answer.headers().clone(), &status(answer).await);
+    let pending = || Box::pin(send(&server, request(Method::POST, CONFIG_MAPS, dripping(vec![b'{']))));
+    let mut writes = [pending(), pending()];
+    for write in &mut writes {
+        assert!(futures::poll!(write).is_pending());
+    }
+    let answer = send(&server, request(Method::POST, CONFIG_MAPS, Body::empty())).await;
+    check_too_many(&answer.headers().clone(), &status(answer).await);
+    // Watches are not counted among them.
+    assert_eq!(get(&server, &format!("{CONFIG_MAPS}?watch=true")).await.status(), 200);
+    drop((reads, writes));
+    assert_eq!(get(&server, "/api/v1/namespaces/default").await.status(), 200);
+    create(&server, "a", 1).await;
+}
+
+#[tokio::test]
+async fn an_answer_takes_its_bytes_until_they_are_written() {
+    let server = server();
+    create(&server, "a", 1 << 20).await;
+    let budget = bytes(&server);
+    assert_eq!(budget.available(), LIMITS.in_flight_bytes);
+    let answers = [get(&server, CONFIG_MAPS).await, get(&server, &format!("{CONFIG_MAPS}/a")).await];
+    let taken = LIMITS.in_flight_bytes - budget.available();
+    assert!(((2 << 20) - 2 * REQUEST_BYTES..2 << 20).contains(&taken), "{taken}");
+    drop(answers);
+    assert_eq!(budget.available(), LIMITS.in_flight_bytes);
+}
+
+#[tokio::test]
+async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
+    let server = server();
+    for name in 0..17 {
+        create(&server, &name.to_string(), 3_000_000).await;
+    }
+    let status = status(get(&server, CONFIG_MAPS).await).await;
+    let message = status["message"].as_str().unwrap();
+    assert_eq!(status["code"], 501);
+    assert!(message.contains("more than 49152 KiB of memory"), "{message}");
+}
+
+/// A runtime of one thread: who decodes on it keeps all others waiting.
+#[tokio::test]
+async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_is_known() {
+    let object = json!({"metadata": {"name": "a"}, "data": {"k": "x".repeat(LARGE)}}).to_string();
+    let unknown = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(object.clone())]));
+    for body in [Body::from(object), unknown] {
+        let server = server();
+        // Decoding it waits for this.
+        let decoding = server.server.under_way.turn(LARGE + 1);
+        assert!(decoding.is_some());
+        let mut pending = Box::pin(send(&server, request(Method::POST, CONFIG_MAPS, body)));
+        // The other thread may or may not have begun; this one goes on.
+        for _ in 0..100 {
+            assert!(futures::poll!(&mut pending).is_pending());
+            assert_eq!(get(&server, "/version").await.status(), 200);
+        }
+        drop(decoding);
+        assert_eq!(pending.await.status(), 201);
+    }
+}
+
+/// What is short may take much memory once it is read.
+#[tokio::test]
+async fn an_object_takes_what_it_weighs() {
+    let server = server();
+    let members: serde_json::Map<String, Value> =
+        (0..60_000).map(|key| (key.to_string(), "".into())).collect();
+    let object = json!({"metadata": {"name": "a"}, "data": members}).to_string();
+    assert!(object.len() < 1 << 20);
+    let others = bytes(&server).try_reserve(LIMITS.in_flight_bytes - (8 << 20)).unwrap();
+    let body = || Body::from(object.clone());
+    assert_eq!(send(&server, request(Method::POST, CONFIG_MAPS, body())).await.status(), 429);
+    drop(others);
+    assert_eq!(send(&server, request(Method::POST, CONFIG_MAPS, body())).await.status(), 201);
+    assert_eq!(bytes(&server).available(), LIMITS.in_flight_bytes);
+}
+
+#[tokio::test]
+async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read() {
+    let server = server();
+    // It would be refused for its `data`, were it read.
+    let items = vec![r#"{"a":0}"#; 90_000].join(",");
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"data":[{items}]}}"#);
+    let status = status(send(&server, request(Method::POST, CONFIG_MAPS, body.into())).await).await;
+    let message = status["message"].as_str().unwrap();
+    assert_eq!(status["code"], 501);
+    assert!(message.contains("more than 49152 KiB of memory"), "{message}");
+}
+
+/// Watchers that do not read have no more under way than there is room for, whatever is there to be sent.
+#[tokio::test(start_paused = true)]
+async fn watches_share_large_events_and_take_turns() {
+    let server = server();
+    let room = server.server.events.room().clone();
+    let watch = async |name: usize| {
+        let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3D{name}");
+        get(&server, &path).await.into_body().into_data_stream()
+    };
+    let mut unread = Vec::new();
+    let length = (2 << 20) + 200;
+    while room.available() > length {
+        let name = unread.len();
+        create(&server, &name.to_string(), 2 << 20).await;
+        let mut watches = Vec::new();
+        for _ in 0..3 {
+            watches.push(watch(name).await);
+        }
+        let texts = futures::future::join_all(watches.iter_mut().map(|watch| watch.next())).await;
+        unread.push(texts.into_iter().map(|text| text.unwrap().unwrap()).collect::<Vec<_>>());
+    }
+    let lengths: usize = unread.iter().map(|texts| texts[0].len()).sum();
+    assert_eq!(lengths, LIMITS.event_bytes - room.available());
+    create(&server, "100", 2 << 20).await;
+
+    let (mut other, mut waiting) = (watch(0).await, watch(100).await);
+    // What others send already needs no room.
+    assert_eq!(other.next().await.unwrap().unwrap(), unread[0][0]);
+    let mut next = Box::pin(waiting.next());
+    let patience = Duration::from_secs(1);
+    // Time passes where nothing else happens.
+    assert!(tokio::time::timeout(patience, &mut next).await.is_err());
+    // Watches that read make room for the one that waits.
+    unread.pop();
+    assert!(next.await.unwrap().unwrap().len() > 2 << 20);
+    drop((unread, waiting, other));
+    assert_eq!(room.available(), LIMITS.event_bytes);
+}
+
+#[tokio::test]
+async fn there_are_so_many_watches_and_not_one_more() {
+    let server = server();
+    let path = format!("{CONFIG_MAPS}?watch=true");
+    let others = server.server.watches.try_reserve(LIMITS.watches - 1).unwrap();
+    let last = get(&server, &path).await;
+    assert_eq!(last.status(), 200);
+    assert_eq!(get(&server, &path).await.status(), 429);
+    drop(last);
+    assert_eq!(get(&server, &path).await.status(), 200);
+    drop(others);
+}

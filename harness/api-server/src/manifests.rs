@@ -1,0 +1,45 @@
+//! Webhooks from files, while the server runs.
+
+use jiff::Timestamp;
+use kubernetes_admission::event::Phase;
+use kubernetes_admission::manifests::{ManifestError, Manifests, StaticManifests};
+use kubernetes_admission::metrics::Reload;
+
+use super::ApiServer;
+
+impl ApiServer {
+    /// Takes over what the folder of a plugin holds now, as it was read; whether that is something new. Where it cannot be
+    /// used, the webhooks stay as they were, and the metrics count it.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `checkAndReload`.
+    pub fn reload_manifests(&self, phase: Phase, read: Result<Manifests, ManifestError>) -> bool {
+        let Ok(manifests) = read else {
+            self.observe_reload(phase, Reload::Failure);
+            return false;
+        };
+        let hash = manifests.hash.clone();
+        let is_new = self.server.admission.replace_manifests(phase, manifests);
+        if is_new {
+            self.observe_reload(phase, Reload::Success { hash: &hash });
+        }
+        is_new
+    }
+
+    /// Counts the load at the start.
+    ///
+    /// Source: apiserver pkg/admission/plugin/webhook/manifest/source/source.go, `LoadInitial`.
+    pub(super) fn observe_manifests(&self) {
+        let StaticManifests { mutating, validating } = &self.server.options.manifests;
+        for (phase, manifests) in [(Phase::Mutating, mutating), (Phase::Validating, validating)] {
+            if let Some(manifests) = manifests {
+                self.observe_reload(phase, Reload::Success { hash: &manifests.hash });
+            }
+        }
+    }
+
+    fn observe_reload(&self, phase: Phase, reload: Reload<'_>) {
+        let server = &self.server;
+        let now = Timestamp::now().as_duration().as_secs_f64();
+        server.admission.metrics.observe_reload(phase, reload, &server.options.hostname, now);
+    }
+}

@@ -1,0 +1,327 @@
+//! `metadata` of an object: what the server writes into it, and what it refuses.
+
+use std::collections::HashSet;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::authorizer::RBAC_GROUP;
+use kubernetes_types::json::json_type;
+use kubernetes_types::names;
+use kubernetes_types::quoting::{is_printable, quote};
+use kubernetes_types::status::{FieldError, MAX_ERRORS, Status};
+use serde_json::{Map, Value, json};
+
+use super::discovery::Resource;
+use super::field_manager::LONGEST_MANAGER;
+
+/// The most bytes that all annotations together may have.
+const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+
+/// `metadata.FIELD` as text; empty if it is missing.
+pub(super) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object
+        .get("metadata")
+        .and_then(|metadata| metadata.get(field))
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Sets `metadata.FIELD`.
+pub(super) fn set(object: &mut Value, field: &str, value: Value) {
+    if let Some(metadata) = metadata_mut(object) {
+        metadata.insert(field.to_owned(), value);
+    }
+}
+
+pub(super) fn remove(object: &mut Value, field: &str) -> Option<Value> {
+    metadata_mut(object)?.remove(field)
+}
+
+fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let metadata = object.as_object_mut()?.entry("metadata").or_insert_with(|| json!({}));
+    if metadata.is_null() {
+        *metadata = json!({});
+    }
+    metadata.as_object_mut()
+}
+
+pub(super) fn has_finalizers(object: &Value) -> bool {
+    object.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty())
+}
+
+pub(super) fn is_deleting(object: &Value) -> bool {
+    !text(object, "deletionTimestamp").is_empty()
+}
+
+/// The time as the API writes it: UTC, whole seconds.
+pub(super) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A time to come, as the API writes it.
+pub(super) fn seconds_from_now(seconds: i64) -> String {
+    let now = jiff::Timestamp::now();
+    let then = jiff::SignedDuration::from_secs(seconds);
+    now.checked_add(then).unwrap_or(now).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Takes out what a client must not say, and what the API leaves out when it is empty.
+///
+/// Source: apiserver pkg/registry/rest/meta.go, `WipeObjectMetaSystemFields`.
+/// Rule: CHN-01.
+pub(super) fn wipe(object: &mut Value) {
+    for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"] {
+        remove(object, field);
+    }
+}
+
+/// Takes out owners that are there already; the warning, if there were any. `when` tells webhooks' from a client's.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `dedupOwnerReferencesAndAddWarning`.
+/// Rule: MUT-21.
+pub(super) fn without_duplicate_owners(object: &mut Value, when: &str) -> Option<String> {
+    let owners = object.pointer_mut("/metadata/ownerReferences")?.as_array_mut()?;
+    let mut duplicates = Vec::new();
+    let mut seen = HashSet::new();
+    owners.retain(|owner| {
+        let is_new = seen.insert(owner.clone());
+        if !is_new {
+            duplicates.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+        is_new
+    });
+    (!duplicates.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and \
+             may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            duplicates.join(", ")
+        )
+    })
+}
+
+/// A 400 if a member of the metadata has the wrong JSON type.
+///
+/// # Errors
+/// The Status that the client gets.
+pub(super) fn check_types(object: &Value, kind: &GroupVersionKind) -> Result<(), Box<Status>> {
+    let Some(metadata) = object.get("metadata") else { return Ok(()) };
+    let wrong = |field: &str, go_type: &str, value: &Value| {
+        let found = json_type(value);
+        Box::new(Status::bad_request(format!(
+            "{} in version \"{}\" cannot be handled as a {}: json: cannot unmarshal {found} into Go struct field \
+             {}.metadata{field} of type {go_type}",
+            kind.kind, kind.version, kind.kind, kind.kind
+        )))
+    };
+    let metadata = match metadata {
+        Value::Object(metadata) => metadata,
+        Value::Null => return Ok(()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            return Err(wrong("", "v1.ObjectMeta", other));
+        }
+    };
+    for (field, value) in metadata {
+        let expected = match field.as_str() {
+            "name" | "generateName" | "namespace" | "resourceVersion" | "uid" => "string",
+            "labels" | "annotations" => "map[string]string",
+            "finalizers" => "[]string",
+            _ => continue,
+        };
+        let is_text = |value: &Value| value.is_string() || value.is_null();
+        let fits = match value {
+            Value::Null => true,
+            Value::String(_) => expected == "string",
+            Value::Object(members) => expected.starts_with("map") && members.values().all(is_text),
+            Value::Array(items) => expected.starts_with("[]") && items.iter().all(is_text),
+            Value::Bool(_) | Value::Number(_) => false,
+        };
+        if !fits {
+            return Err(wrong(&format!(".{field}"), expected, value));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the metadata of a new object.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMeta`.
+pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let mut invalid = |field: String, value: &str, what: String| {
+        // Beyond what an answer can list, more of them change nothing.
+        if errors.len() <= MAX_ERRORS {
+            errors.push(FieldError::invalid(field, Value::from(value), what));
+        }
+    };
+    let generate = text(object, "generateName");
+    // A dash at the end is fine: something follows it.
+    let begun = generate.strip_suffix('-').map_or_else(|| generate.to_owned(), |base| format!("{base}a"));
+    for what in name_errors(&begun, resource) {
+        invalid("metadata.generateName".to_owned(), generate, what);
+    }
+    let name = text(object, "name");
+    for what in name_errors(name, resource) {
+        invalid("metadata.name".to_owned(), name, what);
+    }
+    let members = |field: &str| {
+        object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object).into_iter().flatten()
+    };
+    for (key, value) in members("labels") {
+        for what in names::label_key(key) {
+            invalid("metadata.labels".to_owned(), key, what);
+        }
+        let value = value.as_str().unwrap_or_default();
+        for what in names::label_value(value) {
+            invalid("metadata.labels".to_owned(), value, what);
+        }
+    }
+    let mut annotations_size = 0;
+    for (key, value) in members("annotations") {
+        for what in names::label_key(&key.to_lowercase()) {
+            invalid("metadata.annotations".to_owned(), key, what);
+        }
+        annotations_size += key.len() + value.as_str().unwrap_or_default().len();
+    }
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+    for (index, finalizer) in finalizers.filter_map(Value::as_str).enumerate() {
+        for what in names::label_key(finalizer) {
+            invalid("metadata.finalizers".to_owned(), finalizer, what);
+        }
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
+        let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
+        let is_of_core = resource.custom.is_none() && resource.gvr.group != "apiextensions.k8s.io";
+        if !finalizer.contains('/') && !known && is_of_core {
+            let what = "name is neither a standard finalizer name nor is it fully qualified".to_owned();
+            invalid(format!("metadata.finalizers[{index}]"), finalizer, what);
+        }
+    }
+    errors.extend(owner_errors(object));
+    if annotations_size > ANNOTATIONS_LIMIT {
+        errors.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT));
+    }
+    if name.is_empty() {
+        errors.insert(0, FieldError::required("metadata.name", "name or generateName is required"));
+    }
+    errors.extend(managed_fields_errors(object));
+    errors
+}
+
+/// What is wrong with the name of a manager.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateFieldManager`.
+/// Rule: APY-04.
+pub(super) fn manager_errors(manager: &str, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if manager.len() > LONGEST_MANAGER {
+        errors.push(FieldError::too_long(field, LONGEST_MANAGER));
+    }
+    let invisible = manager.char_indices().filter(|(_, character)| {
+        let is_visible = *character == ' ' || is_printable(*character);
+        !is_visible
+    });
+    for (position, character) in invisible.take(MAX_ERRORS) {
+        let number = u32::from(character);
+        let why = format!("invalid character U+{number:04X} (at position {position})");
+        errors.push(FieldError::invalid(field, quote(manager), why));
+    }
+    errors
+}
+
+/// What is wrong with the managedFields of an object, beside what keeps them from being read.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateManagedFields`.
+/// Rule: APY-16.
+fn managed_fields_errors(object: &Value) -> Vec<FieldError> {
+    const LONGEST_SUBRESOURCE: usize = 256;
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let mut errors = Vec::new();
+    for (index, entry) in entries.enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+        let field = |name: &str| format!("metadata.managedFields[{index}].{name}");
+        errors.extend(manager_errors(text("manager"), &field("manager")));
+        if text("subresource").len() > LONGEST_SUBRESOURCE {
+            errors.push(FieldError::too_long(field("subresource"), LONGEST_SUBRESOURCE));
+        }
+    }
+    errors
+}
+
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `validateOwnerReference`.
+fn owner_errors(object: &Value) -> Vec<FieldError> {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let mut errors = Vec::new();
+    for (index, owner) in owners.enumerate() {
+        if errors.len() > MAX_ERRORS {
+            break;
+        }
+        for field in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(field).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let field = format!("metadata.ownerReferences[{index}].{field}");
+                errors.push(FieldError::required(field, "must not be empty"));
+            }
+        }
+    }
+    errors
+}
+
+fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
+    if name.is_empty() {
+        return Vec::new();
+    }
+    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`.
+        ("", "namespaces") if name.contains('.') => vec!["must not contain dots".to_owned()],
+        ("", "namespaces" | "services") => names::dns1123_label(name),
+        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`.
+        (RBAC_GROUP, _) => path_segment_errors(name),
+        _ => names::dns1123_subdomain(name),
+    }
+}
+
+/// Why a name cannot be a part of a path.
+///
+/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
+pub(super) fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
+    }
+}
+
+/// What an update may not change, once the server has filled in what the client left out.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessorUpdate`.
+pub(super) fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let finalizers = |object: &Value| -> Vec<String> {
+        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before: HashSet<String> = finalizers(old).into_iter().collect();
+    let mut added = finalizers(new);
+    added.retain(|finalizer| !before.contains(finalizer));
+    if is_deleting(old) && !added.is_empty() {
+        added.sort_unstable();
+        let added: Vec<String> = added.into_iter().map(|added| Value::from(added).to_string()).collect();
+        let why = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        );
+        errors.push(FieldError::forbidden("metadata.finalizers", why));
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"] {
+        let value = text(new, field);
+        if value != text(old, field) {
+            let field = format!("metadata.{field}");
+            errors.push(FieldError::invalid(field, Value::from(value), "field is immutable"));
+        }
+    }
+    errors.extend(managed_fields_errors(new));
+    errors
+}

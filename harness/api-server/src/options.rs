@@ -1,0 +1,182 @@
+//! `CreateOptions`, `UpdateOptions` and `DeleteOptions`: from the query and the body.
+
+use kubernetes_types::json::set;
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::{Map, Value, json};
+
+use super::metadata;
+use super::query::Query;
+
+const GROUP: &str = "meta.k8s.io";
+
+/// What a `DeleteOptions` may have; other members are not read.
+///
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `DeleteOptions`.
+const OF_DELETE: [&str; 8] = [
+    "kind",
+    "apiVersion",
+    "gracePeriodSeconds",
+    "preconditions",
+    "orphanDependents",
+    "propagationPolicy",
+    "dryRun",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
+];
+
+/// The options of a request.
+#[derive(Clone, Debug)]
+pub(super) struct RequestOptions {
+    /// As in `request.options` of a review.
+    pub(super) document: Value,
+    pub(super) dry_run: bool,
+}
+
+/// The options of a create, an update or a patch: `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+///
+/// A patch shows `UpdateOptions` to admission. Source: apiserver pkg/endpoints/handlers/patch.go,
+/// `patchToUpdateOptions`; apimachinery pkg/apis/meta/v1/validation/validation.go.
+/// Rule: REQ-12.
+///
+/// # Errors
+/// 422 for a value that the API does not know.
+pub(super) fn of_write(kind: &str, query: &Query) -> Result<RequestOptions, Box<Status>> {
+    of_kind(kind, query, false)
+}
+
+/// Those of a server-side apply, as [`of_write`].
+///
+/// Rule: APY-04.
+///
+/// # Errors
+/// 422 for a value that the API does not know, and if nobody says whose it is.
+pub(super) fn of_apply(query: &Query) -> Result<RequestOptions, Box<Status>> {
+    of_kind("PatchOptions", query, true)
+}
+
+fn of_kind(kind: &str, query: &Query, is_apply: bool) -> Result<RequestOptions, Box<Status>> {
+    let shown = if kind == "PatchOptions" { "UpdateOptions" } else { kind };
+    let mut document = json!({"kind": shown, "apiVersion": "meta.k8s.io/v1"});
+    let mut errors = Vec::new();
+    let dry_run = dry_run(query.all("dryRun"), &mut errors);
+    if !query.all("dryRun").is_empty() {
+        set(&mut document, &["dryRun"], json!(query.all("dryRun")));
+    }
+    let manager = query.first("fieldManager").unwrap_or_default();
+    let mut managers = Vec::new();
+    if is_apply && manager.is_empty() {
+        managers.push(FieldError::required("fieldManager", "is required for apply patch"));
+    } else if kind == "PatchOptions" && !is_apply && query.first("force").is_some() {
+        managers.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
+    }
+    managers.extend(metadata::manager_errors(manager, "fieldManager"));
+    errors.splice(0..0, managers);
+    for field in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
+            set(&mut document, &[field], value);
+        }
+    }
+    let validation = query.first("fieldValidation").unwrap_or_default();
+    if !["", "Ignore", "Strict", "Warn"].contains(&validation) {
+        errors.push(FieldError::not_supported(
+            "fieldValidation",
+            Value::from(validation),
+            "\"\", \"Ignore\", \"Strict\", \"Warn\"",
+        ));
+    }
+    if errors.is_empty() {
+        Ok(RequestOptions { document, dry_run })
+    } else {
+        Err(Box::new(Status::invalid(GROUP, kind, "", &errors)))
+    }
+}
+
+/// The options of a delete: the body, or the query if there is no body.
+///
+/// Source: apiserver pkg/endpoints/handlers/delete.go.
+///
+/// # Errors
+/// 400 for a body that is something else, 422 for a value that the API does not know.
+pub(super) fn of_delete(body: Option<Value>, query: &Query) -> Result<RequestOptions, Box<Status>> {
+    let mut members = match body {
+        Some(Value::Object(members)) => members,
+        Some(_) | None => of_delete_query(query)?,
+    };
+    let kind = members.get("kind").and_then(Value::as_str).unwrap_or("DeleteOptions").to_owned();
+    if kind != "DeleteOptions" {
+        let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("v1");
+        return Err(Box::new(Status::bad_request(format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        ))));
+    }
+    members.insert("kind".to_owned(), kind.into());
+    members.insert("apiVersion".to_owned(), "meta.k8s.io/v1".into());
+    members.retain(|member, value| !value.is_null() && OF_DELETE.contains(&member.as_str()));
+    let mut errors = Vec::new();
+    let wanted: Vec<String> = members
+        .get("dryRun")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|value| value.as_str().unwrap_or_default().to_owned())
+        .collect();
+    let dry_run = dry_run(&wanted, &mut errors);
+    if let Some(policy) = members.get("propagationPolicy").and_then(Value::as_str)
+        && !["Foreground", "Background", "Orphan"].contains(&policy)
+    {
+        errors.push(FieldError::not_supported(
+            "propagationPolicy",
+            Value::from(policy),
+            "\"Foreground\", \"Background\", \"Orphan\", \"nil\"",
+        ));
+    }
+    let policy = members.get("propagationPolicy").and_then(Value::as_str);
+    if let (Some(policy), Some(_)) = (policy, members.get("orphanDependents")) {
+        let why = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", Value::from(policy), why));
+    }
+    if errors.is_empty() {
+        Ok(RequestOptions { document: Value::Object(members), dry_run })
+    } else {
+        Err(Box::new(Status::invalid(GROUP, "DeleteOptions", "", &errors)))
+    }
+}
+
+fn of_delete_query(query: &Query) -> Result<Map<String, Value>, Box<Status>> {
+    let mut members = Map::new();
+    if !query.all("dryRun").is_empty() {
+        members.insert("dryRun".to_owned(), json!(query.all("dryRun")));
+    }
+    if let Some(policy) = query.first("propagationPolicy") {
+        members.insert("propagationPolicy".to_owned(), policy.into());
+    }
+    if let Some(text) = query.first("gracePeriodSeconds").filter(|text| !text.is_empty()) {
+        let Ok(seconds) = text.parse::<i64>() else {
+            return Err(not_an_integer(text));
+        };
+        members.insert("gracePeriodSeconds".to_owned(), seconds.into());
+    }
+    if let Some(orphan) = query.first("orphanDependents").filter(|text| !text.is_empty()) {
+        members.insert("orphanDependents".to_owned(), (orphan != "false" && orphan != "0").into());
+    }
+    Ok(members)
+}
+
+fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|value| value != "All") {
+        errors.push(FieldError::not_supported("dryRun", json!(values), "\"All\""));
+    }
+    !values.is_empty()
+}
+
+/// A parameter of the query that says yes or no.
+///
+/// Source: apimachinery pkg/runtime/conversion.go, `Convert_Slice_string_To_bool`.
+pub(super) fn truth(query: &Query, name: &str) -> Option<bool> {
+    query.first(name).map(|value| !value.eq_ignore_ascii_case("false") && value != "0")
+}
+
+/// A parameter of the query that is no number.
+pub(super) fn not_an_integer(text: &str) -> Box<Status> {
+    let text = Value::from(text);
+    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
+}

@@ -1,0 +1,259 @@
+//! What a patch, or the object of a PUT, makes of the stored object.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+pub(crate) use kubernetes_admission::patch::strategic::{self, StrategicError};
+use kubernetes_admission::patch::{ApplyError, MAX_OPERATIONS, Patch};
+use kubernetes_types::json::json_type;
+use kubernetes_types::quoting::printed;
+use kubernetes_types::schema::{Type, strictness};
+use kubernetes_types::status::{FieldError, Status, StatusDetails, Unsupported};
+use serde_json::{Map, Value};
+
+use super::apply::{self, ApplyPatch};
+use super::body::{self, FieldValidation, Types};
+use super::create;
+use super::field_manager::{self, Managed};
+use super::merge_patch;
+use super::request::ObjectRequest;
+use super::strategy;
+use super::update::check_name;
+
+/// What an update makes of the stored object.
+pub(super) enum Change {
+    /// A whole object, as in a PUT.
+    Replace(Value),
+    /// A merge patch: RFC 7386.
+    Merge(Value),
+    /// A JSON patch: RFC 6902.
+    Operations(Patch),
+    /// A strategic merge patch.
+    Strategic(Map<String, Value>),
+    /// A server-side apply.
+    Apply(ApplyPatch),
+}
+
+/// The formats of patches of custom resources.
+const CUSTOM_FORMATS: &str =
+    "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+
+/// Reads the patch of a request.
+///
+/// # Errors
+/// The Status of a body that is none, or of a format that the resource does not take; 429 if other requests have the memory
+/// that it takes, 501 if it is too much for any.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `PatchResource` and `applyJSPatch`.
+pub(super) fn read(request: &mut ObjectRequest<'_>) -> Result<Change, Box<Status>> {
+    let invalid = || Box::new(Status::bad_request("invalid JSON patch"));
+    let is_custom = request.target.resource.custom.is_some();
+    let _turn = request.server.under_way.turn(request.body.len());
+    if body::media_type(&request.headers) == apply::MEDIA_TYPE {
+        return Ok(Change::Apply(apply::read(request)?));
+    }
+    body::reserve(request)?;
+    match body::media_type(&request.headers) {
+        "application/merge-patch+json" => match serde_json::from_slice(&request.body) {
+            Ok(patch @ Value::Object(_)) => {
+                request.note_decoded(&patch);
+                Ok(Change::Merge(patch))
+            }
+            Ok(other) => Err(Box::new(Status::bad_request(no_patch(&other, "map[string]interface {}")))),
+            Err(_) => Err(invalid()),
+        },
+        "application/json-patch+json" => {
+            let patch = Patch::decode(&request.body);
+            let patch = patch.map_err(|error| match serde_json::from_slice::<Value>(&request.body) {
+                Ok(found @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_))) => {
+                    Box::new(Status::bad_request(no_patch(&found, "[]handlers.jsonPatchOp")))
+                }
+                Ok(Value::Null | Value::Array(_)) => Box::new(Status::bad_request(error.to_string())),
+                Err(_) => invalid(),
+            })?;
+            request.note_decoded(&patch.operations().into());
+            if patch.operations().len() > MAX_OPERATIONS {
+                return Err(Box::new(too_many(patch.operations().len())));
+            }
+            Ok(Change::Operations(patch))
+        }
+        "application/strategic-merge-patch+json" if is_custom => Err(body::unknown_format(CUSTOM_FORMATS)),
+        "application/strategic-merge-patch+json" => match serde_json::from_slice(&request.body) {
+            Ok(Value::Object(patch)) => {
+                request.note_decoded(&Value::Object(patch.clone()));
+                Ok(Change::Strategic(patch))
+            }
+            Ok(Value::Null) => Ok(Change::Strategic(Map::new())),
+            Ok(other) => {
+                let kind = json_type(&other);
+                let why =
+                    format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}");
+                Err(Box::new(Status::bad_request(why)))
+            }
+            Err(_) => Err(invalid()),
+        },
+        _ => Err(unsupported_format("415: Unsupported Media Type".to_owned())),
+    }
+}
+
+fn unsupported_format(message: String) -> Box<Status> {
+    let mut status = Status::failure(415, "UnsupportedMediaType", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
+}
+
+/// What the change makes of `old`, and who manages which of its fields then.
+///
+/// # Errors
+/// The Status of a patch that does not apply, or leaves what is no object of this kind.
+pub(super) fn apply(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    old: &Arc<Value>,
+    kind: &GroupVersionKind,
+) -> Result<Managed, Box<Status>> {
+    let object = match change {
+        Change::Apply(patch) => return apply::apply(request, patch, Some(&**old), kind),
+        Change::Replace(object) => {
+            return Ok(field_manager::update(request, kind, Some(&**old), object.clone()));
+        }
+        Change::Merge(patch) => {
+            let mut object = (**old).clone();
+            merge_patch::apply(&mut object, patch);
+            object
+        }
+        Change::Operations(patch) => patch.apply(old).map_err(|error| does_not_apply(&error))?,
+        Change::Strategic(patch) => {
+            strategic::apply(old, patch, kind).map_err(|error| does_not_merge(&error))?
+        }
+    };
+    let patched = patched(request, object, change, kind)?;
+    Ok(field_manager::update(request, kind, Some(&**old), patched))
+}
+
+/// A patch that is some other JSON than its `go_type`.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch`.
+fn no_patch(found: &Value, go_type: &str) -> String {
+    if found.is_null() {
+        return "Invalid JSON Patch".to_owned();
+    }
+    let kind = json_type(found);
+    format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type {go_type}")
+}
+
+fn patched(
+    request: &mut ObjectRequest<'_>,
+    object: Value,
+    change: &Change,
+    kind: &GroupVersionKind,
+) -> Result<Value, Box<Status>> {
+    let custom = request.target.resource.custom.is_some();
+    // What the server shows of a patch that is bad.
+    let text = match change {
+        Change::Strategic(patch) => printed(&patch.clone().into()),
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
+            object.to_string()
+        }
+    };
+    request.gives_empty_lists = strategy::has_empty_lists(&object);
+    let resource = Arc::clone(&request.target.resource);
+    let typed = body::typed(object, kind, Types::of(&resource, kind));
+    let (mut object, unknown) = typed.map_err(|status| match change {
+        Change::Strategic(_) => {
+            unsupported("what is wrong with the object that a strategic merge patch leaves", &status.message)
+        }
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) if custom => status,
+        Change::Replace(_) | Change::Merge(_) | Change::Operations(_) | Change::Apply(_) => {
+            unreadable(&text, &status)
+        }
+    })?;
+    let errors = repeated(request, change).into_iter();
+    let errors = errors.chain(unknown.iter().map(|path| strictness::unknown_field(path))).collect();
+    let told = FieldValidation::of(request).tell(errors).map_err(|why| bad_patch(&text, &why))?;
+    request.early_warnings.extend(told);
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
+    let completed = request.server.state.complete(&mut object);
+    completed.map_err(|unsupported| Status::unsupported(&unsupported))?;
+    Ok(object)
+}
+
+/// What a strict decoder says of the patch itself: a merge patch has no type, an operation of a JSON patch has four fields.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyJSPatch` and `strategicPatchObject`.
+fn repeated(request: &ObjectRequest<'_>, change: &Change) -> Vec<String> {
+    const OPERATION: [&str; 4] = ["op", "path", "from", "value"];
+    let text = || std::str::from_utf8(&request.body).unwrap_or_default();
+    match change {
+        Change::Replace(_) | Change::Apply(_) => Vec::new(),
+        Change::Merge(_) | Change::Strategic(_) => {
+            strictness::errors(text(), &[], Type::Free).unwrap_or_default()
+        }
+        Change::Operations(patch) => {
+            let operations = patch.operations().iter().enumerate();
+            let unknown: Vec<String> = operations
+                .flat_map(|(index, operation)| {
+                    let names = operation.as_object().into_iter().flat_map(Map::keys);
+                    let unknown = names.filter(|name| !OPERATION.contains(&name.as_str()));
+                    unknown.map(move |name| format!("[{index}].{name}"))
+                })
+                .collect();
+            let errors = strictness::errors(text(), &unknown, Type::Free).unwrap_or_default();
+            errors.into_iter().map(|error| format!("json patch {error}")).collect()
+        }
+    }
+}
+
+/// A patched object that cannot be read is told as a bad patch.
+///
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `applyPatchToCurrentObject`.
+fn unreadable(text: &str, status: &Status) -> Box<Status> {
+    let why =
+        status.message.split_once(" cannot be handled as a ").and_then(|(_, rest)| rest.split_once(": "));
+    bad_patch(text, why.map_or(status.message.as_str(), |(_, why)| why))
+}
+
+fn bad_patch(text: &str, why: &str) -> Box<Status> {
+    let error = FieldError::invalid("patch", Value::from(text), why);
+    Box::new(Status::invalid("", "", "", &[error]))
+}
+
+fn too_many(operations: usize) -> Status {
+    let message =
+        format!("The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {operations}");
+    Status::failure(413, "RequestEntityTooLarge", message)
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`, for 422.
+fn does_not_apply(error: &ApplyError) -> Box<Status> {
+    let message = match error {
+        ApplyError::DoesNotApply(_) => {
+            "the server rejected our request due to an error in our request".to_owned()
+        }
+        ApplyError::Panic(_) => error.to_string(),
+        ApplyError::Unsupported(what) => return Box::new(Status::unsupported(what)),
+    };
+    let mut status = Status::failure(422, "Invalid", message);
+    status.details = Some(StatusDetails::default());
+    Box::new(status)
+}
+
+/// Source: apiserver pkg/endpoints/handlers/patch.go, `interpretStrategicMergePatchError`.
+fn does_not_merge(error: &StrategicError) -> Box<Status> {
+    let message = error.to_string();
+    Box::new(match error {
+        StrategicError::Malformed(_) => Status::bad_request(message),
+        StrategicError::Unprocessable(_) => {
+            let mut status = Status::failure(422, "Invalid", message);
+            status.details = Some(StatusDetails::default());
+            status
+        }
+        StrategicError::Other(_) => Status::failure(500, "", message),
+        StrategicError::Unsupported(what) => Status::unsupported(&Unsupported { what: (*what).to_owned() }),
+    })
+}
+
+fn unsupported(what: &str, why: &str) -> Box<Status> {
+    Box::new(Status::unsupported(&Unsupported { what: format!("{what}: {why}") }))
+}

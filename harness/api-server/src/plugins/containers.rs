@@ -1,0 +1,35 @@
+//! The containers of a Pod's `spec`, as the plugins walk over them.
+
+use serde_json::Value;
+
+use kubernetes_types::json::{at, text};
+
+/// The lists of containers with the words for their containers, in upstream's order.
+///
+/// Source: kubernetes pkg/api/pod/util.go, `VisitContainers`; pod-security-admission policy/visitor.go.
+pub(super) const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
+
+/// The items of a list; none where there is no list.
+pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+    at(value, &[field]).as_array().into_iter().flatten()
+}
+
+/// All containers: those that initialize, the others, the ephemeral ones.
+pub(super) fn all(spec: &Value) -> impl Iterator<Item = &Value> {
+    LISTS.into_iter().flat_map(|list| items(spec, list))
+}
+
+/// The names of the Secrets that a container takes variables from, with the variable, or none for `envFrom`.
+///
+/// Source: kubernetes pkg/api/pod/util.go, `visitContainerSecretNames`.
+pub(super) fn secrets(container: &Value) -> impl Iterator<Item = (Option<&str>, &str)> {
+    let of_variables = items(container, "env").filter_map(|variable| {
+        let reference = at(variable, &["valueFrom", "secretKeyRef"]);
+        (!reference.is_null()).then(|| (Some(text(variable, &["name"])), text(reference, &["name"])))
+    });
+    let whole = items(container, "envFrom").filter_map(|source| {
+        let reference = at(source, &["secretRef"]);
+        (!reference.is_null()).then(|| (None, text(reference, &["name"])))
+    });
+    of_variables.chain(whole)
+}

@@ -1,0 +1,212 @@
+//! The in-tree admission plugins that the server imitates.
+//!
+//! Which there are, and which of them it does not imitate, stands in `selection`.
+
+mod always_pull_images;
+mod containers;
+mod default_class;
+mod default_toleration_seconds;
+mod limit_ranger;
+mod namespace_lifecycle;
+mod pod_node_selector;
+mod pod_security;
+mod priority;
+mod resource_quota;
+mod runtime_class;
+mod selection;
+mod service_account;
+mod small;
+mod storage_object_in_use;
+mod taint_nodes;
+mod tolerations;
+
+pub use self::default_toleration_seconds::DefaultTolerationSeconds;
+pub use self::pod_node_selector::PodNodeSelectorConfiguration;
+pub use self::pod_security::{PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions};
+pub use self::selection::{AdmissionPlugins, SelectionError};
+pub use self::storage_object_in_use::StorageObjectInUseProtection;
+pub use self::taint_nodes::TaintNodesByCondition;
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::plugin::Plugin;
+use kubernetes_types::status::Status;
+use serde_json::{Map, Value};
+
+use self::always_pull_images::AlwaysPullImages;
+use self::default_class::{DefaultClass, INGRESS, STORAGE};
+use self::limit_ranger::LimitRanger;
+use self::namespace_lifecycle::NamespaceLifecycle;
+use self::pod_node_selector::PodNodeSelector;
+use self::pod_security::PodSecurity;
+use self::priority::Priority;
+use self::resource_quota::ResourceQuota;
+use self::runtime_class::RuntimeClass;
+use self::service_account::ServiceAccount;
+use self::small::{
+    DenyServiceExternalIPs, LimitPodHardAntiAffinityTopology, NamespaceExists, NodeRestriction,
+    PersistentVolumeClaimResize,
+};
+use super::storage::ObjectReader;
+
+/// What the in-tree plugins are told beside the flags.
+///
+/// Rule: LOAD-16, LOAD-17.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginConfiguration {
+    /// Of `PodSecurity`.
+    pub pod_security: PodSecurityConfiguration,
+    /// Of `PodNodeSelector`.
+    pub pod_node_selector: PodNodeSelectorConfiguration,
+}
+
+/// The plugins of a server, in the order in which they run.
+pub(super) struct Plugins {
+    /// Those that run before the webhooks.
+    pub(super) first: Vec<Box<dyn Plugin>>,
+    /// Those that run after the webhooks.
+    pub(super) last: Vec<Box<dyn Plugin>>,
+}
+
+impl Plugins {
+    /// The plugins that are on, and that do something, for a server with these objects.
+    ///
+    /// Rule: CHN-10.
+    pub(super) fn new(
+        selection: &AdmissionPlugins,
+        configuration: &PluginConfiguration,
+        objects: &Arc<dyn ObjectReader>,
+    ) -> Self {
+        let mut plugins = Self { first: Vec::new(), last: Vec::new() };
+        for name in selection.in_order() {
+            let objects = Arc::clone(objects);
+            let plugin: Box<dyn Plugin> = match name {
+                "NamespaceLifecycle" => Box::new(NamespaceLifecycle::new(objects)),
+                "LimitRanger" => Box::new(LimitRanger::new(objects)),
+                "ServiceAccount" => Box::new(ServiceAccount::new(objects)),
+                "TaintNodesByCondition" => Box::new(TaintNodesByCondition),
+                "AlwaysPullImages" => Box::new(AlwaysPullImages),
+                "PodNodeSelector" => {
+                    Box::new(PodNodeSelector::new(objects, configuration.pod_node_selector.clone()))
+                }
+                "DefaultStorageClass" => Box::new(DefaultClass::new(objects, &STORAGE)),
+                "DefaultIngressClass" => Box::new(DefaultClass::new(objects, &INGRESS)),
+                "RuntimeClass" => Box::new(RuntimeClass::new(objects)),
+                "PodSecurity" => Box::new(PodSecurity::new(objects, configuration.pod_security.clone())),
+                "Priority" => Box::new(Priority::new(objects)),
+                "DefaultTolerationSeconds" => Box::new(DefaultTolerationSeconds),
+                "StorageObjectInUseProtection" => Box::new(StorageObjectInUseProtection),
+                "NamespaceExists" => Box::new(NamespaceExists::new(objects)),
+                "LimitPodHardAntiAffinityTopology" => Box::new(LimitPodHardAntiAffinityTopology),
+                "NodeRestriction" => Box::new(NodeRestriction),
+                "PersistentVolumeClaimResize" => Box::new(PersistentVolumeClaimResize::new(objects)),
+                "DenyServiceExternalIPs" => Box::new(DenyServiceExternalIPs),
+                "ResourceQuota" => {
+                    plugins.last.push(Box::new(ResourceQuota::new(objects)));
+                    continue;
+                }
+                _ => continue,
+            };
+            plugins.first.push(plugin);
+        }
+        plugins
+    }
+}
+
+/// Whether the request is about a Pod itself.
+fn is_pod(attributes: &Attributes) -> bool {
+    attributes.subresource.is_empty() && attributes.resource.group_resource() == "pods"
+}
+
+/// Whether the request makes a Pod.
+fn is_new_pod(attributes: &Attributes) -> bool {
+    is_pod(attributes) && attributes.operation == Operation::Create
+}
+
+fn spec(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.get_mut("spec")?.as_object_mut()
+}
+
+/// A member that is to be filled: `empty` where there is none, or null.
+fn member<'a>(members: &'a mut Map<String, Value>, name: &str, empty: Value) -> &'a mut Value {
+    let member = members.entry(name.to_owned()).or_insert(Value::Null);
+    if member.is_null() {
+        *member = empty;
+    }
+    member
+}
+
+/// 403 about the object of the request, which may not have its final name yet.
+///
+/// Source: apiserver pkg/admission/errors.go, `NewForbidden`.
+fn forbidden(attributes: &Attributes, why: &str) -> Box<Status> {
+    let object_name = || {
+        let metadata = attributes.object.as_ref()?.get("metadata")?;
+        ["name", "generateName"]
+            .iter()
+            .filter_map(|field| metadata.get(field).and_then(Value::as_str))
+            .find(|name| !name.is_empty())
+    };
+    let name = if attributes.name.is_empty() { object_name().unwrap_or("Unknown") } else { &attributes.name };
+    Box::new(Status::forbidden(&attributes.resource.group, &attributes.resource.resource, name, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource, Operation, UserInfo};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A few stored objects by their resource's name.
+    pub(super) struct Stored(pub(super) Vec<(&'static str, Value)>);
+
+    impl ObjectReader for Stored {
+        fn get(&self, _group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+            self.list("", resource, namespace).into_iter().find(|object| object["metadata"]["name"] == name)
+        }
+
+        fn list(&self, _group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
+            let in_namespace = |object: &Value| {
+                namespace.is_empty() || object["metadata"]["namespace"].as_str() == Some(namespace)
+            };
+            let of_resource =
+                self.0.iter().filter(|(stored, object)| *stored == resource && in_namespace(object));
+            of_resource.map(|(_, object)| Arc::new(object.clone())).collect()
+        }
+    }
+
+    /// A request for an object of the core group in the namespace `ns`.
+    pub(super) fn request(operation: Operation, resource: &str, kind: &str, object: Value) -> Attributes {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Attributes {
+            operation,
+            resource: GroupVersionResource::new("", "v1", resource),
+            subresource: String::new(),
+            kind: GroupVersionKind::new("", "v1", kind),
+            namespace: "ns".to_owned(),
+            name,
+            object: Some(object),
+            old_object: None,
+            options: None,
+            dry_run: false,
+            user: UserInfo::default(),
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_object_as_far_as_it_has_a_name() {
+        for (metadata, name) in [
+            (json!({"name": "x"}), "x"),
+            (json!({"name": "", "generateName": "x-"}), "x-"),
+            (json!({}), "Unknown"),
+        ] {
+            let mut attributes =
+                request(Operation::Create, "configmaps", "ConfigMap", json!({"metadata": metadata}));
+            attributes.name.clear();
+            let status = forbidden(&attributes, "no");
+            assert_eq!(status.message, format!("configmaps \"{name}\" is forbidden: no"));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! `NamespaceLifecycle`: nothing is created in a namespace that is missing or on its way out.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::plugin::Plugin;
+use kubernetes_types::status::{Status, StatusCause};
+use serde_json::Value;
+
+use super::forbidden;
+use crate::storage::ObjectReader;
+
+/// Refuses creations in missing and terminating namespaces, and the deletion of the namespaces that every cluster has.
+///
+/// Source: apiserver pkg/admission/plugin/namespace/lifecycle/admission.go.
+pub(crate) struct NamespaceLifecycle {
+    objects: Arc<dyn ObjectReader>,
+}
+
+/// `kube-node-lease` is not among them.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+impl NamespaceLifecycle {
+    /// The plugin of a server with these objects.
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>) -> Self {
+        Self { objects }
+    }
+
+    fn check_creation(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let name = &attributes.namespace;
+        let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
+            return Err(Box::new(Status::not_found("", "namespaces", name)));
+        };
+        if namespace.pointer("/status/phase").and_then(Value::as_str) != Some("Terminating") {
+            return Ok(());
+        }
+        let why = format!("unable to create new content in namespace {name} because it is being terminated");
+        let mut status = forbidden(attributes, &why);
+        if let Some(details) = &mut status.details {
+            details.causes.push(StatusCause {
+                reason: "NamespaceTerminating".to_owned(),
+                message: format!("namespace {name} is being terminated"),
+                field: "metadata.namespace".to_owned(),
+            });
+        }
+        Err(status)
+    }
+}
+
+impl Plugin for NamespaceLifecycle {
+    fn name(&self) -> &'static str {
+        "NamespaceLifecycle"
+    }
+
+    fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+        let is_namespace = attributes.kind.group.is_empty() && attributes.kind.kind == "Namespace";
+        // An access review would otherwise tell who may not look which namespaces there are.
+        let is_access_review = attributes.resource.group == "authorization.k8s.io"
+            && attributes.resource.resource == "localsubjectaccessreviews";
+        match attributes.operation {
+            Operation::Delete if is_namespace && IMMORTAL.contains(&attributes.name.as_str()) => {
+                let why = "this namespace may not be deleted";
+                Err(Box::new(Status::forbidden(
+                    &attributes.resource.group,
+                    &attributes.resource.resource,
+                    &attributes.name,
+                    why,
+                )))
+            }
+            Operation::Create if !is_namespace && !is_access_review && !attributes.namespace.is_empty() => {
+                self.check_creation(attributes)
+            }
+            Operation::Create | Operation::Update | Operation::Delete | Operation::Connect => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::{Stored, request};
+    use super::*;
+
+    fn admit(mut attributes: Attributes) -> Result<(), Box<Status>> {
+        let namespace = |name: &str, phase: &str| {
+            ("namespaces", json!({"metadata": {"name": name}, "status": {"phase": phase}}))
+        };
+        let stored = Stored(vec![namespace("ns", "Active"), namespace("term", "Terminating")]);
+        NamespaceLifecycle::new(Arc::new(stored)).admit(&mut attributes)
+    }
+
+    fn config_map(namespace: &str) -> Attributes {
+        let object = json!({"metadata": {"name": "x"}});
+        Attributes {
+            namespace: namespace.to_owned(),
+            ..request(Operation::Create, "configmaps", "ConfigMap", object)
+        }
+    }
+
+    #[test]
+    fn a_creation_in_an_active_namespace_goes_on() {
+        assert_eq!(admit(config_map("ns")), Ok(()));
+    }
+
+    #[test]
+    fn a_creation_in_a_missing_namespace_is_not_found() {
+        let status = admit(config_map("nope")).unwrap_err();
+        assert_eq!(
+            serde_json::to_value(status).unwrap(),
+            json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "namespaces \"nope\" not found", "reason": "NotFound",
+                "details": {"name": "nope", "kind": "namespaces"}, "code": 404,
+            })
+        );
+    }
+
+    #[test]
+    fn a_creation_in_a_terminating_namespace_is_forbidden_with_a_cause() {
+        let status = admit(config_map("term")).unwrap_err();
+        assert_eq!(
+            serde_json::to_value(status).unwrap(),
+            json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "message": "configmaps \"x\" is forbidden: unable to create new content in namespace term because it \
+                    is being terminated",
+                "reason": "Forbidden",
+                "details": {"name": "x", "kind": "configmaps", "causes": [{
+                    "reason": "NamespaceTerminating", "message": "namespace term is being terminated",
+                    "field": "metadata.namespace",
+                }]},
+                "code": 403,
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_in_a_terminating_namespace_can_still_change_and_go() {
+        for operation in [Operation::Update, Operation::Delete, Operation::Connect] {
+            assert_eq!(admit(Attributes { operation, ..config_map("term") }), Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_access_review_does_not_tell_which_namespaces_there_are() {
+        let mut attributes = config_map("nope");
+        attributes.resource.group = "authorization.k8s.io".to_owned();
+        attributes.resource.resource = "localsubjectaccessreviews".to_owned();
+        assert_eq!(admit(attributes), Ok(()));
+    }
+
+    #[test]
+    fn only_the_three_namespaces_of_every_cluster_stay() {
+        for (name, message) in [
+            ("default", Some("namespaces \"default\" is forbidden: this namespace may not be deleted")),
+            (
+                "kube-system",
+                Some("namespaces \"kube-system\" is forbidden: this namespace may not be deleted"),
+            ),
+            (
+                "kube-public",
+                Some("namespaces \"kube-public\" is forbidden: this namespace may not be deleted"),
+            ),
+            ("kube-node-lease", None),
+            ("ns", None),
+        ] {
+            let object = json!({"metadata": {"name": name}});
+            let attributes = request(Operation::Delete, "namespaces", "Namespace", object);
+            let refusal = admit(attributes).err().map(|status| status.message);
+            assert_eq!(refusal.as_deref(), message, "{name}");
+        }
+    }
+}

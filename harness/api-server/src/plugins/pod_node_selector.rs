@@ -1,0 +1,143 @@
+//! `PodNodeSelector`: the nodes that the Pods of a namespace may run on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::failure;
+use kubernetes_admission::plugin::{Plugin, Remarks};
+use kubernetes_types::json::{at, text};
+use kubernetes_types::names;
+use kubernetes_types::status::{FieldError, Status, aggregate};
+use serde_json::{Value, json};
+
+use crate::storage::ObjectReader;
+
+/// Adds the node selector of the namespace to a new Pod, and refuses one that says otherwise, or that asks for nodes that
+/// the configuration does not allow its namespace.
+///
+/// Source: kubernetes plugin/pkg/admission/podnodeselector/admission.go.
+pub(crate) struct PodNodeSelector {
+    objects: Arc<dyn ObjectReader>,
+    configuration: PodNodeSelectorConfiguration,
+}
+
+/// A `podNodeSelectorPluginConfig`: node selectors, such as `a=b,c=d`, by the names of namespaces, and that of the
+/// namespaces without an annotation. They are read at each request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodNodeSelectorConfiguration(pub BTreeMap<String, String>);
+
+/// Under which name the selector of namespaces without an annotation stands.
+const CLUSTER_DEFAULT: &str = "clusterDefaultNodeSelector";
+
+const ANNOTATION: &str = "scheduler.alpha.kubernetes.io/node-selector";
+
+impl PodNodeSelector {
+    /// The plugin of a server with these objects.
+    pub(crate) fn new(objects: Arc<dyn ObjectReader>, configuration: PodNodeSelectorConfiguration) -> Self {
+        Self { objects, configuration }
+    }
+
+    /// The selector of the Pod's namespace, if the Pod does not contradict it.
+    fn selector(&self, attributes: &Attributes) -> Result<BTreeMap<String, String>, Box<Status>> {
+        let name = &attributes.namespace;
+        let Some(namespace) = self.objects.get("", "namespaces", "", name) else {
+            return Err(Box::new(Status::internal_error(&format!("namespace {name} does not exist"))));
+        };
+        let annotations = at(&namespace, &["metadata", "annotations"]);
+        let of_namespace = annotations.get(ANNOTATION).map(|text| text.as_str().unwrap_or_default());
+        let selector = of_namespace.unwrap_or_else(|| self.configuration.of(CLUSTER_DEFAULT));
+        let selector = parse(selector).map_err(failure::bare)?;
+        let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
+        let own = at(pod, &["spec", "nodeSelector"]);
+        let conflicts =
+            |(key, value): (&String, &String)| own.get(key).is_some_and(|own| own != value.as_str());
+        if selector.iter().any(conflicts) {
+            return Err(refused(
+                pod,
+                "pod node label selector conflicts with its namespace node label selector",
+            ));
+        }
+        Ok(selector)
+    }
+
+    /// Whether the Pod asks only for nodes that the configuration allows its namespace.
+    fn check_allowed(&self, attributes: &Attributes) -> Result<(), Box<Status>> {
+        let allowed = parse(self.configuration.of(&attributes.namespace)).map_err(failure::bare)?;
+        let pod = attributes.object.as_ref().unwrap_or(&Value::Null);
+        let mut own = at(pod, &["spec", "nodeSelector"]).as_object().into_iter().flatten();
+        let is_allowed = |(key, value): (&String, &Value)| {
+            allowed.get(key).is_some_and(|allowed| value == allowed.as_str())
+        };
+        if allowed.is_empty() || own.all(is_allowed) {
+            return Ok(());
+        }
+        Err(refused(pod, "pod node label selector labels conflict with its namespace whitelist"))
+    }
+}
+
+/// 403 about the Pod by what it is called so far.
+fn refused(pod: &Value, why: &str) -> Box<Status> {
+    Box::new(Status::forbidden("", "pods", text(pod, &["metadata", "name"]), why))
+}
+
+impl PodNodeSelectorConfiguration {
+    /// The selector under this name; empty if there is none.
+    fn of(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+impl Plugin for PodNodeSelector {
+    fn name(&self) -> &'static str {
+        "PodNodeSelector"
+    }
+
+    fn admit(&self, attributes: &mut Attributes) -> Result<(), Box<Status>> {
+        if !super::is_new_pod(attributes) {
+            return Ok(());
+        }
+        let selector = self.selector(attributes)?;
+        if let Some(spec) = attributes.object.as_mut().and_then(super::spec)
+            && !selector.is_empty()
+            && let Some(own) = super::member(spec, "nodeSelector", json!({})).as_object_mut()
+        {
+            own.extend(selector.into_iter().map(|(key, value)| (key, Value::from(value))));
+        }
+        self.check_allowed(attributes)
+    }
+
+    fn validate(&self, attributes: &Attributes, _remarks: &mut Remarks) -> Result<(), Box<Status>> {
+        if !super::is_new_pod(attributes) {
+            return Ok(());
+        }
+        self.selector(attributes)?;
+        self.check_allowed(attributes)
+    }
+}
+
+/// `a=b,c=d`.
+///
+/// Source: apimachinery pkg/labels/labels.go, `ConvertSelectorToLabelsMap`.
+fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    if text.is_empty() {
+        return Ok(labels);
+    }
+    for label in text.split(',') {
+        let parts: Vec<&str> = label.split('=').collect();
+        let [key, value] = parts.as_slice() else {
+            return Err(format!("invalid selector: [{}]", parts.join(" ")));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        // Of the path of these errors upstream has the last part at most.
+        let wrong = |field: String, value: &str, errors: Vec<String>| {
+            let error = |what| FieldError::invalid(field.clone(), Value::from(value), what).to_string();
+            if errors.is_empty() { Ok(()) } else { Err(aggregate(errors.into_iter().map(error))) }
+        };
+        wrong("<nil>".to_owned(), key, names::label_key(key))?;
+        wrong(format!("[{key}]"), value, names::label_value(value))?;
+        labels.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(labels)
+}

@@ -1,0 +1,111 @@
+//! Which checks a level has in a version, and what they come to.
+
+use kubernetes_types::json::at;
+use serde_json::Value;
+
+use super::policy::{Level, LevelVersion, Version};
+use super::{baseline, restricted};
+
+/// A Pod, or the template of one.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) metadata: &'a Value,
+    pub(super) spec: &'a Value,
+    /// Whose rules it is measured by.
+    pub(super) version: Version,
+}
+
+/// What a check has against a Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Violation {
+    /// What is wrong, in a few words.
+    pub(super) reason: &'static str,
+    /// Where it is.
+    pub(super) detail: String,
+}
+
+type Check = fn(&Subject<'_>) -> Option<Violation>;
+
+/// Since which minor version the restricted level has a stricter check instead.
+type Overridden = Option<u64>;
+
+/// The baseline checks in the order of their names, each with its first minor version.
+///
+/// Source: pod-security-admission policy/registry.go, `populate`, and policy/check_*.go.
+const BASELINE: [(u64, Overridden, Check); 12] = [
+    (0, None, baseline::app_armor_profile),
+    (0, Some(22), baseline::capabilities),
+    (0, None, baseline::host_namespaces),
+    (0, Some(0), baseline::host_path_volumes),
+    (0, None, baseline::host_ports),
+    (34, None, baseline::host_probes),
+    (0, None, baseline::privileged),
+    (0, Some(35), baseline::proc_mount_outside_user_namespaces),
+    (0, None, baseline::se_linux_options),
+    (0, Some(19), baseline::seccomp_profile),
+    (0, None, baseline::sysctls),
+    (0, None, baseline::windows_host_process),
+];
+
+/// The checks of the restricted level alone, in the order of their names, each with its first minor version.
+const RESTRICTED: [(u64, Check); 7] = [
+    (8, restricted::allow_privilege_escalation),
+    (22, restricted::capabilities),
+    (35, baseline::proc_mount),
+    (0, restricted::volumes),
+    (0, restricted::run_as_non_root),
+    (23, restricted::run_as_user),
+    (19, restricted::seccomp_profile),
+];
+
+/// What a Pod, or the template of one, violates of a level.
+pub(super) fn violations(policy: LevelVersion, metadata: &Value, spec: &Value) -> Vec<Violation> {
+    let subject = Subject { metadata, spec, version: policy.version };
+    let is_restricted = match policy.level {
+        Level::Privileged => return Vec::new(),
+        Level::Baseline => false,
+        Level::Restricted => true,
+    };
+    let of_baseline = BASELINE.iter().filter(|(since, overridden, _)| {
+        subject.is_since(*since)
+            && !(is_restricted && overridden.is_some_and(|since| subject.is_since(since)))
+    });
+    let of_restricted = RESTRICTED.iter().filter(|(since, _)| is_restricted && subject.is_since(*since));
+    let checks = of_baseline.map(|(_, _, check)| check).chain(of_restricted.map(|(_, check)| check));
+    checks.filter_map(|check| check(&subject)).collect()
+}
+
+/// What is wrong and where: `host namespaces (hostPID=true), hostPort (…)`.
+///
+/// Source: pod-security-admission policy/checks.go, `ForbiddenDetail`.
+pub(super) fn details(violations: &[Violation]) -> String {
+    let texts = violations.iter().map(|Violation { reason, detail }| match detail.as_str() {
+        "" => (*reason).to_owned(),
+        detail => format!("{reason} ({detail})"),
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// What is wrong: `host namespaces, hostPort`.
+///
+/// Source: pod-security-admission policy/checks.go, `ForbiddenReason`.
+pub(super) fn reasons(violations: &[Violation]) -> String {
+    violations.iter().map(|violation| violation.reason).collect::<Vec<_>>().join(", ")
+}
+
+impl Subject<'_> {
+    /// Whether it is measured by the rules of `v1.minor` or later ones.
+    pub(super) fn is_since(&self, minor: u64) -> bool {
+        self.version >= Version::Minor(minor)
+    }
+
+    /// Whether its users are not those of the host, which versions since 1.35 take into account.
+    pub(super) fn is_relaxed(&self) -> bool {
+        self.is_since(35) && self.spec.get("hostUsers") == Some(&Value::Bool(false))
+    }
+
+    /// Whether it runs on Windows, which versions since 1.25 take into account.
+    pub(super) fn is_windows(&self) -> bool {
+        self.is_since(25) && at(self.spec, &["os", "name"]) == "windows"
+    }
+}

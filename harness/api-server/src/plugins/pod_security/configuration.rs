@@ -1,0 +1,163 @@
+//! The configuration of `PodSecurity`: what holds where namespaces have no labels, and who is exempt.
+
+use std::collections::HashSet;
+
+use kubernetes_types::json::text;
+use kubernetes_types::names;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::{FieldError, aggregate};
+use serde_json::Value;
+
+use super::policy::{Level, LevelVersion, Policy, Version};
+
+/// A `PodSecurityConfiguration` that kube-apiserver takes. The default is what it does without one: nothing is asked of
+/// anybody, unless labels do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSecurityConfiguration {
+    pub(super) defaults: Policy,
+    exemptions: PodSecurityExemptions,
+}
+
+/// Levels and versions as the configuration has them; an empty one is `privileged`, or `latest`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSecurityDefaults {
+    /// What is refused.
+    pub enforce: String,
+    /// As which version has it.
+    pub enforce_version: String,
+    /// What leaves an audit annotation.
+    pub audit: String,
+    /// As which version has it.
+    pub audit_version: String,
+    /// What the client is warned of.
+    pub warn: String,
+    /// As which version has it.
+    pub warn_version: String,
+}
+
+/// Of whom nothing is asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodSecurityExemptions {
+    /// Users, by their names.
+    pub usernames: Vec<String>,
+    /// Namespaces, by their names.
+    pub namespaces: Vec<String>,
+    /// The runtime classes of Pods, by their names.
+    pub runtime_classes: Vec<String>,
+}
+
+impl PodSecurityConfiguration {
+    /// Source: pod-security-admission admission/admission.go, `CompleteConfiguration` and `ValidateConfiguration`;
+    /// admission/api/helpers.go, `ToPolicy`; admission/api/validation/validation.go.
+    /// Rule: LOAD-16.
+    ///
+    /// # Errors
+    /// What is wrong with it, in the words of kube-apiserver.
+    pub fn new(defaults: &PodSecurityDefaults, exemptions: PodSecurityExemptions) -> Result<Self, String> {
+        let mut errors = Vec::new();
+        let mut mode = |field: &str, level: &str, version: &str| {
+            let level = if level.is_empty() { Ok(Level::Privileged) } else { Level::parse(level) };
+            let level = level.map_err(|why| errors.push(format!("{field}: {why}")));
+            let version = if version.is_empty() { Ok(Version::Latest) } else { Version::parse(version) };
+            let version = version.map_err(|why| errors.push(format!("{field}-version: {why}")));
+            Some(LevelVersion { level: level.ok()?, version: version.ok()? })
+        };
+        let modes = (
+            mode("enforce", &defaults.enforce, &defaults.enforce_version),
+            mode("audit", &defaults.audit, &defaults.audit_version),
+            mode("warn", &defaults.warn, &defaults.warn_version),
+        );
+        let (Some(enforce), Some(audit), Some(warn)) = modes else {
+            return Err(format!("PodSecurity configuration error: {}", aggregate(errors)));
+        };
+        let errors = exemptions.errors();
+        if !errors.is_empty() {
+            let errors = aggregate(errors.iter().map(ToString::to_string));
+            return Err(format!("PodSecurity invalid: {errors}"));
+        }
+        Ok(Self { defaults: Policy { enforce, audit, warn }, exemptions })
+    }
+
+    pub(super) fn is_exempt_namespace(&self, namespace: &str) -> bool {
+        self.exemptions.namespaces.iter().any(|exempt| exempt == namespace)
+    }
+
+    pub(super) fn is_exempt_user(&self, username: &str) -> bool {
+        self.exemptions.usernames.iter().any(|exempt| exempt == username)
+    }
+
+    /// Whether the runtime class that the spec of a Pod names is exempt.
+    pub(super) fn is_exempt_runtime_class(&self, spec: &Value) -> bool {
+        let class = text(spec, &["runtimeClassName"]);
+        self.exemptions.runtime_classes.iter().any(|exempt| exempt == class)
+    }
+}
+
+impl PodSecurityExemptions {
+    fn errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        let mut check = |list: &str, values: &[String], wrong: &dyn Fn(&str) -> Vec<String>| {
+            let mut seen = HashSet::new();
+            for (index, value) in values.iter().enumerate() {
+                let field = format!("exemptions.{list}[{index}]");
+                let why = wrong(value);
+                if !why.is_empty() {
+                    errors.push(FieldError::invalid(field, quote(value), why.join(", ")));
+                } else if !seen.insert(value) {
+                    errors.push(FieldError::duplicate(field, quote(value)));
+                }
+            }
+        };
+        check("namespaces", &self.namespaces, &names::dns1123_label);
+        check("runtimeClasses", &self.runtime_classes, &names::dns1123_subdomain);
+        check("usernames", &self.usernames, &|name| {
+            if name.is_empty() { vec!["username must not be empty".to_owned()] } else { Vec::new() }
+        });
+        errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    // What kube-apiserver 1.37.1 prints before it ends.
+    #[test]
+    fn what_is_wrong_is_said_in_the_servers_words() {
+        let defaults = |enforce: &str, audit_version: &str| {
+            let (enforce, audit_version) = (enforce.to_owned(), audit_version.to_owned());
+            PodSecurityDefaults { enforce, audit_version, ..PodSecurityDefaults::default() }
+        };
+        let none = PodSecurityExemptions::default;
+        let levels = "enforce: must be one of privileged, baseline, restricted";
+        let versions = "audit-version: must be \"latest\" or \"v1.x\"";
+        for (defaults, exemptions, expect) in [
+            (defaults("x", ""), none(), format!("PodSecurity configuration error: {levels}")),
+            (defaults("x", "1"), none(), format!("PodSecurity configuration error: [{levels}, {versions}]")),
+            (
+                defaults("", ""),
+                PodSecurityExemptions { usernames: names(&["", "a", "a"]), ..none() },
+                "PodSecurity invalid: [exemptions.usernames[0]: Invalid value: \"\": username must not be empty, \
+                 exemptions.usernames[2]: Duplicate value: \"a\"]"
+                    .to_owned(),
+            ),
+        ] {
+            assert_eq!(PodSecurityConfiguration::new(&defaults, exemptions).unwrap_err(), expect);
+        }
+        let exemptions = PodSecurityExemptions { namespaces: names(&["A", "x", "x"]), ..none() };
+        let error = PodSecurityConfiguration::new(&defaults("", ""), exemptions).unwrap_err();
+        assert!(error.contains("exemptions.namespaces[0]: Invalid value: \"A\": a lowercase RFC 1123 label"));
+        assert!(error.ends_with("exemptions.namespaces[2]: Duplicate value: \"x\"]"), "{error}");
+    }
+
+    #[test]
+    fn an_empty_configuration_is_none() {
+        let empty =
+            PodSecurityConfiguration::new(&PodSecurityDefaults::default(), PodSecurityExemptions::default());
+        assert_eq!(empty, Ok(PodSecurityConfiguration::default()));
+    }
+}

@@ -1,0 +1,250 @@
+//! The policy of a namespace: levels and versions, as its labels say them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use kubernetes_types::json::{at, text};
+use kubernetes_types::status::FieldError;
+
+/// What the labels, and the audit annotations, begin with.
+pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
+
+/// How much a Pod may do. A later one is stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Level {
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+/// Of which version of Kubernetes a level is. A later one is newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Version {
+    /// `v1.` and this.
+    Minor(u64),
+    Latest,
+}
+
+/// A level as a version of Kubernetes has it: `baseline:v1.30`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct LevelVersion {
+    pub(super) level: Level,
+    pub(super) version: Version,
+}
+
+/// What is asked of the Pods in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Policy {
+    /// What is refused.
+    pub(super) enforce: LevelVersion,
+    /// What leaves an audit annotation.
+    pub(super) audit: LevelVersion,
+    /// What the client is warned of.
+    pub(super) warn: LevelVersion,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Privileged => "privileged",
+            Self::Baseline => "baseline",
+            Self::Restricted => "restricted",
+        })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Minor(minor) => write!(f, "v1.{minor}"),
+            Self::Latest => f.write_str("latest"),
+        }
+    }
+}
+
+impl fmt::Display for LevelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.level, self.version)
+    }
+}
+
+impl Level {
+    /// Source: pod-security-admission api/helpers.go, `ParseLevel`.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        match text {
+            "privileged" => Ok(Self::Privileged),
+            "baseline" => Ok(Self::Baseline),
+            "restricted" => Ok(Self::Restricted),
+            _ => Err("must be one of privileged, baseline, restricted"),
+        }
+    }
+}
+
+impl Version {
+    /// Source: pod-security-admission api/helpers.go, `ParseVersion`.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        const WRONG: &str = "must be \"latest\" or \"v1.x\"";
+        if text == "latest" {
+            return Ok(Self::Latest);
+        }
+        let minor = text.strip_prefix("v1.").filter(|minor| {
+            let is_number = !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
+            is_number && (minor.len() == 1 || !minor.starts_with('0'))
+        });
+        // Upstream's number is signed.
+        let minor =
+            minor.and_then(|minor| minor.parse::<i64>().ok()).and_then(|minor| u64::try_from(minor).ok());
+        minor.map(Self::Minor).ok_or(WRONG)
+    }
+}
+
+impl Default for Policy {
+    /// Where nobody says anything.
+    fn default() -> Self {
+        let privileged = LevelVersion { level: Level::Privileged, version: Version::Latest };
+        Self { enforce: privileged, audit: privileged, warn: privileged }
+    }
+}
+
+impl Policy {
+    /// The policy of a namespace by its labels, `defaults` where they say nothing, and what is wrong with them: what cannot
+    /// be understood is restricted, and privileged where it is not enforced.
+    ///
+    /// Source: pod-security-admission api/helpers.go, `PolicyToEvaluate`.
+    pub(super) fn of(namespace: &Value, defaults: Self) -> (Self, Vec<FieldError>) {
+        let labels = at(namespace, &["metadata", "labels"]);
+        let mut policy = defaults;
+        let mut errors = Vec::new();
+        let label = |mode: &str| {
+            let key = format!("{PREFIX}{mode}");
+            labels.get(&key).and_then(Value::as_str).map(|text| (key, text))
+        };
+        let mut read = |mode: &str, of_mode: &mut LevelVersion, otherwise: Level| {
+            let level = label(mode).map(|(key, text)| {
+                let parsed = Level::parse(text).map_err(|why| errors.push(invalid(&key, text, why)));
+                of_mode.level = parsed.unwrap_or(otherwise);
+                parsed.is_ok()
+            });
+            let version = label(&format!("{mode}-version")).map(|(key, text)| {
+                let parsed = Version::parse(text).map_err(|why| errors.push(invalid(&key, text, why)));
+                of_mode.version = parsed.unwrap_or(Version::Latest);
+            });
+            (level, version.is_some())
+        };
+        let (enforces, _) = read("enforce", &mut policy.enforce, Level::Restricted);
+        read("audit", &mut policy.audit, Level::Privileged);
+        let (warns, has_warn_version) = read("warn", &mut policy.warn, Level::Privileged);
+        if warns.is_none() && enforces == Some(true) && policy.enforce.level > policy.warn.level {
+            policy.warn.level = policy.enforce.level;
+            if !has_warn_version {
+                policy.warn.version = policy.enforce.version;
+            }
+        }
+        (policy, errors)
+    }
+
+    /// Whether nothing is asked at all.
+    pub(super) fn is_privileged(&self) -> bool {
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+    }
+
+    /// The warning that the labels of an exempt namespace do not count, if they ask for something.
+    ///
+    /// Source: pod-security-admission admission/admission.go, `exemptNamespaceWarning`.
+    pub(super) fn ignored(&self, namespace: &Value, defaults: &Self) -> Option<String> {
+        if self.is_privileged() || self.is_equivalent(defaults) {
+            return None;
+        }
+        let labels = at(namespace, &["metadata", "labels"]);
+        let is_labelled = |mode: &str| {
+            ["", "-version"].iter().any(|of| labels.get(format!("{PREFIX}{mode}{of}")).is_some())
+        };
+        let modes = [("enforce", self.enforce), ("audit", self.audit), ("warn", self.warn)].into_iter();
+        let asked = modes.filter(|(name, mode)| mode.level != Level::Privileged && is_labelled(name));
+        let asked: Vec<String> = asked.map(|(name, mode)| format!("{name}={mode}")).collect();
+        Some(format!(
+            "namespace \"{}\" is exempt from Pod Security, and the policy ({}) will be ignored",
+            text(namespace, &["metadata", "name"]),
+            asked.join(", ")
+        ))
+    }
+
+    /// Whether both ask for the same: of what is privileged the version is no matter.
+    ///
+    /// Source: pod-security-admission api/helpers.go, `Equivalent`.
+    fn is_equivalent(&self, other: &Self) -> bool {
+        let pairs = [(self.enforce, other.enforce), (self.audit, other.audit), (self.warn, other.warn)];
+        pairs.iter().all(|(one, other)| {
+            one == other || (one.level == Level::Privileged && other.level == Level::Privileged)
+        })
+    }
+}
+
+fn invalid(label: &str, text: &str, why: &str) -> FieldError {
+    FieldError::invalid(format!("metadata.labels[{label}]"), Value::from(text), why)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(labels: &[(&str, &str)]) -> (Policy, Vec<String>) {
+        let labels: serde_json::Map<String, Value> =
+            labels.iter().map(|(mode, text)| (format!("{PREFIX}{mode}"), json!(text))).collect();
+        let (policy, errors) = Policy::of(&json!({"metadata": {"labels": labels}}), Policy::default());
+        (policy, errors.iter().map(ToString::to_string).collect())
+    }
+
+    #[track_caller]
+    fn check(labels: &[(&str, &str)], enforce: &str, audit: &str, warn: &str) {
+        let (policy, _) = policy(labels);
+        let found = [policy.enforce, policy.audit, policy.warn].map(|mode| mode.to_string());
+        assert_eq!(found, [enforce, audit, warn]);
+    }
+
+    #[test]
+    fn what_is_enforced_is_warned_of_unless_labels_say_otherwise() {
+        check(&[], "privileged:latest", "privileged:latest", "privileged:latest");
+        let enforced = [("enforce", "baseline"), ("enforce-version", "v1.30")];
+        check(&enforced, "baseline:v1.30", "privileged:latest", "baseline:v1.30");
+        check(
+            &[("enforce", "restricted"), ("warn-version", "v1.9")],
+            "restricted:latest",
+            "privileged:latest",
+            "restricted:v1.9",
+        );
+        check(
+            &[("enforce", "restricted"), ("warn", "privileged"), ("audit", "baseline")],
+            "restricted:latest",
+            "baseline:latest",
+            "privileged:latest",
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_understood_is_restricted_where_it_is_enforced() {
+        check(
+            &[("enforce", "x"), ("warn", "x"), ("audit", "x")],
+            "restricted:latest",
+            "privileged:latest",
+            "privileged:latest",
+        );
+        let (_, errors) = policy(&[("enforce", "x"), ("warn-version", "v1.01")]);
+        assert_eq!(
+            errors,
+            [
+                "metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"x\": must be one of privileged, \
+                 baseline, restricted",
+                "metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: \"v1.01\": must be \"latest\" or \
+                 \"v1.x\"",
+            ]
+        );
+        for text in ["1.30", "v1.", "v1.-1", "v1.x", "v2.0", "v1.99999999999999999999", ""] {
+            assert!(Version::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(Version::parse("v1.0"), Ok(Version::Minor(0)));
+    }
+}

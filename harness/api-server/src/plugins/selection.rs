@@ -1,0 +1,217 @@
+//! Which in-tree plugins run: their names, defaults and order.
+
+use std::collections::BTreeSet;
+
+use kubernetes_types::status::{Unsupported, aggregate};
+
+/// The plugins of a server that are on.
+///
+/// The default is what kube-apiserver runs without flags, but for `ServiceAccount`: nobody makes the service account
+/// `default` of a namespace, without which that plugin refuses every Pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdmissionPlugins {
+    on: BTreeSet<&'static str>,
+}
+
+/// Why plugins cannot be chosen so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "the server refuses it, or admit cannot")]
+pub enum SelectionError {
+    /// What kube-apiserver says before it ends.
+    #[error("{0}")]
+    Refused(String),
+    /// kube-apiserver would start.
+    #[error(transparent)]
+    Unsupported(#[from] Unsupported),
+}
+
+/// Whether a plugin runs unless flags say something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByDefault {
+    On,
+    Off,
+}
+
+/// What becomes of a plugin that is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Imitation {
+    /// It runs, or says by itself what it does not imitate.
+    Imitated,
+    /// It is on by default, and passed over: the limits in the README name it.
+    PassedOver,
+    /// It cannot be enabled.
+    Missing,
+}
+
+use ByDefault::{Off, On};
+use Imitation::{Imitated, Missing, PassedOver};
+
+/// Every plugin of kube-apiserver, in the order in which they run.
+///
+/// Source: kubernetes pkg/kubeapiserver/options/plugins.go, `AllOrderedPlugins` and `DefaultOffAdmissionPlugins`.
+/// Rule: CHN-10, LOAD-01.
+const ALL: [(&str, ByDefault, Imitation); 39] = [
+    ("AlwaysAdmit", Off, Imitated),
+    ("NamespaceAutoProvision", Off, Missing),
+    ("NamespaceLifecycle", On, Imitated),
+    ("NamespaceExists", Off, Imitated),
+    ("LimitPodHardAntiAffinityTopology", Off, Imitated),
+    ("LimitRanger", On, Imitated),
+    // On upstream.
+    ("ServiceAccount", Off, Imitated),
+    ("NodeRestriction", Off, Imitated),
+    ("TaintNodesByCondition", On, Imitated),
+    ("AlwaysPullImages", Off, Imitated),
+    ("ImagePolicyWebhook", Off, Missing),
+    ("PodSecurity", On, Imitated),
+    ("PodNodeSelector", Off, Imitated),
+    ("Priority", On, Imitated),
+    ("DefaultTolerationSeconds", On, Imitated),
+    ("PodTolerationRestriction", Off, Missing),
+    ("EventRateLimit", Off, Missing),
+    ("ExtendedResourceToleration", Off, Missing),
+    ("DefaultStorageClass", On, Imitated),
+    ("StorageObjectInUseProtection", On, Imitated),
+    ("PodGroupProtection", On, PassedOver),
+    ("OwnerReferencesPermissionEnforcement", Off, Missing),
+    ("PersistentVolumeClaimResize", On, Imitated),
+    ("RuntimeClass", On, Imitated),
+    ("CertificateApproval", On, Imitated),
+    ("CertificateSigning", On, PassedOver),
+    ("ClusterTrustBundleAttest", On, PassedOver),
+    ("CertificateSubjectRestriction", On, PassedOver),
+    ("DefaultIngressClass", On, Imitated),
+    ("DenyServiceExternalIPs", Off, Imitated),
+    ("PodTopologyLabels", On, PassedOver),
+    ("NodeDeclaredFeatureValidator", On, PassedOver),
+    ("PodResizeValidator", On, PassedOver),
+    ("MutatingAdmissionPolicy", On, PassedOver),
+    ("MutatingAdmissionWebhook", On, Imitated),
+    ("ValidatingAdmissionPolicy", On, PassedOver),
+    ("ValidatingAdmissionWebhook", On, Imitated),
+    ("ResourceQuota", On, Imitated),
+    // It refuses what kube-apiserver makes for itself when it starts: with an empty storage the server ends at once.
+    ("AlwaysDeny", Off, Missing),
+];
+
+impl Default for AdmissionPlugins {
+    fn default() -> Self {
+        let on = ALL.iter().filter(|(_, default, _)| *default == On).map(|(name, ..)| *name);
+        Self { on: on.collect() }
+    }
+}
+
+impl AdmissionPlugins {
+    /// The default plugins, and those of `enable`, but for those of `disable`. The order of the names is no matter.
+    ///
+    /// Source: apiserver pkg/server/options/admission.go, `Validate` and `enabledPluginNames`.
+    /// Rule: CHN-11.
+    ///
+    /// # Errors
+    /// [`SelectionError`] for a name that kube-apiserver does not know or that is in both lists, and for one that admit
+    /// does not imitate.
+    pub fn select<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<Self, SelectionError> {
+        let check = Self::check_names(enable, disable);
+        let named = |names: &[T], name: &str| names.iter().any(|named| named.as_ref() == name);
+        check?;
+        let mut on = BTreeSet::new();
+        for (name, default, imitation) in ALL {
+            if named(enable, name) {
+                if imitation == Missing {
+                    let what = format!("the admission plugin {name}");
+                    return Err(SelectionError::Unsupported(Unsupported { what }));
+                }
+                on.insert(name);
+            } else if default == On && !named(disable, name) {
+                on.insert(name);
+            }
+        }
+        Ok(Self { on })
+    }
+
+    /// Whether kube-apiserver takes these names.
+    ///
+    /// # Errors
+    /// [`SelectionError::Refused`] for a name that it does not know or that is in both lists.
+    pub fn check_names<T: AsRef<str>>(enable: &[T], disable: &[T]) -> Result<(), SelectionError> {
+        let mut errors = Vec::new();
+        for (flag, names) in [("enable", enable), ("disable", disable)] {
+            for name in names.iter().map(AsRef::as_ref) {
+                if !ALL.iter().any(|(known, ..)| *known == name) {
+                    errors.push(format!("{flag}-admission-plugins plugin {name:?} is unknown"));
+                }
+            }
+        }
+        let disabled: BTreeSet<&str> = disable.iter().map(AsRef::as_ref).collect();
+        let enabled: BTreeSet<&str> = enable.iter().map(AsRef::as_ref).collect();
+        let both: Vec<&str> = enabled.intersection(&disabled).copied().collect();
+        if !both.is_empty() {
+            errors.push(format!(
+                "[{}] in enable-admission-plugins and disable-admission-plugins overlapped",
+                both.join(" ")
+            ));
+        }
+        if errors.is_empty() { Ok(()) } else { Err(SelectionError::Refused(aggregate(errors))) }
+    }
+
+    /// Whether the plugin of this name is on.
+    pub fn has(&self, name: &str) -> bool {
+        self.on.contains(name)
+    }
+
+    /// The names of those that are on, in the order in which they run.
+    pub fn in_order(&self) -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|(name, ..)| *name).filter(|name| self.has(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_add_to_the_default_plugins_and_take_away_from_them() {
+        let select = |enable: &[&str], disable: &[&str]| AdmissionPlugins::select(enable, disable).unwrap();
+        assert_eq!(select(&[], &[]), AdmissionPlugins::default());
+        assert!(select(&[], &[]).has("LimitRanger"));
+        assert!(!select(&[], &["LimitRanger"]).has("LimitRanger"));
+        assert!(!select(&[], &[]).has("ServiceAccount"));
+        assert!(select(&["ServiceAccount"], &[]).has("ServiceAccount"));
+    }
+
+    #[test]
+    fn the_order_of_the_names_is_no_matter() {
+        let one = AdmissionPlugins::select(&["ServiceAccount", "Priority", "AlwaysAdmit"], &[]).unwrap();
+        let other = AdmissionPlugins::select(&["AlwaysAdmit", "ServiceAccount", "Priority"], &[]).unwrap();
+        assert_eq!(one, other);
+        let order: Vec<_> = one.in_order().collect();
+        assert_eq!(order.first(), Some(&"AlwaysAdmit"));
+        assert_eq!(order.last(), Some(&"ResourceQuota"));
+    }
+
+    #[track_caller]
+    fn check(enable: &[&str], disable: &[&str], expect: &str) {
+        assert_eq!(AdmissionPlugins::select(enable, disable).unwrap_err().to_string(), expect);
+    }
+
+    #[test]
+    fn names_are_refused_in_the_servers_words() {
+        check(&["Foo"], &[], r#"enable-admission-plugins plugin "Foo" is unknown"#);
+        check(
+            &["Foo"],
+            &["Bar"],
+            r#"[enable-admission-plugins plugin "Foo" is unknown, disable-admission-plugins plugin "Bar" is unknown]"#,
+        );
+        check(
+            &["Priority", "LimitRanger"],
+            &["LimitRanger", "Priority"],
+            "[LimitRanger Priority] in enable-admission-plugins and disable-admission-plugins overlapped",
+        );
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_imitated_cannot_be_enabled() {
+        check(&["EventRateLimit"], &[], "unsupported: the admission plugin EventRateLimit");
+        assert!(AdmissionPlugins::select(&["ResourceQuota"], &[]).is_ok());
+    }
+}

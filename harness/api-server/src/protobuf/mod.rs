@@ -1,0 +1,120 @@
+//! What a protobuf body says, as the JSON of the same object.
+
+mod json;
+mod wire;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::json::set;
+use kubernetes_types::quantity::QuantityError;
+use kubernetes_types::schema::MESSAGES;
+use serde_json::{Value, json};
+
+use self::json::Decoder;
+use self::wire::{Fields, WireError};
+
+/// The media type of such bodies.
+pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// What a body begins with.
+///
+/// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `protoEncodingPrefix`.
+const PREFIX: &[u8] = b"k8s\0";
+
+/// Why a body cannot be read. The texts are the API server's but for the last four, and for a field of a wrong wire type,
+/// which the server calls by its name in Go.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecodeError {
+    #[error("empty data")]
+    Empty,
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
+    NoPrefix,
+    #[error("empty body")]
+    EmptyBody,
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error(
+        "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:111\""
+    )]
+    NotRegistered { version: String, kind: String },
+    #[error(transparent)]
+    Quantity(#[from] QuantityError),
+    #[error("impossible IntOrString.Type")]
+    IntOrString,
+    #[error("a time is outside of the years 1 to 9999")]
+    Time,
+    #[error("a number is not finite")]
+    NotFinite,
+    #[error("JSON inside the message: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error(
+        "the object has more than {} parts, or parts in each other more than {} deep",
+        json::MOST_PARTS,
+        json::DEEPEST
+    )]
+    TooLarge,
+}
+
+/// A body's envelope: what is inside, and its bytes.
+///
+/// Source: apimachinery pkg/runtime/generated.proto, `Unknown` and `TypeMeta`.
+#[derive(Debug)]
+pub(super) struct Envelope<'a> {
+    /// Empty parts where the body does not say.
+    pub(super) kind: GroupVersionKind,
+    raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Opens a body.
+    ///
+    /// Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go, `Decode`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is not an envelope.
+    pub(super) fn open(body: &'a [u8]) -> Result<Self, DecodeError> {
+        if body.is_empty() {
+            return Err(DecodeError::Empty);
+        }
+        let message = body.strip_prefix(PREFIX).ok_or(DecodeError::NoPrefix)?;
+        if message.is_empty() {
+            return Err(DecodeError::EmptyBody);
+        }
+        let (mut type_meta, mut raw) = (Vec::new(), &[][..]);
+        for field in Fields::new("Unknown", message) {
+            match field? {
+                (1, wire) => type_meta.push(wire.bytes("TypeMeta")?),
+                (2, wire) => raw = wire.bytes("Raw")?,
+                (3, wire) => drop(wire.bytes("ContentEncoding")?),
+                (4, wire) => drop(wire.bytes("ContentType")?),
+                _ => {}
+            }
+        }
+        let (mut api_version, mut kind) = (String::new(), String::new());
+        for field in type_meta.into_iter().flat_map(|bytes| Fields::new("TypeMeta", bytes)) {
+            match field? {
+                (1, wire) => api_version = wire.text("APIVersion")?,
+                (2, wire) => kind = wire.text("Kind")?,
+                _ => {}
+            }
+        }
+        let kind = GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}));
+        Ok(Self { kind, raw })
+    }
+
+    /// The object as JSON, with its `apiVersion` and its `kind`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if the server has no such `kind`, or if the bytes are not an object of it.
+    pub(super) fn decode(&self, kind: &GroupVersionKind) -> Result<Value, DecodeError> {
+        let Some(message) = MESSAGES.of_kind(kind) else {
+            return Err(DecodeError::NotRegistered { version: kind.api_version(), kind: kind.kind.clone() });
+        };
+        let mut object = Decoder::default().decode(message, self.raw)?;
+        set(&mut object, &["apiVersion"], kind.api_version());
+        set(&mut object, &["kind"], &*kind.kind);
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests;

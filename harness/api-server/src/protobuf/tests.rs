@@ -1,0 +1,210 @@
+//! Bodies of the real kubectl, and the objects with every field that upstream tests its own encodings with.
+//!
+//! `recorded.jsonl` is what kubectl 1.37.1 sent to a kube-apiserver, then three objects that it sends as JSON;
+//! `complete.jsonl` is a part of api testdata/HEAD. The JSON in both is what upstream's Go types make of the body.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+
+/// One body, and the JSON that Go makes of it.
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    body: String,
+    object: Value,
+}
+
+fn decode(body: &[u8]) -> Result<Value, String> {
+    let envelope = Envelope::open(body).map_err(|error| error.to_string())?;
+    envelope.decode(&envelope.kind).map_err(|error| error.to_string())
+}
+
+/// Takes all members out that are null.
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn check_all(cases: &str) -> usize {
+    let mut count = 0;
+    for line in cases.lines() {
+        let mut case: Case = serde_json::from_str(line).unwrap();
+        without_nulls(&mut case.object);
+        let mut found = decode(&STANDARD.decode(case.body).unwrap());
+        if let Ok(object) = &mut found {
+            without_nulls(object);
+        }
+        assert_eq!(found, Ok(case.object), "{}", case.name);
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn what_clients_send_is_read_as_go_reads_it() {
+    assert_eq!(check_all(include_str!("recorded.jsonl")), 21);
+}
+
+#[test]
+fn every_field_of_an_object_is_read_as_go_reads_it() {
+    assert_eq!(check_all(include_str!("complete.jsonl")), 13);
+}
+
+#[test]
+fn there_is_a_message_for_every_kind_of_the_server() {
+    let without: Vec<String> = crate::discovery::Resources::with([])
+        .all()
+        .iter()
+        .flat_map(|resource| {
+            let subresources = resource.subresources.iter().map(|subresource| &subresource.kind);
+            std::iter::once(&resource.kind).chain(subresources)
+        })
+        .filter(|kind| MESSAGES.of_kind(kind).is_none())
+        .map(|kind| format!("{} {}", kind.api_version(), kind.kind))
+        .collect();
+    assert_eq!(without, Vec::<String>::new());
+}
+
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut field = vec![number << 3 | 2, u8::try_from(bytes.len()).unwrap()];
+    field.extend_from_slice(bytes);
+    field
+}
+
+/// A body with an object that says what it is.
+fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let type_meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
+    [PREFIX.to_vec(), field(1, &type_meta), field(2, raw)].concat()
+}
+
+#[track_caller]
+fn check(body: &[u8], expect: Result<Value, &str>) {
+    assert_eq!(decode(body), expect.map_err(ToOwned::to_owned));
+}
+
+#[track_caller]
+fn check_config_map(raw: &[u8], expect: Result<Value, &str>) {
+    let whole = expect.map(|mut object| {
+        object["apiVersion"] = "v1".into();
+        object["kind"] = "ConfigMap".into();
+        object
+    });
+    check(&body("v1", "ConfigMap", raw), whole);
+}
+
+#[test]
+fn a_body_that_is_no_envelope_is_refused() {
+    let prefix = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+    check(b"", Err("empty data"));
+    check(b"garbage", Err(prefix));
+    check(b"k8s", Err(prefix));
+    check(b"k8s\0", Err("empty body"));
+    check(b"k8s\0\xff", Err("unexpected EOF"));
+}
+
+#[test]
+fn an_unknown_kind_is_refused() {
+    let message =
+        "no kind \"Nonsense\" is registered for version \"v1\" in scheme \"pkg/runtime/scheme.go:111\"";
+    check(&body("v1", "Nonsense", b""), Err(message));
+}
+
+#[test]
+fn options_of_a_delete_are_of_every_version() {
+    for version in ["v1", "apps/v1", "meta.k8s.io/v1"] {
+        let expect = json!({"apiVersion": version, "kind": "DeleteOptions", "propagationPolicy": "Orphan"});
+        check(&body(version, "DeleteOptions", &field(4, b"Orphan")), Ok(expect));
+    }
+}
+
+#[test]
+fn unusual_bytes_are_read_as_the_server_reads_them() {
+    let name = field(1, b"x");
+    // An unknown field, and one that is in the bytes twice.
+    check_config_map(&[field(1, &name), field(13, b"abc")].concat(), Ok(json!({"metadata": {"name": "x"}})));
+    check_config_map(
+        &[field(1, &name), field(1, &field(3, b"default"))].concat(),
+        Ok(json!({"metadata": {"name": "x", "namespace": "default"}})),
+    );
+    check_config_map(&field(1, &[name, field(1, b"y")].concat()), Ok(json!({"metadata": {"name": "y"}})));
+    // An entry of a map without a value, and one without a key.
+    check_config_map(&field(2, &field(1, b"k")), Ok(json!({"metadata": {}, "data": {"k": ""}})));
+    check_config_map(&field(3, b""), Ok(json!({"metadata": {}, "binaryData": {"": ""}})));
+    check_config_map(
+        &field(2, &[field(1, b"k"), field(2, b"\xff")].concat()),
+        Ok(json!({"metadata": {}, "data": {"k": "\u{fffd}"}})),
+    );
+    // False, and there.
+    check_config_map(b"\x20\x00", Ok(json!({"metadata": {}, "immutable": false})));
+}
+
+#[test]
+fn bytes_of_another_shape_are_refused() {
+    check_config_map(b"\x0a\x50a", Err("unexpected EOF"));
+    check_config_map(b"\x08\x01", Err("proto: wrong wireType = 0 for field metadata"));
+    check_config_map(b"\x20\x80", Err("unexpected EOF"));
+    let hard = field(1, &[field(1, b"cpu"), field(2, &field(1, b"one"))].concat());
+    let expect =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    check(&body("v1", "ResourceQuota", &field(2, &hard)), Err(expect));
+    let seconds = b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f";
+    check_config_map(&field(1, &field(8, seconds)), Err("a time is outside of the years 1 to 9999"));
+}
+
+#[test]
+fn an_object_that_would_need_too_much_memory_is_refused() {
+    // Containers without anything in them: two bytes each.
+    let containers = b"\x12\x00".repeat(json::MOST_PARTS);
+    let message = MESSAGES.of_kind(&GroupVersionKind::new("", "v1", "Pod")).unwrap();
+    let mut spec = b"\x12\xc0\x9a\x0c".to_vec();
+    spec.extend_from_slice(&containers);
+    let found = Decoder::default().decode(message, &spec);
+    assert!(matches!(found, Err(DecodeError::TooLarge)), "{found:?}");
+
+    // Schemas in schemas: each is the `not` of the one before.
+    let mut schema = Vec::new();
+    for _ in 0..json::DEEPEST {
+        let mut length = Vec::new();
+        let mut rest = schema.len();
+        while rest >= 0x80 {
+            length.push(u8::try_from(rest & 0x7f | 0x80).unwrap());
+            rest >>= 7;
+        }
+        length.push(u8::try_from(rest).unwrap());
+        // Field 28 takes two bytes of tag.
+        schema = [&[0xe2, 0x01], length.as_slice(), schema.as_slice()].concat();
+    }
+    let id = MESSAGES.ids().find(|id| MESSAGES.get(*id).name == "JSONSchemaProps").unwrap();
+    let found = Decoder::default().decode(id, &schema);
+    assert!(matches!(found, Err(DecodeError::TooLarge)), "{found:?}");
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), kind in 0..1000_usize) {
+        let _ = decode(&bytes);
+        let _ = decode(&[PREFIX, &bytes].concat());
+        let ids: Vec<_> = MESSAGES.ids().collect();
+        let _ = Decoder::default().decode(ids[kind % ids.len()], &bytes);
+    }
+
+    #[test]
+    fn no_change_to_a_body_makes_it_panic(case in 0..21_usize, place in 0..2000_usize, byte in any::<u8>()) {
+        let line = include_str!("recorded.jsonl").lines().nth(case).unwrap();
+        let mut bytes = STANDARD.decode(serde_json::from_str::<Case>(line).unwrap().body).unwrap();
+        let place = place % bytes.len();
+        bytes[place] = byte;
+        let _ = decode(&bytes);
+        let _ = decode(&bytes[..place]);
+    }
+}

@@ -1,0 +1,438 @@
+//! One HTTP request: where it goes, and what comes back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request as HttpRequest, State as Extracted};
+use axum::response::Response;
+use bytes::Bytes;
+use http::header::{ACCEPT, WARNING};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use kubernetes_admission::authorizer::{AccessDecision, Authorizer};
+use kubernetes_admission::event::Record;
+use kubernetes_admission::warnings;
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::status::{Status, Unsupported};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::{Instrument as _, Span, info};
+
+use super::accept::{Representation, check_accept};
+use super::admission::Admitting;
+use super::answer::{Answer, refusal};
+use super::audit_log::{self, Stage};
+use super::auditing::{Auditing, Ended, Unanswered};
+use super::authentication::{Claim, Identity, Refused};
+use super::authorization;
+use super::discovery::Resources;
+use super::in_process::RequestTrace;
+use super::incoming::Incoming;
+use super::limits::{Effect, LARGE};
+use super::off_thread;
+use super::query::Query;
+use super::request_info::RequestInfo;
+use super::route::{Route, Target, Verb, route, verb};
+use super::time_limit::{TIME_LIMIT, time_limit};
+use super::work::Work;
+use super::{Server, spans, websocket};
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+/// A request for a [`Target`].
+#[derive(Debug)]
+pub(super) struct ObjectRequest<'a> {
+    pub(super) server: &'a Arc<Server>,
+    pub(super) target: Target,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) user: UserInfo,
+    /// Says what the user may do.
+    pub(super) authorizer: &'a dyn Authorizer,
+    pub(super) keep: BodyRetention,
+    /// What the request takes of the bytes that all requests share.
+    pub(super) reservation: Reservation,
+    /// The body as it was read, if it is to be kept.
+    pub(super) decoded: Option<Value>,
+    /// Whether the webhooks of a configuration, as the request writes them, have lists that are there and empty.
+    pub(super) gives_empty_lists: bool,
+    /// What the server itself warns of before webhooks are called.
+    pub(super) early_warnings: Vec<String>,
+    /// What it warns of later.
+    pub(super) warnings: Vec<String>,
+    pub(super) admitting: Admitting<'a>,
+}
+
+impl ObjectRequest<'_> {
+    /// Keeps the body, as it was read, if somebody wants it.
+    pub(super) fn note_decoded(&mut self, body: &Value) {
+        match self.keep {
+            BodyRetention::Body => self.decoded = Some(body.clone()),
+            BodyRetention::Nothing => {}
+        }
+    }
+
+    /// The attributes of this request, without objects.
+    pub(super) fn attributes(&self, operation: Operation, kind: &GroupVersionKind) -> Attributes {
+        Attributes {
+            operation,
+            resource: self.target.resource.gvr.clone(),
+            subresource: self.target.subresource.clone(),
+            kind: kind.clone(),
+            namespace: self.target.admitted_namespace().to_owned(),
+            name: self.target.name.clone(),
+            object: None,
+            old_object: None,
+            options: None,
+            dry_run: false,
+            user: self.user.clone(),
+        }
+    }
+}
+
+/// What of a request is kept for whoever is told of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BodyRetention {
+    /// The body, as it was read.
+    Body,
+    /// No more than the answer needs.
+    Nothing,
+}
+
+/// What a request came to, and what is told of it.
+pub(super) struct Outcome {
+    pub(super) answered: Result<Answer, Box<Status>>,
+    pub(super) stage: Stage,
+    /// Who asks; none if that is not known.
+    pub(super) identity: Option<Identity>,
+    /// Whether the user may do it; none if it did not get as far as that.
+    pub(super) decision: Option<AccessDecision>,
+    /// Whether the resource is one that clients should not use any more.
+    pub(super) is_deprecated: bool,
+    pub(super) decoded: Option<Value>,
+    /// What the server itself warns of before webhooks do.
+    pub(super) early_warnings: Vec<String>,
+    /// What it warns of later.
+    pub(super) warnings: Vec<String>,
+    pub(super) record: Record,
+    /// What the request takes of the bytes that all requests share.
+    pub(super) reservation: Option<Reservation>,
+    /// The span of the operation, which lasts until the response is encoded.
+    pub(super) operation: Span,
+}
+
+impl Outcome {
+    /// Of a request that has met no webhook.
+    pub(super) fn of(answered: Result<Answer, Box<Status>>) -> Self {
+        Self {
+            // What a watch answers has only begun.
+            stage: match answered {
+                Ok(Answer::Watch(_)) => Stage::ResponseStarted,
+                Ok(_) | Err(_) => Stage::ResponseComplete,
+            },
+            identity: None,
+            decision: None,
+            is_deprecated: false,
+            decoded: None,
+            early_warnings: Vec::new(),
+            warnings: Vec::new(),
+            record: Record::default(),
+            reservation: None,
+            operation: Span::none(),
+            answered,
+        }
+    }
+
+    /// Of a request that is refused for what its headers or its query say, by somebody or by nobody known.
+    fn refused(status: Box<Status>, user: Option<UserInfo>) -> Self {
+        let stage = if user.is_some() { Stage::ResponseComplete } else { Stage::ResponseStarted };
+        Self { stage, identity: user.map(Identity::of), ..Self::of(Err(status)) }
+    }
+}
+
+/// Answers one request that came over a connection.
+pub(super) async fn answer(Extracted(server): Extracted<Arc<Server>>, request: HttpRequest) -> Response {
+    let (parts, body) = request.into_parts();
+    let keep = if server.options.audit.is_some() { BodyRetention::Body } else { BodyRetention::Nothing };
+    let mut body = Incoming::Stream(body);
+    let authorizer = Arc::clone(&server.state.authorizer);
+    let (response, _) = respond(&server, &parts, &mut body, keep, &authorizer).await;
+    body.drain(&parts).await;
+    response
+}
+
+/// Answers one request, and tells the audit log of it.
+///
+/// Rule: WRN-04.
+pub(super) async fn respond(
+    server: &Arc<Server>,
+    parts: &Parts,
+    body: &mut Incoming,
+    keep: BodyRetention,
+    authorizer: &Arc<dyn Authorizer>,
+) -> (Response, RequestTrace) {
+    let received = Timestamp::now();
+    let audit_id = audit_log::audit_id(&parts.headers);
+    let query = Query::parse(parts.uri.query().unwrap_or_default());
+    let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+    let received_request =
+        Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
+    let auditing = Auditing::new(server, parts, &info, &audit_id, received);
+    let unanswered = auditing.as_ref().map(Auditing::begin);
+    let span = spans::request(parts, &info, &audit_id);
+    let mut outcome = admitted(server, received_request).instrument(span.clone()).await;
+    unanswered.into_iter().for_each(Unanswered::forget);
+    let status = match &outcome.answered {
+        Ok(answer) => answer.status(),
+        Err(status) => Some((**status).clone()),
+    };
+    let response_object = auditing.as_ref().and_then(|auditing| auditing.response_object(&outcome.answered));
+    let mut connection = None;
+    let mut is_upgrade = false;
+    let is_answered = outcome.answered.is_ok();
+    let operation = std::mem::replace(&mut outcome.operation, Span::none());
+    if is_answered {
+        info!(parent: &operation, "About to write a response");
+    }
+    let mut response = match outcome.answered {
+        Ok(Answer::Watch(watch)) if websocket::is_requested(&parts.headers) => {
+            is_upgrade = true;
+            let response;
+            (response, connection) = websocket::handshake(watch, parts);
+            response
+        }
+        Ok(answer) => {
+            let (reservation, may_refuse) = (outcome.reservation, parts.method.is_safe());
+            let is_large = answer.is_large();
+            let encode = async move { answer.into_response(reservation, may_refuse) };
+            if is_large { off_thread::run(encode).await } else { encode.await }
+        }
+        Err(status) => refusal(&status),
+    };
+    if is_answered {
+        info!(parent: &operation, "Writing http response done");
+    }
+    let told = outcome.early_warnings.iter().chain(warnings::texts(&outcome.record)).chain(&outcome.warnings);
+    for warning in warnings::encode(told) {
+        if let Ok(value) = HeaderValue::from_bytes(warning.as_bytes()) {
+            response.headers_mut().append(WARNING, value);
+        }
+    }
+    spans::answered(&span, response.status());
+    if let Ok(value) = HeaderValue::from_str(&audit_id) {
+        response.headers_mut().insert("audit-id", value);
+    }
+    let end = auditing.as_ref().and_then(|auditing| {
+        // The audit log does not see how a handshake ends.
+        let code = if is_upgrade { StatusCode::SWITCHING_PROTOCOLS } else { response.status() };
+        auditing.end(Ended {
+            stage: outcome.stage,
+            identity: outcome.identity.as_ref(),
+            decision: outcome.decision.as_ref(),
+            is_deprecated: outcome.is_deprecated,
+            decoded: &mut outcome.decoded,
+            record: &outcome.record,
+            code: code.as_u16(),
+            status,
+            object: response_object,
+        })
+    });
+    if let Some(sink) = &server.options.record {
+        sink(&audit_id, received, &outcome.record);
+    }
+    match (connection, end) {
+        (Some(connection), end) => connection.start(end),
+        (None, Some(end)) => response = response.map(|body| audit_log::tell_of_the_end(body, end)),
+        (None, None) => {}
+    }
+    (response, RequestTrace { record: outcome.record, body: outcome.decoded })
+}
+
+/// A request, and what its path and its query say.
+struct Received<'a> {
+    parts: &'a Parts,
+    info: &'a RequestInfo,
+    audit_id: &'a str,
+    query: Query,
+    body: &'a mut Incoming,
+    keep: BodyRetention,
+    authorizer: &'a Arc<dyn Authorizer>,
+}
+
+/// Asks who makes the request and whether that user may, before anybody looks whether there is such a path.
+///
+/// Source: apiserver pkg/server/config.go, `DefaultBuildHandlerChain`.
+/// Rule: RBAC-10.
+async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
+    let Received { parts, info, authorizer, .. } = received;
+    let time_limit = match time_limit(&received.query) {
+        Err(status) if !info.is_long_running() => return Outcome::refused(status, None),
+        limit => limit.unwrap_or(TIME_LIMIT),
+    };
+    if let Some(refused) = parts.extensions.get::<Refused>() {
+        return Outcome::refused(refused.status.clone(), refused.user.clone());
+    }
+    let Some(Claim { user, wanted }) = parts.extensions.get::<Claim>().cloned() else {
+        return Outcome::refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")), None);
+    };
+    let mut identity = Identity::of(user);
+    if let Some(wanted) = wanted {
+        match server.impersonation.resolve(&**authorizer, &identity.user, &wanted, info) {
+            Ok(impersonated) => identity.impersonated = Some(impersonated),
+            Err(status) => return Outcome::refused(status, Some(identity.user)),
+        }
+    }
+    let (decision, allowed) = authorization::authorize(&**authorizer, identity.effective(), info);
+    let outcome = match allowed {
+        Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
+        Err(status) => Outcome::of(Err(status)),
+    };
+    Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
+}
+
+async fn outcome(
+    server: &Arc<Server>,
+    received: Received<'_>,
+    user: &UserInfo,
+    time_limit: Duration,
+) -> Outcome {
+    let Received { parts, info, audit_id, query, body, keep, authorizer } = received;
+    let started = Instant::now();
+    let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
+    let share = match &*body {
+        Incoming::Stream(_) if !info.is_long_running() => server.under_way.begin(effect),
+        Incoming::Stream(_) | Incoming::InMemory(_) => Ok(server.under_way.share()),
+    };
+    let mut reservation = match share {
+        Ok(reservation) => reservation,
+        Err(status) => return Outcome::of(Err(status)),
+    };
+    let resources = server.state.resources();
+    let target = match route(parts.uri.path(), &resources) {
+        Route::Object(target) => target,
+        route @ (Route::CoreVersions
+        | Route::Groups
+        | Route::Group(_)
+        | Route::Version(_, _)
+        | Route::ServerVersion
+        | Route::Health(_)
+        | Route::Metrics
+        | Route::OpenApi
+        | Route::NoSubresource(..)
+        | Route::NoResource
+        | Route::NoPath) => {
+            let deprecation = if let Route::NoSubresource(gvr, _) = &route {
+                resources.get(gvr).and_then(|resource| resource.deprecation()).map(str::to_owned)
+            } else {
+                None
+            };
+            let early_warnings = deprecation.into_iter().collect();
+            let answered = document(server, &resources, route, &query, &parts.headers);
+            return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
+        }
+    };
+    let verb = match verb(&parts.method, &target) {
+        Ok(verb) => verb,
+        Err(status) => return Outcome::of(Err(status)),
+    };
+    let operation = spans::operation(verb, parts, info, audit_id);
+    let work = async {
+        let is_list = verb == Verb::List && !info.is_long_running();
+        let representation = check_accept(&parts.headers, is_list)?;
+        let came_over_a_connection = matches!(body, Incoming::Stream(_));
+        let deadline = started + time_limit;
+        let body = match verb {
+            Verb::Get | Verb::List => Bytes::new(),
+            Verb::Create
+            | Verb::Update
+            | Verb::Patch
+            | Verb::Delete
+            | Verb::DeleteCollection
+            | Verb::Connect => spans::read(body.read(&mut reservation, deadline).await)?,
+        };
+        // All of it is there: a slow client keeps no thread.
+        let is_beside = came_over_a_connection && body.len() > LARGE;
+        let work = Work {
+            server: Arc::clone(server),
+            authorizer: Arc::clone(authorizer),
+            verb,
+            target,
+            query,
+            headers: parts.headers.clone(),
+            body,
+            user: user.clone(),
+            keep,
+            reservation,
+            started,
+            deadline,
+        };
+        let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
+        if representation == Representation::Metadata {
+            outcome.answered = outcome.answered.map(Answer::into_metadata);
+        }
+        Ok(outcome)
+    };
+    let outcome = work.instrument(operation.clone()).await;
+    Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
+}
+
+/// What is not an object: discovery, health, metrics.
+fn document(
+    server: &Server,
+    resources: &Resources,
+    route: Route,
+    query: &Query,
+    headers: &HeaderMap,
+) -> Result<Answer, Box<Status>> {
+    let object = |value: Value| Answer::ok(Arc::new(value));
+    let accept = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    let aggregated = accept
+        .split(',')
+        .map(|accepted| accepted.replace(' ', ""))
+        .any(|accepted| accepted.starts_with(AGGREGATED));
+    match route {
+        Route::CoreVersions if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_core())),
+        Route::Groups if aggregated => Ok(Answer::Document(AGGREGATED, resources.aggregated_groups())),
+        Route::CoreVersions => {
+            Ok(object(json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []})))
+        }
+        Route::Groups => Ok(object(resources.group_list())),
+        Route::Group(group) => resources.group(&group).map(object).ok_or_else(no_resource),
+        Route::Version(group, version) => {
+            resources.version(&group, &version).map(object).ok_or_else(no_resource)
+        }
+        Route::ServerVersion => Ok(object(json!({
+            "major": "1",
+            "minor": "37",
+            "emulationMajor": "1",
+            "emulationMinor": "37",
+            "minCompatibilityMajor": "1",
+            "minCompatibilityMinor": "36",
+            "gitVersion": format!("v{}+admit", kubernetes_types::KUBERNETES_VERSION),
+            "gitCommit": "",
+            "gitTreeState": "",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "rustc",
+            "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        }))),
+        Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
+        Route::Metrics => Ok(Answer::Text(StatusCode::OK, server.admission.metrics.render())),
+        Route::OpenApi => {
+            Err(Box::new(Status::unsupported(&Unsupported { what: "OpenAPI documents".to_owned() })))
+        }
+        Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
+        Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        Route::NoResource | Route::Object(_) => Err(no_resource()),
+    }
+}
+
+/// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
+fn no_resource() -> Box<Status> {
+    let mut status = Status::failure(404, "NotFound", "the server could not find the requested resource");
+    status.details = Some(kubernetes_types::status::StatusDetails::default());
+    Box::new(status)
+}

@@ -1,0 +1,257 @@
+//! What a path and a method ask for.
+
+use std::sync::Arc;
+
+use http::Method;
+use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_types::status::Status;
+
+use super::discovery::{Resource, Resources};
+use super::health::Health;
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub(super) enum Route {
+    /// `/api`.
+    CoreVersions,
+    /// `/apis`.
+    Groups,
+    /// `/apis/GROUP`.
+    Group(String),
+    /// `/api/v1` or `/apis/GROUP/VERSION`.
+    Version(String, String),
+    /// `/version`.
+    ServerVersion,
+    /// `/healthz`, `/livez` or `/readyz`, or a check of them.
+    Health(Health),
+    /// `/metrics`.
+    Metrics,
+    /// `/openapi/…`.
+    OpenApi,
+    /// A resource, an object or a subresource of it.
+    Object(Target),
+    /// A subresource that this custom resource does not have, and the name of the object.
+    NoSubresource(GroupVersionResource, String),
+    /// A path in a group that the server has, but not a resource.
+    NoResource,
+    /// None of the above.
+    NoPath,
+}
+
+/// A resource, one object of it or a subresource.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) resource: Arc<Resource>,
+    /// Empty for a cluster-scoped resource, and for a list across namespaces.
+    pub(super) namespace: String,
+    /// Empty for a whole collection.
+    pub(super) name: String,
+    /// Empty for the object itself.
+    pub(super) subresource: String,
+    /// What follows `proxy` in the path, as the options of the connection have it: empty, or with a slash at its
+    /// beginning.
+    pub(super) subpath: String,
+}
+
+impl Target {
+    /// The namespace as admission and the audit log see it: a Namespace is in itself.
+    ///
+    /// Rule: SEL-08.
+    pub(super) fn admitted_namespace(&self) -> &str {
+        if self.resource.gvr.group_resource() == "namespaces" { &self.name } else { &self.namespace }
+    }
+
+    /// The kind of the request's object: that of the subresource, if there is one.
+    pub(super) fn kind(&self) -> &GroupVersionKind {
+        self.resource
+            .subresource(&self.subresource)
+            .map_or(&self.resource.kind, |subresource| &subresource.kind)
+    }
+}
+
+/// What is asked of a [`Target`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verb {
+    Get,
+    List,
+    Create,
+    Update,
+    Patch,
+    Delete,
+    DeleteCollection,
+    Connect,
+}
+
+/// Finds the route of a path.
+pub(super) fn route(path: &str, resources: &Resources) -> Route {
+    let segments: Vec<String> =
+        path.split('/').filter(|segment| !segment.is_empty()).map(percent_decoded).collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    match segments.as_slice() {
+        ["api"] => Route::CoreVersions,
+        ["apis"] => Route::Groups,
+        ["version"] => Route::ServerVersion,
+        ["healthz" | "livez" | "readyz", ..] => Health::of(path).map_or(Route::NoPath, Route::Health),
+        ["metrics"] => Route::Metrics,
+        ["openapi", ..] => Route::OpenApi,
+        ["api", version, rest @ ..] if *version == "v1" => {
+            let mut found = in_version("", version, rest, resources);
+            if let Route::Object(target) = &mut found
+                && target.subresource == "proxy"
+            {
+                target.subpath = subpath(path, if target.namespace.is_empty() { 5 } else { 7 });
+            }
+            found
+        }
+        ["apis", group] if resources.has_group(group) && !group.is_empty() => {
+            Route::Group((*group).to_owned())
+        }
+        ["apis", group, version, rest @ ..] if resources.has_group(group) => {
+            let found = in_version(group, version, rest, resources);
+            // Where there are only custom resources, an unknown path is nobody's.
+            let unknown = matches!(found, Route::NoResource | Route::Version(..))
+                && resources.is_custom_group(group)
+                && (matches!(found, Route::NoResource) || resources.version(group, version).is_none());
+            if unknown { Route::NoPath } else { found }
+        }
+        ["api", _, ..] => Route::NoResource,
+        _ => Route::NoPath,
+    }
+}
+
+fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) -> Route {
+    let found = |resource: &str| resources.get(&GroupVersionResource::new(group, version, resource));
+    let target = |resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str| {
+        if !subresource.is_empty() && resource.subresource(subresource).is_none() {
+            return match resource.custom {
+                // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+                Some(_) => Route::NoSubresource(resource.gvr.clone(), name.to_owned()),
+                None => Route::NoResource,
+            };
+        }
+        Route::Object(Target {
+            resource: Arc::clone(resource),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            subresource: subresource.to_owned(),
+            subpath: String::new(),
+        })
+    };
+    let (namespace, rest) = match rest {
+        [] => return Route::Version(group.to_owned(), version.to_owned()),
+        ["namespaces", name, subresource]
+            if found("namespaces").is_some_and(|r| r.subresource(subresource).is_some()) =>
+        {
+            return found("namespaces")
+                .map_or(Route::NoResource, |resource| target(resource, "", name, subresource));
+        }
+        ["namespaces", namespace, rest @ ..] if !rest.is_empty() => (*namespace, rest),
+        _ => ("", rest),
+    };
+    let Some(resource) = rest.first().and_then(|resource| found(resource)) else { return Route::NoResource };
+    // A path without a namespace is that of a cluster-scoped resource, or a list across namespaces.
+    if resource.namespaced == namespace.is_empty() && !(resource.namespaced && rest.len() == 1) {
+        return Route::NoResource;
+    }
+    match rest {
+        [_] => target(resource, namespace, "", ""),
+        [_, name] => target(resource, namespace, name, ""),
+        [_, name, subresource] => target(resource, namespace, name, subresource),
+        [_, name, "proxy", ..] => target(resource, namespace, name, "proxy"),
+        _ => Route::NoResource,
+    }
+}
+
+/// What follows the first `segments` segments of a path, decoded. A slash at the end of the path is one at the end of
+/// what follows.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `getRequestOptions`; pkg/endpoints/request/requestinfo.go, `splitPath`.
+/// Rule: REQ-22.
+fn subpath(path: &str, segments: usize) -> String {
+    let path = admission_webhook_client::percent_decoded(path);
+    let path = String::from_utf8_lossy(&path);
+    let mut rest = path.trim_matches('/');
+    for _ in 0..segments {
+        rest = rest.trim_start_matches('/').split_once('/').map_or("", |(_segment, rest)| rest);
+    }
+    let start = if rest.is_empty() || rest.starts_with('/') { "" } else { "/" };
+    let end = if path.ends_with('/') && !rest.ends_with('/') { "/" } else { "" };
+    format!("{start}{rest}{end}")
+}
+
+/// What `method` asks of `target`.
+///
+/// # Errors
+/// 405 if the resource does not have the verb.
+pub(super) fn verb(method: &Method, target: &Target) -> Result<Verb, Box<Status>> {
+    let subresource = target.resource.subresource(&target.subresource);
+    if subresource.is_some_and(|subresource| is_connection(&subresource.name)) {
+        return Ok(Verb::Connect);
+    }
+    let collection = target.name.is_empty();
+    let (verb, name) = match *method {
+        Method::GET if collection => (Verb::List, "list"),
+        Method::GET => (Verb::Get, "get"),
+        Method::POST if collection || subresource.is_some() => (Verb::Create, "create"),
+        Method::PUT if !collection => (Verb::Update, "update"),
+        Method::PATCH if !collection => (Verb::Patch, "patch"),
+        Method::DELETE if collection => (Verb::DeleteCollection, "deletecollection"),
+        Method::DELETE => (Verb::Delete, "delete"),
+        _ => return Err(method_not_allowed()),
+    };
+    let verbs = subresource.map_or(&target.resource.verbs, |subresource| &subresource.verbs);
+    let across_namespaces = target.resource.namespaced && target.namespace.is_empty();
+    if !verbs.iter().any(|known| known == name) || (across_namespaces && verb != Verb::List) {
+        return Err(method_not_allowed());
+    }
+    Ok(verb)
+}
+
+/// Whether a subresource opens a connection rather than reading or writing an object.
+///
+/// Source: kubernetes `pkg/registry/core/{pod,service,node}/rest`: those that implement `rest.Connecter`.
+pub fn is_connection(subresource: &str) -> bool {
+    matches!(subresource, "exec" | "attach" | "portforward" | "proxy")
+}
+
+/// Source: apiserver pkg/endpoints/groupversion.go; apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
+fn method_not_allowed() -> Box<Status> {
+    let mut status = Status::failure(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
+    status.details = Some(kubernetes_types::status::StatusDetails::default());
+    Box::new(status)
+}
+
+fn percent_decoded(text: &str) -> String {
+    let pairs = url::form_urlencoded::parse(text.as_bytes());
+    // The form decoder reads "+" as a blank and stops at "&" and "="; none of these is in a valid name.
+    if text.contains('%') && !text.contains(['+', '&', '=']) {
+        pairs.map(|(key, _)| key.into_owned()).next().unwrap_or_default()
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_proxy_keeps_its_slashes() {
+        for (path, expected) in [
+            ("/api/v1/nodes/n/proxy", ""),
+            ("/api/v1/nodes/n/proxy/", "/"),
+            ("/api/v1/nodes/n/proxy/a/b", "/a/b"),
+            ("/api/v1/nodes/n/proxy/a//b/", "/a//b/"),
+            ("/api/v1/nodes/n/proxy//a", "/a"),
+            ("/api/v1/nodes/n/proxy///a", "//a"),
+            ("/api/v1/nodes/n/proxy/a%20b%2Fc+d", "/a b/c+d"),
+            ("/api/v1/nodes/n/proxy/%", "/%"),
+        ] {
+            assert_eq!(subpath(path, 5), expected, "{path}");
+        }
+    }
+}

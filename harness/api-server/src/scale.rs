@@ -1,0 +1,131 @@
+//! The `scale` subresource: an `autoscaling/v1 Scale` of an object.
+
+use kubernetes_types::json;
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::{Value, json};
+
+use super::discovery::Resource;
+use super::metadata;
+
+const BUILT_IN_REPLICAS: &str = "/spec/replicas";
+
+/// Where the object has its replicas.
+pub(super) fn replicas(resource: &Resource) -> Vec<&str> {
+    let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas).split('/').skip(1).collect()
+}
+
+/// The Scale of an object.
+pub(super) fn of(object: &Value, resource: &Resource) -> Value {
+    let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64);
+    let replicas = number(paths.map_or(BUILT_IN_REPLICAS, |paths| &paths.spec_replicas));
+    let current = number(paths.map_or("/status/replicas", |paths| &paths.status_replicas)).unwrap_or(0);
+    let selector = match paths {
+        None => selector_text(object.pointer("/spec/selector")),
+        Some(paths) => {
+            let pointer = paths.label_selector.as_deref();
+            pointer.and_then(|pointer| object.pointer(pointer)?.as_str()).unwrap_or_default().to_owned()
+        }
+    };
+    let mut scale_metadata = json!({});
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if !metadata::text(object, field).is_empty() {
+            json::set(&mut scale_metadata, &[field], metadata::text(object, field));
+        }
+    }
+    let mut scale = json!({
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": scale_metadata,
+        "spec": {},
+        "status": {"replicas": current},
+    });
+    if let Some(replicas) = replicas.filter(|replicas| *replicas != 0) {
+        json::set(&mut scale, &["spec", "replicas"], replicas);
+    }
+    if !selector.is_empty() {
+        json::set(&mut scale, &["status", "selector"], selector);
+    }
+    scale
+}
+
+/// `a=b,c in (d,e)`: a selector as `kubectl` takes it. A `ReplicationController` has plain labels.
+///
+/// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
+fn selector_text(selector: Option<&Value>) -> String {
+    let Some(selector) = selector.and_then(Value::as_object) else { return String::new() };
+    let plain = !selector.contains_key("matchLabels") && !selector.contains_key("matchExpressions");
+    let labels = if plain { Some(selector) } else { selector.get("matchLabels").and_then(Value::as_object) };
+    let mut requirements: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.into_iter().flatten() {
+        requirements.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array);
+    for expression in expressions.into_iter().flatten() {
+        let text = |field: &str| expression.get(field).and_then(Value::as_str).unwrap_or_default();
+        let mut values: Vec<&str> = expression
+            .get("values")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        values.sort_unstable();
+        let (key, values) = (text("key"), values.join(","));
+        let requirement = match text("operator") {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        requirements.push((key.to_owned(), requirement));
+    }
+    requirements.sort_by(|one, other| one.0.cmp(&other.0));
+    requirements.into_iter().map(|(_, requirement)| requirement).collect::<Vec<_>>().join(",")
+}
+
+/// Writes what a Scale always has, as its type does.
+///
+/// Source: api autoscaling/v1/types.go, `Scale`.
+pub(super) fn complete(scale: &mut Value) {
+    let Some(members) = scale.as_object_mut() else { return };
+    members.entry("metadata").or_insert_with(|| json!({}));
+    members.entry("spec").or_insert_with(|| json!({}));
+    if let Some(status) = members.entry("status").or_insert_with(|| json!({})).as_object_mut() {
+        status.entry("replicas").or_insert_with(|| 0.into());
+    }
+}
+
+/// The object with the Scale's number of replicas.
+pub(super) fn apply(scale: &Value, object: &Value, resource: &Resource) -> Value {
+    let paths = resource.custom.as_ref().and_then(|custom| custom.scale.as_ref());
+    let pointer = paths.map_or(BUILT_IN_REPLICAS, |paths| paths.spec_replicas.as_str());
+    let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
+    let mut scaled = object.clone();
+    set(&mut scaled, pointer, replicas.into());
+    if scaled != *object {
+        let generation = object.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+        metadata::set(&mut scaled, "generation", generation.wrapping_add(1).into());
+    }
+    scaled
+}
+
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for segment in pointer.split('/').skip(1) {
+        let Some(members) = place.as_object_mut() else { return };
+        place = members.entry(segment).or_insert_with(|| json!({}));
+    }
+    *place = value;
+}
+
+/// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateScale`.
+pub(super) fn validate(scale: &Value) -> Result<(), Box<Status>> {
+    let replicas = scale.pointer(BUILT_IN_REPLICAS).and_then(Value::as_i64).unwrap_or(0);
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let error = FieldError::invalid("spec.replicas", replicas, "must be greater than or equal to 0");
+    Err(Box::new(Status::invalid("autoscaling", "Scale", metadata::text(scale, "name"), &[error])))
+}

@@ -1,0 +1,278 @@
+//! Services: the addresses and ports that the server gives them.
+//!
+//! The server has one range of addresses, of IPv4, as kube-apiserver has it with `--service-cluster-ip-range=10.0.0.0/24`.
+//! What is taken is what the stored Services have, and what requests hold that are still under way.
+
+mod families;
+mod ports;
+mod spec;
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::Value;
+
+use self::spec::Spec;
+use super::discovery::Resource;
+use super::metadata;
+use super::storage::{ObjectReader as _, Storage};
+
+/// `--service-cluster-ip-range`, without the addresses of the network and of the broadcast.
+const ADDRESSES: RangeInclusive<u32> = range(1, 254);
+/// From here addresses are taken while there are any; those below are for Services that ask for one.
+///
+/// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
+const FREE_ADDRESSES: RangeInclusive<u32> = range(17, 254);
+/// The address of the Service `kubernetes`.
+const OWN_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// `--service-node-port-range`.
+const PORTS: RangeInclusive<u32> = 30000..=32767;
+/// As for addresses. Source: kubernetes pkg/registry/core/service/portallocator/allocator.go, `calculateRangeOffset`.
+const FREE_PORTS: RangeInclusive<u32> = 30086..=32767;
+const HEADLESS: &str = "None";
+
+const fn range(first: u8, last: u8) -> RangeInclusive<u32> {
+    Ipv4Addr::new(10, 0, 0, first).to_bits()..=Ipv4Addr::new(10, 0, 0, last).to_bits()
+}
+
+/// What Services have or are about to have.
+#[derive(Debug, Default, Clone)]
+struct Taken {
+    addresses: BTreeSet<Ipv4Addr>,
+    ports: BTreeSet<u32>,
+}
+
+impl Taken {
+    fn note(&mut self, spec: &Spec) {
+        self.addresses.extend(spec.cluster_ips.iter().filter_map(|address| address.parse::<Ipv4Addr>().ok()));
+        self.ports.extend(spec.node_ports());
+        self.ports.extend(Some(spec.health_check_node_port).filter(|port| *port != 0));
+    }
+}
+
+/// Gives Services their addresses and ports.
+#[derive(Debug)]
+pub(super) struct ServiceAllocator {
+    storage: Arc<Storage>,
+    /// What requests hold that are under way.
+    held: Mutex<Taken>,
+}
+
+/// Holds what a request was given until the Service is stored, or is not to be.
+#[derive(Debug)]
+pub(super) struct Allocation<'a> {
+    allocator: &'a ServiceAllocator,
+    given: Taken,
+}
+
+impl Drop for Allocation<'_> {
+    fn drop(&mut self) {
+        let mut held = self.allocator.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.addresses.retain(|address| !self.given.addresses.contains(address));
+        held.ports.retain(|port| !self.given.ports.contains(port));
+    }
+}
+
+/// One attempt to give a Service what it needs.
+struct Attempt<'a> {
+    name: &'a str,
+    taken: Taken,
+    given: Taken,
+    dry_run: bool,
+}
+
+impl ServiceAllocator {
+    pub(super) fn new(storage: Arc<Storage>) -> Self {
+        Self { storage, held: Mutex::default() }
+    }
+
+    /// Completes a new Service, or a changed one where `old` is what is stored; objects of other resources stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// 422 if the Service wants what it cannot have, 500 if nothing is left.
+    ///
+    /// Source: kubernetes pkg/registry/core/service/storage/storage.go, `beginCreate` and `beginUpdate`.
+    /// Rule: KND-05.
+    pub(super) fn complete(
+        &self,
+        service: &mut Value,
+        old: Option<&Value>,
+        resource: &Resource,
+        dry_run: bool,
+    ) -> Result<Option<Allocation<'_>>, Box<Status>> {
+        if resource.gvr.group_resource() != "services" {
+            return Ok(None);
+        }
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = held.clone();
+        taken.addresses.insert(OWN_ADDRESS);
+        for stored in self.storage.list("", "services", "") {
+            taken.note(&Spec::of(&stored));
+        }
+        let name = metadata::text(service, "name").to_owned();
+        let mut spec = Spec::of(service);
+        let old = old.map(Spec::of);
+        if let Some(old) = &old {
+            spec.keep_allocated(old);
+        }
+        spec.agree(old.as_ref());
+        families::complete(&mut spec, old.as_ref(), &name)?;
+        if let Some(old) = &old {
+            refuse_other_addresses(&spec, old, &name)?;
+        }
+        let mut attempt = Attempt { name: &name, taken, given: Taken::default(), dry_run };
+        attempt.addresses(&mut spec, old.as_ref())?;
+        attempt.ports(&mut spec, old.as_ref())?;
+        // A dry run takes nothing away from others.
+        let given = if dry_run { Taken::default() } else { attempt.given };
+        spec.write(service);
+        held.addresses.extend(&given.addresses);
+        held.ports.extend(&given.ports);
+        Ok(Some(Allocation { allocator: self, given }))
+    }
+}
+
+impl Attempt<'_> {
+    /// Source: kubernetes pkg/registry/core/service/storage/alloc.go, `allocClusterIPs` and `updateClusterIPs`.
+    fn addresses(&mut self, spec: &mut Spec, old: Option<&Spec>) -> Result<(), Box<Status>> {
+        if spec.is_external_name() || spec.is_headless() || old.is_some_and(|old| !old.is_external_name()) {
+            return Ok(());
+        }
+        let address = match spec.cluster_ips.first() {
+            Some(wanted) => self.wanted_address(wanted, &spec.cluster_ips)?,
+            None => self.any_address()?,
+        };
+        self.given.addresses.insert(address);
+        spec.cluster_ips = vec![address.to_string()];
+        spec.cluster_ip = address.to_string();
+        Ok(())
+    }
+
+    fn any_address(&self) -> Result<Ipv4Addr, Box<Status>> {
+        let taken = |address: u32| self.taken.addresses.contains(&Ipv4Addr::from_bits(address));
+        free(&FREE_ADDRESSES, &ADDRESSES, taken).map(Ipv4Addr::from_bits).ok_or_else(|| {
+            let name = Value::from(self.name);
+            let why = format!("failed to allocate a serviceIP for Service {name}: range is full");
+            Box::new(Status::internal_error(&why))
+        })
+    }
+
+    fn wanted_address(&self, wanted: &str, all: &[String]) -> Result<Ipv4Addr, Box<Status>> {
+        let refused = |why: &str| {
+            let all = Value::from(all);
+            let why = format!("failed to allocate IP {wanted}: {why}");
+            self.invalid(FieldError::invalid("spec.clusterIPs", all, why))
+        };
+        match wanted.parse::<Ipv4Addr>() {
+            Ok(address) if self.taken.addresses.contains(&address) => {
+                Err(refused("provided IP is already allocated"))
+            }
+            Ok(address) if ADDRESSES.contains(&address.to_bits()) => Ok(address),
+            Ok(_) | Err(_) => Err(refused("the provided network does not match the current range")),
+        }
+    }
+
+    fn invalid(&self, error: FieldError) -> Box<Status> {
+        Box::new(Status::invalid("", "Service", self.name, &[error]))
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateUpgradeDowngradeClusterIPs`.
+fn refuse_other_addresses(spec: &Spec, old: &Spec, name: &str) -> Result<(), Box<Status>> {
+    let (Some(address), Some(before)) = (spec.cluster_ips.first(), old.cluster_ips.first()) else {
+        return Ok(());
+    };
+    if spec.is_external_name() || old.is_external_name() || address == before {
+        return Ok(());
+    }
+    let all = Value::from(spec.cluster_ips.as_slice());
+    let error = FieldError::invalid("spec.clusterIPs[0]", all, "may not change once set");
+    Err(Box::new(Status::invalid("", "Service", name, &[error])))
+}
+
+/// Any number of `range` that is not taken; one of `others` if there is none.
+fn free(
+    range: &RangeInclusive<u32>,
+    others: &RangeInclusive<u32>,
+    taken: impl Fn(u32) -> bool,
+) -> Option<u32> {
+    let free: Vec<u32> = range.clone().filter(|number| !taken(*number)).collect();
+    let random = uuid::Uuid::new_v4().as_u128();
+    let any = usize::try_from(random % (free.len().max(1) as u128)).unwrap_or_default();
+    free.get(any).copied().or_else(|| others.clone().find(|number| !taken(*number)))
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::attributes::GroupVersionResource;
+    use serde_json::json;
+
+    use super::super::discovery::Resources;
+    use super::*;
+
+    fn services() -> Arc<Resource> {
+        let resources = Resources::with([]);
+        Arc::clone(resources.get(&GroupVersionResource::new("", "v1", "services")).unwrap())
+    }
+
+    fn service(spec: &Value) -> Value {
+        json!({"metadata": {"name": "s"}, "spec": spec})
+    }
+
+    #[test]
+    fn what_a_request_holds_is_nobody_elses_until_it_ends() {
+        let allocator = ServiceAllocator::new(Arc::default());
+        let resource = services();
+        let wanted = json!({
+            "type": "NodePort", "clusterIP": "10.0.0.9", "ports": [{"port": 80, "nodePort": 30009}],
+        });
+        let complete = |dry_run| allocator.complete(&mut service(&wanted), None, &resource, dry_run);
+        let held = complete(false).unwrap();
+        let refusal = complete(false).unwrap_err();
+        assert!(
+            refusal.message.ends_with("failed to allocate IP 10.0.0.9: provided IP is already allocated")
+        );
+        drop(held);
+        // A dry run holds nothing.
+        let dry = complete(true).unwrap();
+        assert!(complete(false).is_ok());
+        drop(dry);
+    }
+
+    #[test]
+    fn every_address_is_given_once_and_then_none_is_left() {
+        let allocator = ServiceAllocator::new(Arc::default());
+        let resource = services();
+        let mut held = Vec::new();
+        let mut given = BTreeSet::new();
+        let any = json!({"type": "ClusterIP", "ports": [{"port": 80}]});
+        // All but the address of the Service `kubernetes`.
+        for _ in 0..253 {
+            let mut service = service(&any);
+            held.push(allocator.complete(&mut service, None, &resource, false).unwrap());
+            let spec = &service["spec"];
+            assert_eq!(spec["clusterIPs"], json!([spec["clusterIP"]]));
+            let address: Ipv4Addr = spec["clusterIP"].as_str().unwrap().parse().unwrap();
+            assert!(ADDRESSES.contains(&address.to_bits()) && address != OWN_ADDRESS, "{address}");
+            assert!(given.insert(address), "{address}");
+        }
+        let refusal = allocator.complete(&mut service(&any), None, &resource, false).unwrap_err();
+        assert_eq!(refusal.code, 500);
+        held.pop();
+        assert!(allocator.complete(&mut service(&any), None, &resource, false).is_ok());
+    }
+
+    #[test]
+    fn objects_of_other_resources_stay_as_they_are() {
+        let allocator = ServiceAllocator::new(Arc::default());
+        let resources = Resources::with([]);
+        let pods = resources.get(&GroupVersionResource::new("", "v1", "pods")).unwrap();
+        let mut pod = service(&json!({}));
+        assert!(allocator.complete(&mut pod, None, pods, false).unwrap().is_none());
+        assert_eq!(pod, service(&json!({})));
+    }
+}

@@ -1,0 +1,184 @@
+//! The spans of requests and of operations on objects. Nothing is made of them unless somebody subscribes to `tracing`.
+
+use std::borrow::Cow;
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderName, StatusCode, Version};
+use kubernetes_types::status::Status;
+use tracing::field::Empty;
+use tracing::{Span, info, info_span};
+
+use super::audit_log;
+use super::authentication::Claim;
+use super::request_info::{RequestInfo, RequestObject};
+use super::route::Verb;
+
+/// How much of a header is told, in bytes. Upstream it is that of `User-Agent`, and others are told whole.
+///
+/// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
+const HEADER_BYTES: usize = 1024;
+
+/// The span of a request by a user who is known. `otel.name` and `otel.kind` are what `tracing-opentelemetry` makes the
+/// name and the kind of.
+///
+/// Source: apiserver pkg/endpoints/filters/traces.go, `WithTracing`.
+pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
+    if parts.extensions.get::<Claim>().is_none() {
+        return Span::none();
+    }
+    let span = info_span!(
+        "KubernetesAPI",
+        otel.name = name(parts, info),
+        otel.kind = "server",
+        "audit-id" = &*truncated(audit_id),
+        "client.address" = client(parts),
+        "http.request.method" = parts.method.as_str(),
+        "http.response.status_code" = Empty,
+        "http.target" = parts.uri.path_and_query().map_or("", |target| target.as_str()),
+        "network.peer.address" = Empty,
+        "network.peer.port" = Empty,
+        "network.protocol.version" = protocol(parts.version).trim_start_matches("HTTP/"),
+        "url.path" = parts.uri.path(),
+        "user_agent.original" = &*truncated(header(parts, http::header::USER_AGENT)),
+    );
+    if let Some(ConnectInfo(peer)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() {
+        span.record("network.peer.address", tracing::field::display(peer.ip()));
+        span.record("network.peer.port", peer.port());
+    }
+    span
+}
+
+/// The request was answered.
+pub(super) fn answered(request: &Span, status: StatusCode) {
+    request.record("http.response.status_code", status.as_u16());
+}
+
+/// Source: apiserver pkg/endpoints/filters/traces.go, `getSpanNameFromRequestInfo`.
+fn name(parts: &Parts, info: &RequestInfo) -> String {
+    let mut name = parts.method.to_string();
+    let Some(object) = &info.object else { return name };
+    name.push_str(if object.group.is_empty() { " /api" } else { " /apis/" });
+    name.push_str(&object.group);
+    let namespace = if object.namespace.is_empty() { "" } else { "/namespaces/{:namespace}" };
+    let object_name = if object.name.is_empty() { "" } else { "/{:name}" };
+    let subresource = if object.subresource.is_empty() { "" } else { "/" };
+    for part in [
+        "/",
+        &object.version,
+        namespace,
+        "/",
+        &object.resource,
+        object_name,
+        subresource,
+        &object.subresource,
+    ] {
+        name.push_str(part);
+    }
+    name
+}
+
+/// The span of an operation that webhooks may be called for; none of a connection, as upstream.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go` and `trace_util.go`, `traceFields`.
+pub(super) fn operation(verb: Verb, parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
+    macro_rules! operation {
+        ($name:literal) => {{
+            let of = |part: fn(&RequestObject) -> &String| {
+                info.object.as_ref().map(part).map_or("", String::as_str)
+            };
+            info_span!(
+                $name,
+                accept = &*truncated(header(parts, http::header::ACCEPT)),
+                "audit-id" = &*truncated(audit_id),
+                client = client(parts),
+                "api-group" = of(|object| &object.group),
+                "api-version" = of(|object| &object.version),
+                name = of(|object| &object.name),
+                subresource = of(|object| &object.subresource),
+                namespace = of(|object| &object.namespace),
+                protocol = protocol(parts.version),
+                resource = of(|object| &object.resource),
+                scope = scope(info),
+                url = info.path,
+                "user-agent" = &*user_agent(parts),
+                verb = parts.method.as_str(),
+            )
+        }};
+    }
+    match verb {
+        Verb::Create => operation!("Create"),
+        Verb::Update => operation!("Update"),
+        Verb::Patch => operation!("Patch"),
+        Verb::Delete | Verb::DeleteCollection => operation!("Delete"),
+        Verb::Get | Verb::List | Verb::Connect => Span::none(),
+    }
+}
+
+/// The body of a request, and the step that it was read.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update,patch,delete}.go`.
+pub(super) fn read(body: Result<Bytes, Box<Status>>) -> Result<Bytes, Box<Status>> {
+    match &body {
+        Ok(body) => info!(len = body.len(), "limitedReadBody succeeded"),
+        Err(status) => info!(len = 0, err = status.message, "limitedReadBody failed"),
+    }
+    body
+}
+
+/// What a write to the storage came to, as a step of a creation or an update.
+///
+/// Source: apiserver `pkg/endpoints/handlers/{create,update}.go`.
+pub(super) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
+    match written {
+        Ok(_) => info!(len = body_bytes, "Write to database call succeeded"),
+        Err(status) => info!(len = body_bytes, err = status.message, "Write to database call failed"),
+    }
+}
+
+fn header(parts: &Parts, name: HeaderName) -> &str {
+    parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn client(parts: &Parts) -> String {
+    let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip());
+    audit_log::source_ips(&parts.headers, peer)
+        .first()
+        .map_or_else(|| "unknown".to_owned(), ToString::to_string)
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// Source: apiserver pkg/endpoints/metrics/metrics.go, `CleanScope`.
+fn scope(info: &RequestInfo) -> &'static str {
+    match &info.object {
+        Some(object) if !object.name.is_empty() || info.verb == "create" => "resource",
+        Some(object) if !object.namespace.is_empty() => "namespace",
+        Some(_) => "cluster",
+        None => "",
+    }
+}
+
+/// Source: apiserver pkg/endpoints/handlers/helpers.go, `lazyTruncatedUserAgent`.
+fn user_agent(parts: &Parts) -> Cow<'_, str> {
+    match header(parts, http::header::USER_AGENT) {
+        "" => "unknown".into(),
+        name => truncated(name),
+    }
+}
+
+/// A header is ASCII.
+fn truncated(text: &str) -> Cow<'_, str> {
+    match text.get(..HEADER_BYTES) {
+        Some(kept) if kept.len() < text.len() => format!("{kept}...TRUNCATED").into(),
+        _ => text.into(),
+    }
+}

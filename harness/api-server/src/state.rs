@@ -1,0 +1,365 @@
+//! The server as the dispatcher sees it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use admission_webhook_client::{HttpsCaller, NoServices, ServiceResolver};
+use kubernetes_admission::attributes::{GroupVersionKind, GroupVersionResource};
+use kubernetes_admission::authorizer::{AlwaysAllow, Authorizer};
+use kubernetes_admission::cluster_state::{ClusterState, ConversionError, EquivalentResource};
+use kubernetes_admission::config::ServiceReference;
+use kubernetes_admission::converter::Converter;
+use kubernetes_admission::metrics::Metrics;
+use kubernetes_types::schema;
+use kubernetes_types::status::{FieldError, Unsupported};
+use kubernetes_types::structural::Compiled;
+use serde_json::Value;
+
+use super::ServiceName;
+use super::authorization::{AuthorizationMode, StoredPolicies};
+use super::conversion::{self, Strategy};
+use super::custom_resources::{self, Custom};
+use super::defaulting;
+use super::discovery::{Resource, Resources};
+use super::metadata;
+use super::storage::{ObjectReader, Storage};
+
+/// Stored objects and served resources.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) storage: Arc<Storage>,
+    /// Asks the conversion webhooks.
+    converter: Arc<Converter<HttpsCaller>>,
+    /// Says who may do what.
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    /// The stored roles and bindings, whether or not they say who may do what.
+    pub(super) policies: Arc<StoredPolicies>,
+    resources: RwLock<Arc<Resources>>,
+    /// The definitions of custom resources with the resources that they make.
+    definitions: Mutex<Vec<Defined>>,
+}
+
+/// A definition and its resources.
+type Defined = (Arc<Value>, Vec<Arc<Resource>>);
+
+impl State {
+    pub(super) fn new(
+        storage: Arc<Storage>,
+        mode: AuthorizationMode,
+        converter: Arc<Converter<HttpsCaller>>,
+    ) -> Self {
+        let policies = Arc::new(StoredPolicies::new(Arc::clone(&storage)));
+        let authorizer: Arc<dyn Authorizer> = match mode {
+            AuthorizationMode::Rbac => Arc::clone(&policies) as Arc<dyn Authorizer>,
+            AuthorizationMode::AlwaysAllow => Arc::new(AlwaysAllow),
+        };
+        Self {
+            storage,
+            converter,
+            authorizer,
+            policies,
+            resources: RwLock::new(Arc::new(Resources::with([]))),
+            definitions: Mutex::default(),
+        }
+    }
+
+    /// The same on its own: its conversion webhooks are behind no Services.
+    pub(super) fn alone(storage: Arc<Storage>, mode: AuthorizationMode) -> Self {
+        let caller = Arc::new(HttpsCaller::new(Arc::new(NoServices)));
+        Self::new(storage, mode, Arc::new(Converter::new(caller, Metrics::default().conversions())))
+    }
+
+    /// The resources as they are served now.
+    pub(super) fn resources(&self) -> Arc<Resources> {
+        Arc::clone(&self.resources.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// By whom custom resources of this kind are converted, in whichever version; one without a definition is not.
+    fn strategy(&self, kind: &GroupVersionKind) -> Strategy {
+        let resources = self.resources();
+        let of_kind = |resource: &&Arc<Resource>| {
+            (&resource.kind.group, &resource.kind.kind) == (&kind.group, &kind.kind)
+        };
+        let custom = resources.all().iter().find(of_kind).and_then(|resource| resource.custom.as_ref());
+        custom.map_or(Strategy::None, |custom| custom.conversion.clone())
+    }
+
+    /// Serves what the stored definitions of custom resources say. What did not change is not read again.
+    pub(super) fn reload_resources(&self) {
+        let mut known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *known);
+        let stored = self.storage.list(custom_resources::GROUP, custom_resources::RESOURCE, "");
+        *known = stored.into_iter().map(|definition| defined(definition, &before)).collect();
+        let custom = known.iter().flat_map(|(_, resources)| resources).cloned();
+        let resources = Arc::new(Resources::with(custom));
+        *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
+    }
+
+    /// An object of `resource` in the version in which it is stored.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when the versions differ and cannot be converted.
+    pub(super) async fn to_storage(
+        &self,
+        mut object: Value,
+        resource: &Resource,
+    ) -> Result<Value, ConversionError> {
+        normalize_stored(&mut object, resource);
+        let kind = self.resources().storage_kind(resource);
+        if GroupVersionKind::of(&object) == kind {
+            return Ok(object);
+        }
+        self.convert_and_coerce(&object, &kind).await
+    }
+
+    /// The same without a call of a webhook.
+    ///
+    /// # Errors
+    /// [`ConversionError::ByWebhook`] when one would have to be called, and as [`Self::to_storage`].
+    pub(super) fn to_storage_at_once(
+        &self,
+        mut object: Value,
+        resource: &Resource,
+    ) -> Result<Value, ConversionError> {
+        normalize_stored(&mut object, resource);
+        let kind = self.resources().storage_kind(resource);
+        if GroupVersionKind::of(&object) == kind {
+            return Ok(object);
+        }
+        self.coerced(self.convert(&object, &kind)?, &kind)
+    }
+
+    /// Whether a webhook is asked for this object in the version of `resource`.
+    pub(super) fn asks_webhook(object: &Value, resource: &Resource) -> bool {
+        let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+        resource.custom.as_ref().is_some_and(by_webhook) && GroupVersionKind::of(object) != resource.kind
+    }
+
+    /// As it is done on the way to and from the storage, where custom resources keep nothing that the schema of the other
+    /// version does not have.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `schemaCoercingConverter`.
+    /// Rule: CNV-08, SCH-03.
+    async fn convert_and_coerce(
+        &self,
+        object: &Value,
+        kind: &GroupVersionKind,
+    ) -> Result<Value, ConversionError> {
+        let converted = match self.convert(object, kind) {
+            Err(ConversionError::ByWebhook(asked)) => self.converter.convert(&asked).await?,
+            done => done?,
+        };
+        self.coerced(converted, kind)
+    }
+
+    fn coerced(&self, mut converted: Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        if let Some(custom) = self.resources().of_kind(kind).and_then(|resource| resource.custom.as_ref()) {
+            let refused = |error: FieldError| ConversionError::Refused(error.to_string());
+            custom.schema()?.decode(&mut converted, false).map_err(refused)?;
+        }
+        Ok(converted)
+    }
+
+    /// Makes of a stored object what is read of it: custom resources lose what their schema does not have, and all get the
+    /// defaults of their version.
+    ///
+    /// # Errors
+    /// What of a schema admit does not apply.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdConversionRESTOptionsGetter`.
+    pub(super) fn complete_stored(&self, object: &mut Value) -> Result<(), Unsupported> {
+        let resources = self.resources();
+        let resource = resources.of_kind(&GroupVersionKind::of(object));
+        if let Some(custom) = resource.and_then(|resource| resource.custom.as_ref()) {
+            // What is no metadata was left out.
+            let _ = custom.schema()?.decode(object, true);
+        }
+        self.complete(object)
+    }
+
+    /// Fills in the defaults.
+    ///
+    /// # Errors
+    /// What of a schema admit does not apply.
+    pub(super) fn complete(&self, object: &mut Value) -> Result<(), Unsupported> {
+        let kind = GroupVersionKind::of(object);
+        let resources = self.resources();
+        if let Some(custom) = resources.of_kind(&kind).and_then(|resource| resource.custom.as_ref()) {
+            return custom.schema()?.set_defaults(object);
+        }
+        defaulting::set_defaults(object);
+        if kind.group == custom_resources::GROUP && kind.kind == "CustomResourceDefinition" {
+            custom_resources::set_defaults(object);
+        }
+        Ok(())
+    }
+
+    /// A stored object in the version of `resource`, whatever version it was stored in.
+    ///
+    /// Rule: CNV-15.
+    ///
+    /// # Errors
+    /// [`ConversionError`] when the versions differ and cannot be converted.
+    pub(super) async fn in_version_of(
+        &self,
+        stored: &Arc<Value>,
+        resource: &Resource,
+    ) -> Result<Arc<Value>, ConversionError> {
+        match self.in_version_of_at_once(stored, resource) {
+            Err(ConversionError::ByWebhook(asked)) => {
+                let converted = self.converter.convert(&asked).await?;
+                self.coerced(converted, &resource.kind).map(Arc::new)
+            }
+            done => done,
+        }
+    }
+
+    /// The same without a call of a webhook.
+    ///
+    /// # Errors
+    /// [`ConversionError::ByWebhook`] when one would have to be called, and as [`Self::in_version_of`].
+    pub(super) fn in_version_of_at_once(
+        &self,
+        stored: &Arc<Value>,
+        resource: &Resource,
+    ) -> Result<Arc<Value>, ConversionError> {
+        let is_same = GroupVersionKind::of(stored) == resource.kind;
+        let Some(custom) = &resource.custom else {
+            return if is_same {
+                Ok(Arc::clone(stored))
+            } else {
+                self.convert(stored, &resource.kind).map(Arc::new)
+            };
+        };
+        // With the schema that it was stored with it needs nothing.
+        let stored_at: u64 = metadata::text(stored, "resourceVersion").parse().unwrap_or(u64::MAX);
+        let mut read = Arc::clone(stored);
+        let lacks_status =
+            || stored.get("status").is_none() && custom.schema().is_ok_and(Compiled::has_default_status);
+        if stored_at < custom.schema_since || lacks_status() {
+            self.complete_stored(Arc::make_mut(&mut read))?;
+        }
+        if is_same {
+            return Ok(read);
+        }
+        self.coerced(self.convert(&read, &resource.kind)?, &resource.kind).map(Arc::new)
+    }
+}
+
+fn defined(definition: Arc<Value>, before: &[Defined]) -> Defined {
+    let name = metadata::text(&definition, "name");
+    let known = before.iter().find(|(known, _)| metadata::text(known, "name") == name);
+    let resources = match known {
+        Some((known, resources)) if Arc::ptr_eq(known, &definition) => resources.clone(),
+        known => {
+            let before = known.map(|(known, resources)| (&**known, resources.as_slice()));
+            custom_resources::resources(&definition, before).into_iter().map(Arc::new).collect()
+        }
+    };
+    (definition, resources)
+}
+
+/// Makes of `object` what etcd keeps of it. Built-in kinds are stored as protobuf, but for definitions of custom resources
+/// and API services: these are stored as JSON, as custom resources are.
+///
+/// Source: apiserver `pkg/server/storage/storage_codec.go`; apiextensions-apiserver and kube-aggregator `pkg/apiserver`.
+/// Rule: KND-06.
+pub(super) fn normalize_stored(object: &mut Value, resource: &Resource) {
+    let is_json = [custom_resources::GROUP, "apiregistration.k8s.io"].contains(&resource.gvr.group.as_str());
+    if resource.custom.is_none() && !is_json {
+        schema::normalize_stored(object);
+        // What is read again has the defaults of its version.
+        defaulting::set_defaults(object);
+    }
+}
+
+impl ClusterState for State {
+    fn namespace(&self, name: &str) -> Option<Arc<Value>> {
+        self.storage.get("", "namespaces", "", name)
+    }
+
+    /// Source: apimachinery pkg/runtime/mapper.go, `EquivalentResourcesFor`.
+    /// Rule: SEL-11.
+    fn equivalent_resources(
+        &self,
+        resource: &GroupVersionResource,
+        subresource: &str,
+    ) -> Vec<EquivalentResource> {
+        let resources = self.resources();
+        // A version without the subresource is no equivalent of it.
+        let equivalent = resources.equivalent(resource).into_iter().filter_map(|equivalent| {
+            let kind = match subresource {
+                "" => &equivalent.kind,
+                subresource => &equivalent.subresource(subresource)?.kind,
+            };
+            Some(EquivalentResource { resource: equivalent.gvr.clone(), kind: Some(kind.clone()) })
+        });
+        equivalent.collect()
+    }
+
+    fn convert(&self, object: &Value, kind: &GroupVersionKind) -> Result<Value, ConversionError> {
+        let from = GroupVersionKind::of(object);
+        let resources = self.resources();
+        let is_custom = |kind| resources.of_kind(kind).is_some_and(|resource| resource.custom.is_some());
+        // Source: apiextensions-apiserver pkg/apiserver/conversion/converter.go, `Convert`.
+        if (&from.group, &from.kind) == (&kind.group, &kind.kind) && is_custom(kind) && !is_custom(&from) {
+            let version = from.api_version();
+            let why = format!("request to convert CR from an invalid group/version: {version}");
+            return Err(ConversionError::Refused(why));
+        }
+        let strategy = if self.is_built_in(&from) { Strategy::Scheme } else { self.strategy(&from) };
+        conversion::convert(object, kind, strategy)
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        // Before it is stored the object is refused for the same reason.
+        let _ = self.complete(object);
+    }
+
+    fn is_built_in(&self, kind: &GroupVersionKind) -> bool {
+        let resources = self.resources();
+        let of_subresource = || {
+            resources.all().iter().any(|r| r.subresources.iter().any(|subresource| subresource.kind == *kind))
+        };
+        match resources.of_kind(kind) {
+            Some(resource) => resource.custom.is_none(),
+            None => of_subresource(),
+        }
+    }
+}
+
+/// Finds services by the map of the options, then among the stored Services.
+#[derive(Debug)]
+pub(super) struct Services {
+    pub(super) known: BTreeMap<ServiceName, (String, u16)>,
+    pub(super) storage: Arc<Storage>,
+}
+
+/// Source: kube-aggregator pkg/apiserver/resolvers.go and apiserver pkg/util/proxy/proxy.go, `ResolveCluster`.
+/// Rule: HTTP-14, HTTP-16.
+impl ServiceResolver for Services {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        let name = ServiceName { namespace: service.namespace.clone(), name: service.name.clone() };
+        if let Some((host, port)) = self.known.get(&name) {
+            return Ok((host.clone(), *port));
+        }
+        let Some(stored) = self.storage.get("", "services", &service.namespace, &service.name) else {
+            return Err(format!("service \"{}\" not found", service.name));
+        };
+        let text = |pointer: &str| stored.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let cluster_ip = text("/spec/clusterIP");
+        match text("/spec/type") {
+            "ExternalName" => return Ok((text("/spec/externalName").to_owned(), service.port)),
+            "" | "ClusterIP" | "LoadBalancer" | "NodePort" => {}
+            other => return Err(format!("unsupported service type \"{other}\"")),
+        }
+        if cluster_ip.is_empty() || cluster_ip == "None" {
+            return Err(format!("cannot route to service with ClusterIP \"{cluster_ip}\""));
+        }
+        let mut ports = stored.pointer("/spec/ports").and_then(Value::as_array).into_iter().flatten();
+        if ports.any(|port| port.get("port").and_then(Value::as_u64) == Some(u64::from(service.port))) {
+            return Ok((cluster_ip.to_owned(), service.port));
+        }
+        Err(format!("no service port {} found for service \"{}\"", service.port, service.name))
+    }
+}

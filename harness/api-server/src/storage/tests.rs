@@ -1,0 +1,71 @@
+//! Writes that meet, and what all of them weigh.
+
+use serde_json::json;
+
+use super::*;
+
+fn key(name: &str) -> Key {
+    Key {
+        group: String::new(),
+        resource: "configmaps".to_owned(),
+        namespace: "default".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+#[test]
+fn a_write_over_an_object_that_somebody_replaced_is_refused() {
+    let storage = Storage::default();
+    let object = || json!({"metadata": {}});
+    let first = storage.insert(&key("a"), object()).unwrap();
+    let second = storage.replace(&key("a"), Some(&first), object()).unwrap();
+    assert_eq!(second["metadata"]["resourceVersion"], "2");
+    assert_eq!(storage.replace(&key("a"), Some(&first), object()), Err(WriteConflict));
+    assert_eq!(storage.remove(&key("a"), &first), Err(WriteConflict));
+    assert_eq!(storage.remove(&key("a"), &second), Ok(3));
+    assert_eq!(storage.at(&key("a")), None);
+}
+
+/// The writes of one large object are remembered as far back as their weight allows.
+#[test]
+fn what_is_replaced_counts_in_the_history_and_what_is_there_in_the_storage() {
+    let storage = Storage::default();
+    let object = || json!({"metadata": {}, "data": "x".repeat(10 << 20)});
+    let mut stored = storage.insert(&key("a"), object()).unwrap();
+    for _ in 0..50 {
+        stored = storage.replace(&key("a"), Some(&stored), object()).unwrap();
+    }
+    assert!((10 << 20..11 << 20).contains(&storage.read().weight));
+    // Twelve times ten megabytes.
+    assert_eq!(storage.changes_after(39, 50).unwrap().len(), 12);
+    assert_eq!(storage.changes_after(38, 50).unwrap_err(), Forgotten { oldest: 39 });
+    storage.remove(&key("a"), &stored).unwrap();
+    assert_eq!(storage.read().weight, 0);
+}
+
+#[test]
+fn an_object_for_which_there_is_no_room_is_refused_as_etcd_refuses_it() {
+    let storage = Storage::default();
+    let check = |object: &Value, before: Option<&Value>, message: Option<&str>| {
+        let refused = storage.check_space(object, before).err();
+        assert_eq!(refused.map(|status| status.message).as_deref(), message);
+    };
+    let large = json!("x".repeat(LARGEST_OBJECT));
+    check(&large, None, Some("etcdserver: request is too large"));
+    let quota = storage.read().quota;
+    storage.write().weight = quota;
+    check(&json!("x"), None, Some("etcdserver: mvcc: database space exceeded"));
+    check(&json!("x"), Some(&json!("xx")), None);
+}
+
+#[test]
+fn a_list_of_a_namespace_has_its_objects_only() {
+    let storage = Storage::default();
+    for (namespace, name) in [("a", "x"), ("b", "x"), ("b", "y"), ("c", "x")] {
+        let key = Key { namespace: namespace.to_owned(), ..key(name) };
+        let object = json!({"metadata": {"name": name, "namespace": namespace}});
+        storage.insert(&key, object).unwrap();
+    }
+    assert_eq!(storage.list("", "configmaps", "b").len(), 2);
+    assert_eq!(storage.list("", "configmaps", "").len(), 4);
+}

@@ -1,0 +1,356 @@
+//! What a resource's strategy does to an object before it is stored: names, times, status, generation.
+
+mod certificate;
+mod claim;
+mod create;
+mod job;
+mod pod;
+mod service;
+mod update;
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+pub(super) use self::create::{prepare_for_create, set_requester};
+pub use self::job::forget_selector;
+pub(super) use self::update::{generation, prepare_for_update};
+
+use kubernetes_admission::authorizer::RBAC_GROUP;
+use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_types::status::{FieldError, Status, Unsupported};
+
+use super::admission;
+use super::authorization;
+use super::custom_resources;
+use super::custom_validation;
+use super::definitions;
+use super::discovery::Resource;
+use super::metadata;
+
+/// The letters of generated names: no vowels, so that no words come to be.
+///
+/// Source: apimachinery pkg/util/rand/rand.go.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+const SUFFIX: usize = 5;
+/// Source: apiserver pkg/storage/names/generate.go.
+const LONGEST_BASE: usize = 63 - SUFFIX;
+
+/// The resources whose strategy counts `metadata.generation`.
+///
+/// Source: `PrepareForCreate` in kubernetes `pkg/registry/*/*/strategy.go`; apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/strategy.go.
+const COUNTED: [&str; 28] = [
+    "horizontalpodautoscalers.autoscaling",
+    "pods",
+    "replicationcontrollers",
+    "podtemplates",
+    "deployments.apps",
+    "replicasets.apps",
+    "daemonsets.apps",
+    "statefulsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "poddisruptionbudgets.policy",
+    "ingresses.networking.k8s.io",
+    "ingressclasses.networking.k8s.io",
+    "networkpolicies.networking.k8s.io",
+    "endpointslices.discovery.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "flowschemas.flowcontrol.apiserver.k8s.io",
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    "priorityclasses.scheduling.k8s.io",
+    "deviceclasses.resource.k8s.io",
+    "devicetaintrules.resource.k8s.io",
+    "resourceslices.resource.k8s.io",
+];
+
+/// The resources that an update must not change without saying what it has read.
+///
+/// Source: `AllowUnconditionalUpdate` in kubernetes `pkg/registry/*/*/strategy.go`, apiextensions-apiserver
+/// `pkg/registry/*/strategy.go` and kube-aggregator pkg/registry/apiservice/strategy.go.
+const CONDITIONAL: [&str; 19] = [
+    "clustertrustbundles.certificates.k8s.io",
+    "podcertificaterequests.certificates.k8s.io",
+    "runtimeclasses.node.k8s.io",
+    "storageversionmigrations.storagemigration.k8s.io",
+    "poddisruptionbudgets.policy",
+    "csidrivers.storage.k8s.io",
+    "csistoragecapacities.storage.k8s.io",
+    "csinodes.storage.k8s.io",
+    "volumeattachments.storage.k8s.io",
+    "leases.coordination.k8s.io",
+    "leasecandidates.coordination.k8s.io",
+    "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingadmissionpolicies.admissionregistration.k8s.io",
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "apiservices.apiregistration.k8s.io",
+];
+
+/// Where `apps/v1` keeps the generation of a `DaemonSet`'s template.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// A name from `generateName`.
+pub(crate) fn generated_name(base: &str) -> String {
+    let mut end = base.len().min(LONGEST_BASE);
+    while !base.is_char_boundary(end) {
+        end -= 1;
+    }
+    let random = uuid::Uuid::new_v4();
+    // The first bytes of a random UUID are random throughout.
+    let suffix = random.as_bytes().iter().take(SUFFIX).map(|byte| {
+        let letter = ALPHABET.get(usize::from(*byte) % ALPHABET.len()).copied().unwrap_or(b'b');
+        char::from(letter)
+    });
+    base.get(..end).unwrap_or_default().chars().chain(suffix).collect()
+}
+
+fn counts_generation(resource: &Resource) -> bool {
+    resource.custom.is_some() || COUNTED.contains(&resource.gvr.group_resource().as_str())
+}
+
+/// The fields that nobody comes to own by a write of this resource or subresource.
+///
+/// Source: `GetResetFields` in kubernetes `pkg/registry/*/*/strategy.go` and in apiextensions-apiserver
+/// `pkg/registry/customresource/{strategy,status_strategy}.go`.
+pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> &'static [&'static [&'static str]] {
+    match (subresource, resource.gvr.group_resource().as_str()) {
+        ("status", kind) if resource.custom.is_some() || update::keeps_metadata(kind) => {
+            &[&["metadata"], &["spec"]]
+        }
+        ("status", "deployments.apps") => &[&["spec"], &["metadata", "labels"]],
+        ("status", "pods") => {
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+        }
+        ("status", "certificatesigningrequests.certificates.k8s.io") => {
+            &[&["spec"], &["status", "conditions"]]
+        }
+        ("status", _) => &[&["spec"]],
+        ("", "certificatesigningrequests.certificates.k8s.io") => &[&["spec"], &["status"]],
+        ("approval", _) => &[&["spec"], &["status", "certificate"]],
+        // Some of these throw fields away that others come to own by them all the same.
+        ("scale" | "binding" | "eviction" | "token" | "ephemeralcontainers" | "resize", _) => &[],
+        _ if resource.has_status() => &[&["status"]],
+        _ => &[],
+    }
+}
+
+/// The resources of which an update creates an object that is not there.
+///
+/// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`.
+const MADE_BY_UPDATE: [&str; 11] = [
+    "runtimeclasses.node.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "leases.coordination.k8s.io",
+    "leasecandidates.coordination.k8s.io",
+    "limitranges",
+    "events",
+    "services",
+    "endpoints",
+];
+
+/// Whether an update creates an object that is not there.
+///
+/// Rule: APY-21.
+pub(super) fn allows_creation_by_update(resource: &Resource) -> bool {
+    let name = format!("{}.{}", resource.gvr.resource, resource.storage_group());
+    MADE_BY_UPDATE.contains(&name.trim_end_matches('.'))
+}
+
+/// Whether an update may leave out the resource version.
+///
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go for custom resources; else see the table.
+pub(super) fn allows_unconditional_update(resource: &Resource) -> bool {
+    resource.custom.is_none() && !CONDITIONAL.contains(&resource.gvr.group_resource().as_str())
+}
+
+/// What the server itself has to understand: metadata, webhook configurations, definitions of custom resources, and custom
+/// resources by the schema of theirs. What the client is warned of.
+///
+/// # Errors
+/// 422 for what is wrong, 501 for what is not imitated.
+pub(super) fn validate(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<Vec<String>, Box<Status>> {
+    let (group, plural) = (resource.gvr.group.as_str(), resource.gvr.resource.as_str());
+    if group == admission::GROUP && plural.contains("admissionpolic") {
+        // Stored, they would have no effect, and nobody would be told.
+        let what = format!("admission policies ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    if group == "apiregistration.k8s.io" {
+        let what = format!("aggregated API servers ({plural})");
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    if resource.custom.is_some() {
+        return custom_validation::validate(object, old, resource, subresource);
+    }
+    let is_configuration = is_configuration(resource);
+    let mut errors = match old {
+        Some(old) if is_configuration => config::validate_update(object, old),
+        None if is_configuration => config::validate(object),
+        Some(_) | None => metadata::validate(object, resource),
+    };
+    if resource.gvr.group_resource() == "namespaces" {
+        errors.extend(wrong_phase(object));
+    }
+    if group == RBAC_GROUP {
+        errors.extend(authorization::validation::errors(object, old, resource));
+    }
+    if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
+        return definitions::validate(object, old, subresource, errors);
+    }
+    if !errors.is_empty() {
+        let name = metadata::text(object, "name");
+        return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
+    }
+    if is_configuration {
+        validate_configuration(object)?;
+    }
+    Ok(Vec::new())
+}
+
+/// The conditions of a `CertificateSigningRequest`, in an update of its status or its approval.
+///
+/// # Errors
+/// 422 for what is wrong.
+pub(super) fn validate_conditions(
+    object: &Value,
+    old: &Value,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<(), Box<Status>> {
+    if resource.gvr.group_resource() != certificate::RESOURCE || subresource.is_empty() {
+        return Ok(());
+    }
+    let errors = certificate::errors(object, old, subresource);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let (kind, name) = (&resource.kind, metadata::text(object, "name"));
+    Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)))
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceStatusUpdate`.
+fn wrong_phase(namespace: &Value) -> Option<FieldError> {
+    let phase = namespace.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    let (only, when) =
+        if metadata::is_deleting(namespace) { ("Terminating", "not ") } else { ("Active", "") };
+    let why = format!("may only be '{only}' if `deletionTimestamp` is {when}empty");
+    (phase != only).then(|| FieldError::invalid("status.Phase", Value::from(phase), why))
+}
+
+/// Whether these are webhook configurations.
+pub(super) fn is_configuration(resource: &Resource) -> bool {
+    let plural = resource.gvr.resource.as_str();
+    resource.gvr.group == admission::GROUP && [admission::MUTATING, admission::VALIDATING].contains(&plural)
+}
+
+/// The resources of which an update counts that gives an empty list or map where there was none: the others' strategies
+/// take both for the same.
+///
+/// Source: `reflect.DeepEqual` in `PrepareForUpdate` in kubernetes
+/// `pkg/registry/admissionregistration/*webhookconfiguration/strategy.go` and
+/// pkg/registry/networking/networkpolicy/strategy.go.
+/// Rule: CFG-09, KND-04.
+pub(super) fn counts_empty_lists(resource: &Resource) -> bool {
+    is_configuration(resource) || resource.gvr.group_resource() == "networkpolicies.networking.k8s.io"
+}
+
+/// Whether a request body sets an empty list or map, which is not stored.
+pub(super) fn has_empty_lists(object: &Value) -> bool {
+    fn has(value: &Value) -> bool {
+        match value {
+            Value::Array(items) => items.is_empty() || items.iter().any(has),
+            Value::Object(members) => members.iter().any(|(name, member)| match (name.as_str(), member) {
+                ("matchLabels", Value::Object(labels)) => labels.is_empty(),
+                ("caBundle", Value::String(text)) => text.is_empty(),
+                // Empty ones get a default.
+                ("policyTypes", _) => false,
+                _ => has(member),
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    ["webhooks", "spec"].iter().any(|field| object.get(field).is_some_and(has))
+}
+
+/// What the server itself warns of.
+pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+    if resource.custom.is_some() {
+        return unqualified_finalizers(object, old);
+    }
+    if !is_configuration(resource) {
+        return Vec::new();
+    }
+    let mut warnings = config::warnings(object);
+    if old.is_some() {
+        warnings.extend(config::update_warnings(object));
+    }
+    warnings
+}
+
+/// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and
+/// pkg/registry/customresource/validator.go, `validateKubeFinalizerName`.
+fn unqualified_finalizers(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let finalizers = |object: &Value| -> Vec<String> {
+        let all = object.pointer("/metadata/finalizers").and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let before: HashSet<String> = old.map(finalizers).unwrap_or_default().into_iter().collect();
+    let known = ["orphan", "foregroundDeletion", "kubernetes"];
+    finalizers(object)
+        .into_iter()
+        .filter(|name| !name.contains('/') && !known.contains(&name.as_str()) && !before.contains(name))
+        .map(|name| {
+            let path = if name.contains('.') { " including a path (/)" } else { "" };
+            format!(
+                "metadata.finalizers: {}: prefer a domain-qualified finalizer name{path} to avoid accidental \
+                 conflicts with other finalizer writers",
+                Value::from(name)
+            )
+        })
+        .collect()
+}
+
+/// Whether the dispatcher can take the configuration over.
+fn validate_configuration(configuration: &Value) -> Result<(), Box<Status>> {
+    match config::stored_webhooks(configuration) {
+        Ok(_) => Ok(()),
+        Err(ConfigError::Unsupported(unsupported)) => Err(Box::new(Status::unsupported(&unsupported))),
+        Err(error @ ConfigError::Field { .. }) => Err(Box::new(Status::bad_request(error.to_string()))),
+    }
+}
+
+fn set_annotation(object: &mut Value, key: &str, value: &str) {
+    set_in_metadata(object, "annotations", key, value);
+}
+
+/// Source: kubernetes pkg/apis/core/v1/defaults.go, `SetDefaults_Namespace`.
+fn set_label(object: &mut Value, key: &str, value: &str) {
+    set_in_metadata(object, "labels", key, value);
+}
+
+fn set_in_metadata(object: &mut Value, field: &str, key: &str, value: &str) {
+    let mut texts = object.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_else(|| json!({}));
+    if let Some(members) = texts.as_object_mut() {
+        members.insert(key.to_owned(), value.into());
+    }
+    metadata::set(object, field, texts);
+}

@@ -1,0 +1,104 @@
+//! How long a request may take.
+
+use std::time::Duration;
+
+use kubernetes_types::status::Status;
+use serde_json::Value;
+
+use super::query::Query;
+
+/// How long a request may take that says nothing of it.
+///
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `requestTimeoutUpperBound`.
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(34);
+
+/// `?timeout=`, as far as it is shorter than the server's own limit.
+///
+/// Source: apiserver `pkg/endpoints/filters/request_deadline.go`, `parseTimeout` and `WithRequestDeadline`.
+/// Rule: HTTP-06.
+pub(super) fn time_limit(query: &Query) -> Result<Duration, Box<Status>> {
+    let Some(text) = query.first("timeout").filter(|text| !text.is_empty()) else { return Ok(TIME_LIMIT) };
+    let Some(seconds) = duration(text) else {
+        return Err(Box::new(Status::bad_request(format!(
+            "invalid timeout specified in the request URL - time: invalid duration {}",
+            Value::from(text)
+        ))));
+    };
+    let limit = Duration::try_from_secs_f64(seconds).unwrap_or(TIME_LIMIT);
+    Ok(if limit.is_zero() { TIME_LIMIT } else { limit.min(TIME_LIMIT) })
+}
+
+/// 504: the time is up.
+///
+/// Source: apiserver pkg/server/filters/timeout.go, which writes a Status without kind and version.
+pub(super) fn exceeded() -> Box<Status> {
+    let mut status = Status::timeout("request did not complete within the allotted timeout");
+    status.kind.clear();
+    status.api_version.clear();
+    Box::new(status)
+}
+
+/// A duration such as `1m10s`, in seconds.
+///
+/// Source: Go's time, `ParseDuration`.
+fn duration(text: &str) -> Option<f64> {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0.0);
+    }
+    let mut seconds = None;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at(digits);
+        let unit_end = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit_end);
+        let unit = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let number: f64 = number.parse().ok()?;
+        seconds = Some(seconds.unwrap_or(0.0) + number * unit);
+        rest = after;
+    }
+    seconds.map(|seconds| sign * seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<f64>) {
+        assert_eq!(duration(text), expected, "{text}");
+    }
+
+    #[test]
+    fn a_duration_is_read_as_go_reads_it() {
+        check("5s", Some(5.0));
+        check("1m10s", Some(70.0));
+        check("1.5h", Some(5400.0));
+        check("-5s", Some(-5.0));
+        check("0", Some(0.0));
+        for text in ["", "x", "5", "5x", "s", "5s5", ".s", "-", "--5s"] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn a_timeout_shortens_the_servers_limit_and_never_lengthens_it() {
+        let limit = |text: &str| time_limit(&Query::parse(&format!("timeout={text}"))).unwrap();
+        assert_eq!(limit("5s"), Duration::from_secs(5));
+        for text in ["", "0", "0s", "-5s", "1m10s"] {
+            assert_eq!(limit(text), TIME_LIMIT, "{text}");
+        }
+        assert_eq!(time_limit(&Query::parse("timeout=x")).unwrap_err().code, 400);
+    }
+}

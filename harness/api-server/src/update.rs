@@ -1,0 +1,491 @@
+//! Updates and patches objects.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{GroupVersionKind, Operation};
+use kubernetes_admission::cluster_state::ClusterState as _;
+use kubernetes_managed_fields::restore_times;
+use kubernetes_types::equality::semantically_equal;
+use kubernetes_types::schema;
+use kubernetes_types::status::{FieldError, Status};
+use kubernetes_types::weight::weight;
+use serde_json::Value;
+use tracing::info;
+
+use super::answer::Answer;
+use super::authorization::{approval, escalation};
+use super::discovery::Resource;
+use super::field_manager::{self, Managed};
+use super::options::RequestOptions;
+use super::patches::{self, Change};
+use super::request::ObjectRequest;
+use super::state::{State, normalize_stored};
+use super::storage::Key;
+use super::{
+    apply, body, create, custom_resources, custom_validation, metadata, options, scale, spans, strategy,
+    undecodable,
+};
+
+const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// PUT.
+pub(super) async fn update(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = options::of_write("UpdateOptions", &request.query)?;
+    let kind = request.target.kind().clone();
+    info!("About to convert to expected version");
+    let mut object = body::object(request, &kind)?;
+    body::set_defaults(request, &mut object)?;
+    info!("Conversion done");
+    if request.target.subresource == "scale" {
+        scale::complete(&mut object);
+    }
+    request.note_decoded(&object);
+    check_name(&object, &request.target.name)?;
+    create::fill_in_namespace(&mut object, request)?;
+    request.early_warnings.extend(metadata::without_duplicate_owners(&mut object, create::DUPLICATES));
+    info!("About to store object in database");
+    let body_bytes = request.body.len();
+    let written = write(request, &Change::Replace(object), &options).await;
+    spans::wrote(body_bytes, &written);
+    written
+}
+
+/// PATCH.
+pub(super) async fn patch(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    let options = if body::media_type(&request.headers) == apply::MEDIA_TYPE {
+        options::of_apply(&request.query)?
+    } else {
+        options::of_write("PatchOptions", &request.query)?
+    };
+    let change = patches::read(request)?;
+    info!("Recorded the audit event");
+    let answer = write(request, &change, &options).await?;
+    info!("Object stored in database");
+    Ok(answer)
+}
+
+/// Source: apiserver pkg/endpoints/handlers/rest.go, `checkName`.
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), Box<Status>> {
+    let found = metadata::text(object, "name");
+    let message = if found.is_empty() {
+        format!("the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    } else if found == name {
+        return Ok(());
+    } else {
+        format!("the name of the object ({found}) does not match the name on the URL ({name})")
+    };
+    Err(Box::new(Status::bad_request(message)))
+}
+
+/// Which attempt at a write it is. The first begins with what is in the cache of the server, later ones with what is
+/// stored.
+///
+/// Source: apiserver pkg/storage/cacher/cacher.go, `GuaranteedUpdate` and `Delete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    First,
+    Later,
+}
+
+/// Admits and stores a change. When another write was faster, it begins again with a run of its own, as often as the
+/// time of the request allows. So it does when the first attempt is refused and the object has changed meanwhile.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Update`; pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
+/// Rule: CHN-02.
+async fn write(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    options: &RequestOptions,
+) -> Result<Answer, Box<Status>> {
+    let key = create::key(request, &request.target.name);
+    let mut which = Attempt::First;
+    loop {
+        let Some(stored) = request.server.state.storage.at(&key) else {
+            if creates(request, change) {
+                match create_missing(request, change, options).await {
+                    Err(status) if status.reason == "AlreadyExists" => {
+                        which = Attempt::Later;
+                        continue;
+                    }
+                    done => return done,
+                }
+            }
+            let gvr = &request.target.resource.gvr;
+            return Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &request.target.name)));
+        };
+        if which == Attempt::First {
+            // An attempt works on a copy.
+            request.reservation.try_grow(weight(&stored))?;
+        }
+        match attempt(request, change, options, &stored, which).await {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => {}
+            Err(_) if !options.dry_run && is_outdated(request, &key, &stored, which) => {}
+            Err(status) => return Err(status),
+        }
+        which = Attempt::Later;
+    }
+}
+
+/// Whether a PUT or a patch makes the object that is not there.
+///
+/// Source: `AllowCreateOnUpdate` in kubernetes `pkg/registry/*/*/strategy.go`; apiserver
+/// pkg/endpoints/handlers/patch.go, `forceAllowCreate`.
+/// Rule: APY-01, APY-21.
+fn creates(request: &ObjectRequest<'_>, change: &Change) -> bool {
+    let target = &request.target;
+    let may = match change {
+        Change::Apply(_) => true,
+        Change::Replace(_) => strategy::allows_creation_by_update(&target.resource),
+        Change::Merge(_) | Change::Operations(_) | Change::Strategic(_) => false,
+    };
+    may && target.subresource.is_empty()
+}
+
+/// Creates the object that is not there.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `Update`.
+/// Rule: APY-01, APY-21, REQ-09.
+async fn create_missing(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    options: &RequestOptions,
+) -> Result<Answer, Box<Status>> {
+    let (resource, kind) = (Arc::clone(&request.target.resource), request.target.kind().clone());
+    let managed = match change {
+        Change::Apply(patch) => apply::apply(request, patch, None, &kind)?,
+        Change::Replace(object) => {
+            let wanted = metadata::text(object, "uid");
+            if !wanted.is_empty() {
+                let (name, key) = (&request.target.name, create::key(request, &request.target.name));
+                let why = wrong_uid(&resource, &key, options.dry_run, wanted, "");
+                return Err(Box::new(Status::conflict(
+                    &resource.gvr.group,
+                    &resource.gvr.resource,
+                    name,
+                    &why,
+                )));
+            }
+            field_manager::update(request, &kind, None, object.clone())
+        }
+        Change::Merge(_) | Change::Operations(_) | Change::Strategic(_) => {
+            return Err(Box::new(Status::internal_error("nothing creates the object")));
+        }
+    };
+    let options = options::of_write("CreateOptions", &request.query)?;
+    create::admit_and_store(request, managed, options, create::Road::Update).await
+}
+
+/// Whether a refusal does not count: the attempt began with an object that is not the stored one any more.
+///
+/// Rule: CHN-02.
+pub(super) fn is_outdated(
+    request: &ObjectRequest<'_>,
+    key: &Key,
+    stored: &Arc<Value>,
+    which: Attempt,
+) -> bool {
+    which == Attempt::First
+        && !request.admitting.is_out_of_time()
+        && request.server.state.storage.at(key).is_none_or(|now| !Arc::ptr_eq(&now, stored))
+}
+
+/// None: another write was faster.
+///
+/// Rule: APY-08, CHN-03, CHN-04, REQ-09, REQ-17.
+async fn attempt(
+    request: &mut ObjectRequest<'_>,
+    change: &Change,
+    options: &RequestOptions,
+    stored: &Arc<Value>,
+    which: Attempt,
+) -> Result<Option<Answer>, Box<Status>> {
+    let resource = Arc::clone(&request.target.resource);
+    let name = request.target.name.clone();
+    let key = create::key(request, &name);
+    let state = &request.server.state;
+    let old = undecodable::read_for_update(state, stored, &resource, options).await?;
+    let is_scale = request.target.subresource == "scale";
+    // Admission sees the Scale; what is stored is the object that it scales.
+    let shown_old = if is_scale {
+        Arc::new(field_manager::scale_of(&old, &resource, &state.resources())?)
+    } else {
+        Arc::clone(&old)
+    };
+    let kind = request.target.kind().clone();
+    let is_patch = !matches!(change, Change::Replace(_));
+    if is_patch {
+        info!("About to apply patch");
+    }
+    let Managed { object: new, times } = patches::apply(request, change, &shown_old, &kind)?;
+    let wanted_uid = metadata::text(&new, "uid");
+    let uid = metadata::text(&old, "uid");
+    if !is_patch && !wanted_uid.is_empty() && wanted_uid != uid {
+        return Err(Box::new(Status::conflict(
+            &gvr_group(&resource),
+            &resource.gvr.resource,
+            &name,
+            &wrong_uid(&resource, &key, options.dry_run, wanted_uid, uid),
+        )));
+    }
+
+    let mut attributes = request.attributes(Operation::Update, &kind);
+    attributes.object = Some(new);
+    attributes.old_object = Some((*shown_old).clone());
+    attributes.options = Some(options.document.clone());
+    attributes.dry_run = options.dry_run;
+    let mut run = request.admitting.begin(attributes, times);
+    if is_patch {
+        info!("About to check admission control");
+    }
+    field_manager::mutate(request, &mut run).await?;
+    let Some(mut new) = run.take_object() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+
+    let told = metadata::without_duplicate_owners(&mut new, create::DUPLICATES_OF_WEBHOOKS);
+    request.warnings.extend(told);
+    escalation::check(request, &new, Some(&old))?;
+    check_resource_version(&new, &old, &resource, is_scale)?;
+    metadata::set(&mut new, "resourceVersion", metadata::text(&old, "resourceVersion").into());
+    let mut scaled = None;
+    // What a Service is given is held until it is stored.
+    let mut allocation = None;
+    if is_scale {
+        scale::validate(&new)?;
+        let mut object = scale::apply(&new, &old, &resource);
+        field_manager::take_over_scale(&mut object, &new, &resource, &state.resources())?;
+        restore_times(&old, &mut object, |old, object| are_same(old, object, &resource));
+        if resource.custom.is_some() {
+            let told = custom_validation::validate(&object, Some(&old), &resource, "")?;
+            request.warnings.extend(told);
+        }
+        // Validation sees nothing of the managers.
+        new = scale::of(&object, &resource);
+        run.attributes_mut().old_object = Some(scale::of(&old, &resource));
+        scaled = Some(object);
+    } else {
+        create::fill_in_namespace(&mut new, request)?;
+        if request.target.subresource.is_empty() {
+            let services = &request.server.services;
+            allocation = services.complete(&mut new, Some(&old), &resource, options.dry_run)?;
+        }
+        new = prepared(new, &old, stored, request)?;
+        // The metadata of a custom resource stay free-form until it is stored.
+        if resource.custom.is_none() {
+            schema::normalize_metadata(&mut new);
+        }
+        let errors = wrong_metadata(&new, &old, &resource);
+        if !errors.is_empty() {
+            let kind = &resource.kind;
+            let name = metadata::text(&new, "name");
+            return Err(Box::new(Status::invalid(&kind.group, &kind.kind, name, &errors)));
+        }
+        restore_times(&old, &mut new, |old, new| are_same(old, new, &resource));
+        let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)?;
+        request.warnings.extend(told);
+        strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
+        request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
+    }
+    if request.server.admission.runs("CertificateApproval") {
+        approval::check(request, &old)?;
+    }
+    run.attributes_mut().object = Some(new);
+    request.admitting.validate(&mut run).await?;
+    let Some(new) = run.take_object() else {
+        return Err(Box::new(Status::internal_error("admission left no object")));
+    };
+    let write = Final { stored, old: &old, new: scaled.unwrap_or(new), which };
+    let stored = store(request, write, options.dry_run).await;
+    drop(allocation);
+    stored
+}
+
+/// What an update changes of the metadata that it must not change; of a definition of custom resources that is reported as
+/// for any object, and once more.
+///
+/// Source: apiserver pkg/registry/rest/update.go, `BeforeUpdate`; apiextensions-apiserver
+/// pkg/apis/apiextensions/validation/validation.go, `validateCustomResourceDefinitionUpdate`.
+fn wrong_metadata(new: &Value, old: &Value, resource: &Resource) -> Vec<FieldError> {
+    let mut errors = metadata::validate_update(new, old);
+    if resource.gvr.group == custom_resources::GROUP {
+        errors.extend(errors.clone());
+    }
+    errors
+}
+
+/// Whether two objects are the same as values of the Go type of their resource, if it has one.
+fn are_same(one: &Value, other: &Value, resource: &Resource) -> bool {
+    if resource.custom.is_some() { one == other } else { semantically_equal(one, other, &resource.kind) }
+}
+
+/// What the resource's strategy makes of `new`. A kind of the server is prepared in the version in which it is stored: what
+/// is kept of the stored object may be in an annotation otherwise.
+fn prepared(
+    mut new: Value,
+    old: &Arc<Value>,
+    stored: &Arc<Value>,
+    request: &ObjectRequest<'_>,
+) -> Result<Value, Box<Status>> {
+    let (resource, subresource) = (&request.target.resource, request.target.subresource.as_str());
+    if resource.custom.is_some() || Arc::ptr_eq(old, stored) {
+        strategy::prepare_for_update(&mut new, old, resource, subresource);
+        if request.gives_empty_lists && strategy::counts_empty_lists(resource) {
+            metadata::set(&mut new, "generation", strategy::generation(old).wrapping_add(1).into());
+        }
+        return Ok(new);
+    }
+    let state = &request.server.state;
+    let mut new = state.convert(&new, &GroupVersionKind::of(stored)).map_err(create::conversion_failed)?;
+    strategy::prepare_for_update(&mut new, stored, resource, subresource);
+    state.convert(&new, &resource.kind).map_err(create::conversion_failed)
+}
+
+/// What an attempt comes to.
+struct Final<'a> {
+    /// What it began with.
+    stored: &'a Arc<Value>,
+    /// That in the version of the request.
+    old: &'a Arc<Value>,
+    new: Value,
+    which: Attempt,
+}
+
+/// Stores the object; none if another write was faster.
+///
+/// Rule: CHN-04, CHN-07, CNV-08, SCH-18.
+async fn store(
+    request: &ObjectRequest<'_>,
+    write: Final<'_>,
+    dry_run: bool,
+) -> Result<Option<Answer>, Box<Status>> {
+    let Final { stored, old, mut new, which } = write;
+    let resource = &request.target.resource;
+    let state = &request.server.state;
+    let key = create::key(request, &request.target.name);
+    let is_scale = request.target.subresource == "scale";
+    let shown = async |object: &Arc<Value>| -> Result<Option<Answer>, Box<Status>> {
+        let object = if resource.custom.is_some() {
+            let shown = state.in_version_of(object, resource).await;
+            shown.map_err(|error| undecodable::of_write(error, object, resource))?
+        } else {
+            Arc::clone(object)
+        };
+        Ok(Some(Answer::ok(if is_scale { Arc::new(scale::of(&object, resource)) } else { object })))
+    };
+    metadata::set(&mut new, "resourceVersion", metadata::text(old, "resourceVersion").into());
+    if !dry_run {
+        normalize_stored(&mut new, resource);
+    }
+    // What a custom resource loses when it is stored is a change all the same.
+    let mut is_same = new == **old;
+    schema::normalize_metadata(&mut new);
+    // The last finalizer has gone: what was waiting for that goes too, without a DELETE.
+    let goes = metadata::is_deleting(&new) && !metadata::has_finalizers(&new);
+    let by_webhook = State::asks_webhook(stored, resource);
+    // What goes is not converted for the storage.
+    if resource.custom.is_some() && !(goes && by_webhook) {
+        new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
+        state.complete_stored(&mut new).map_err(|what| create::unsupported(&what))?;
+        // What a webhook made of it counts, and what is stored in a former version is stored anew.
+        if by_webhook || GroupVersionKind::of(&new) != GroupVersionKind::of(stored) {
+            is_same = new == **stored;
+        }
+    }
+    // What is read of the storage has defaults that are not stored there yet: the attempt begins again, and is a write.
+    // Source: apiserver pkg/storage/etcd3/store.go, `GuaranteedUpdate`.
+    let is_incomplete = is_same && resource.custom.is_some() && {
+        metadata::set(&mut new, "resourceVersion", metadata::text(stored, "resourceVersion").into());
+        new != **stored
+    };
+    let must_look_again =
+        is_outdated(request, &key, stored, which) || (is_incomplete && which == Attempt::First);
+    if !dry_run && !goes && is_same && must_look_again {
+        return Ok(None);
+    }
+    if dry_run || (!goes && is_same && !is_incomplete) {
+        return shown(&Arc::new(new)).await;
+    }
+    if goes {
+        if state.storage.remove(&key, stored).is_err() {
+            return Ok(None);
+        }
+        request.server.has_changed(resource)?;
+        request.server.finish_namespace(&key);
+        return shown(&Arc::new(new)).await;
+    }
+    let new = state.to_storage(new, resource).await.map_err(create::conversion_failed)?;
+    state.storage.check_space(&new, Some(stored))?;
+    match state.storage.replace(&key, Some(stored), new) {
+        Ok(stored) => {
+            request.server.has_changed(resource)?;
+            // What is built in is stored in one version and read in another.
+            if resource.custom.is_some() {
+                return shown(&stored).await;
+            }
+            let read = state.in_version_of(&stored, resource).await.map_err(create::conversion_failed)?;
+            shown(&read).await
+        }
+        Err(super::storage::WriteConflict) => Ok(None),
+    }
+}
+
+/// Whether the `resourceVersion` of the request, which some resources require, is that of the stored object.
+///
+/// Rule: CFG-09, CHN-03.
+fn check_resource_version(
+    new: &Value,
+    old: &Value,
+    resource: &Resource,
+    is_scale: bool,
+) -> Result<(), Box<Status>> {
+    let (group, name) = (&resource.gvr.group, metadata::text(old, "name"));
+    let wanted = metadata::text(new, "resourceVersion");
+    if wanted.is_empty() || wanted == "0" {
+        if is_scale || strategy::allows_unconditional_update(resource) {
+            return Ok(());
+        }
+        let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Box::new(Status::invalid(group, &resource.gvr.resource, name, &[error])));
+    }
+    if wanted.parse::<u64>().is_err() {
+        let message = format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(wanted));
+        return Err(Box::new(Status::failure(500, "", message)));
+    }
+    if wanted == metadata::text(old, "resourceVersion") {
+        return Ok(());
+    }
+    Err(Box::new(Status::conflict(group, &resource.gvr.resource, name, MODIFIED)))
+}
+
+fn gvr_group(resource: &Resource) -> String {
+    resource.gvr.group.clone()
+}
+
+fn wrong_uid(resource: &Resource, key: &Key, dry_run: bool, wanted: &str, found: &str) -> String {
+    wrong_precondition(resource, key, dry_run, "UID", wanted, found)
+}
+
+/// A precondition that does not hold for what is stored. A dry run tells the key as it is below the root of the storage.
+///
+/// Source: apiserver pkg/storage/errors.go, `StorageError`, pkg/storage/interfaces.go, `Preconditions.Check`, and
+/// pkg/registry/generic/registry/dryrun.go.
+pub(super) fn wrong_precondition(
+    resource: &Resource,
+    key: &Key,
+    dry_run: bool,
+    field: &str,
+    wanted: &str,
+    found: &str,
+) -> String {
+    let gvr = &resource.gvr;
+    let root = if dry_run { "" } else { "/registry" };
+    let group = if resource.custom.is_some() { format!("{}/", gvr.group) } else { String::new() };
+    let namespace = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
+    format!(
+        "StorageError: invalid object, Code: 4, Key: {root}/{group}{}/{namespace}{}, ResourceVersion: 0, \
+         AdditionalErrorMsg: Precondition failed: {field} in precondition: {wanted}, {field} in object meta: {found}",
+        gvr.resource, key.name
+    )
+}

@@ -1,0 +1,477 @@
+//! Watches: the changes of a collection, as they come.
+//!
+//! A watcher keeps no queue, and no objects. It reads what is stored, and then the changes that the
+//! [storage](super::storage) remembers, from where it last stopped. One that lags too far behind ends without a word, as
+//! upstream's cache closes a watcher that does not read; one that begins too far back is told `410 Expired`, upon which
+//! clients list again.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use kubernetes_admission::cluster_state::ConversionError;
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::json::set;
+use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
+
+use super::accept::Representation;
+use super::answer::{Answer, METADATA_KIND, METADATA_VERSION};
+use super::conversion::Strategy;
+use super::custom_resources::Custom;
+use super::discovery::Resource;
+use super::events::{Event, EventType, Events, Obstacle, SMALL, Served};
+use super::read::Selection;
+use super::request::ObjectRequest;
+use super::state::State;
+use super::storage::{Change, Forgotten, Key, News, Page, Walk};
+use super::watch_options::{LIFETIME, Start, WatchOptions};
+use super::{create, metadata, watch_options};
+
+/// How often a client that takes bookmarks is told the latest `resourceVersion`.
+///
+/// Source: apiserver `pkg/storage/cacher/cacher.go`, `defaultBookmarkFrequency`.
+const BOOKMARKS: Duration = Duration::from_secs(60);
+
+/// How many changes or objects a watcher looks at together.
+const LOOKED_AT: usize = 256;
+
+/// A piece of small events ends with the one that makes it as long as this.
+const PIECE_BYTES: usize = SMALL;
+
+/// A watch that has been granted.
+#[derive(Debug)]
+pub(super) struct Watch {
+    state: Arc<State>,
+    resource: Arc<Resource>,
+    namespace: String,
+    selection: Selection,
+    options: WatchOptions,
+    events: Arc<Events>,
+    representation: Representation,
+    /// Its place among the watches.
+    _place: Reservation,
+}
+
+/// Grants a watch of a collection.
+pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    // What is written from now on counts, though the first look is taken later: a WebSocket is yet to be opened.
+    let options = watch_options::parse(&request.query, request.server.state.storage.resource_version())?;
+    let resource = Arc::clone(&request.target.resource);
+    let selection = Selection::parse(&request.query, &resource)?;
+    let by_webhook = |custom: &Custom| matches!(custom.conversion, Strategy::Webhook(_));
+    if selection.looks_at_version() && resource.custom.as_ref().is_some_and(by_webhook) {
+        let what = "a watch with a field selector of custom resources that a webhook converts".to_owned();
+        return Err(Box::new(Status::unsupported(&Unsupported { what })));
+    }
+    Ok(Answer::Watch(Watch {
+        state: Arc::clone(&request.server.state),
+        selection,
+        resource,
+        namespace: request.target.namespace.clone(),
+        options,
+        events: Arc::clone(&request.server.events),
+        representation: Representation::Whole,
+        _place: request.server.watches.try_reserve(1)?,
+    }))
+}
+
+impl Watch {
+    /// The same watch, which sends nothing of objects but their metadata.
+    pub(super) fn of_metadata(self) -> Self {
+        Self { representation: Representation::Metadata, ..self }
+    }
+
+    /// The events, each a line of JSON.
+    pub(super) fn into_body(self) -> Body {
+        Body::from_stream(stream::unfold(self.begin(), async |mut watcher| {
+            let piece = watcher.next().await?;
+            Some((Ok::<_, Infallible>(piece), watcher))
+        }))
+    }
+
+    /// Begins the watch.
+    pub(super) fn begin(self) -> Watcher {
+        Watcher::new(self)
+    }
+
+    /// Returns when the server stops.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut news = self.state.storage.subscribe();
+        async move {
+            // The server is gone if the news are.
+            let _ = news.wait_for(|news| *news == News::Closed).await;
+        }
+    }
+
+    /// The event that a change is for this watch, if it is one.
+    ///
+    /// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `convertToWatchEvent`.
+    fn event(&self, change: &Change, version: u64) -> Option<Event> {
+        let key = &change.key;
+        let is_meant = key.group == self.resource.storage_group()
+            && key.resource == self.resource.gvr.resource
+            && (self.namespace.is_empty() || key.namespace == self.namespace);
+        if !is_meant {
+            return None;
+        }
+        let selected = |object: &&Arc<Value>| self.selection.matches(object, &self.state, &self.resource);
+        let (happened, object) =
+            match (change.before.as_ref().filter(selected), change.after.as_ref().filter(selected)) {
+                (None, None) => return None,
+                (None, Some(after)) => (EventType::Added, after),
+                (Some(_), Some(after)) => (EventType::Modified, after),
+                (Some(before), None) => (EventType::Deleted, before),
+            };
+        Some(Event { happened, object: Arc::clone(object), version })
+    }
+
+    const fn served(&self) -> Served<'_> {
+        Served { state: &self.state, resource: &self.resource, representation: self.representation }
+    }
+
+    /// Puts an event into a piece; whether it has its place there.
+    fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
+        match self.events.small(&event, self.served())? {
+            Some(text) => piece.text.extend_from_slice(&text),
+            None if piece.text.is_empty() => piece.large = Some(event),
+            None => {
+                piece.is_closed = true;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn bookmark(&self, version: u64, ends_objects: bool) -> Value {
+        let mut metadata = json!({"resourceVersion": version.to_string()});
+        if ends_objects {
+            set(&mut metadata, &["annotations"], json!({"k8s.io/initial-events-end": "true"}));
+        }
+        let (kind, version) = match self.representation {
+            Representation::Whole => (self.resource.kind.kind.as_str(), self.resource.kind.api_version()),
+            Representation::Metadata => (METADATA_KIND, METADATA_VERSION.to_owned()),
+        };
+        let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+        json!({"type": "BOOKMARK", "object": object})
+    }
+}
+
+/// What a watcher has been told.
+#[derive(Clone, Debug)]
+enum Told {
+    /// Nothing.
+    Nothing,
+    /// Which objects there are, as of this `resourceVersion`, up to the one of this namespace and name; none at the
+    /// beginning.
+    Objects { last: Option<(String, String)>, version: u64 },
+    /// All up to this `resourceVersion`.
+    Changes { version: u64 },
+}
+
+/// A watch under way.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    watch: Watch,
+    news: watch::Receiver<News>,
+    told: Told,
+    ends: Instant,
+    bookmarks: Interval,
+    is_over: bool,
+}
+
+impl Watcher {
+    fn new(watch: Watch) -> Self {
+        let now = Instant::now();
+        let mut bookmarks = tokio::time::interval_at(now + BOOKMARKS, BOOKMARKS);
+        bookmarks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            news: watch.state.storage.subscribe(),
+            told: Told::Nothing,
+            // A watch that ends beyond all clocks lives as long as one that does not say.
+            ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
+            bookmarks,
+            is_over: false,
+            watch,
+        }
+    }
+
+    /// The next events, each a line of JSON; none once the watch is over. A caller that stops waiting loses no event.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        let mut reserved: Option<Reservation> = None;
+        while !self.is_over {
+            if *self.news.borrow_and_update() == News::Closed {
+                return None;
+            }
+            let before = self.told.clone();
+            let mut piece = Piece::default();
+            let is_last = self.look(&mut piece).is_err();
+            if piece.is_empty() && !is_last {
+                self.wait(&mut piece).await;
+            }
+            let Some(event) = piece.large else {
+                self.is_over |= is_last;
+                if piece.text.is_empty() {
+                    continue;
+                }
+                return Some(piece.text.into());
+            };
+            let told = std::mem::replace(&mut self.told, before);
+            let version = event.version;
+            match self.watch.events.large(event, self.watch.served(), reserved.take()).await {
+                Ok(text) => {
+                    self.told = told;
+                    return Some(text);
+                }
+                Err(Obstacle::Failed(status)) => {
+                    self.is_over = true;
+                    return Some(error(&status).into());
+                }
+                Err(Obstacle::Unconvertible(failure)) => {
+                    self.is_over = true;
+                    return self.unconvertible(failure, version).map(|status| error(&status).into());
+                }
+                // A watch that waits for it keeps nothing, and looks again when it is there.
+                Err(Obstacle::NoRoom(bytes)) => {
+                    let room = timeout_at(self.ends, self.watch.events.room().reserve(bytes)).await;
+                    reserved = room.ok().flatten();
+                    self.is_over |= reserved.is_none();
+                }
+            }
+        }
+        None
+    }
+
+    /// What a client is told of an object that cannot be converted, if anything. kube-apiserver's cache of this version
+    /// stays behind that object: a watch that begins waits for it in vain, and one that has begun is ended.
+    ///
+    /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.
+    /// Rule: CNV-10.
+    fn unconvertible(&self, failure: ConversionError, version: u64) -> Option<Box<Status>> {
+        if !matches!(failure, ConversionError::Refused(_)) {
+            return Some(create::conversion_failed(failure));
+        }
+        let has_begun = matches!(self.told, Told::Changes { .. });
+        if has_begun || self.watch.options.start != Start::WithObjects {
+            return None;
+        }
+        let wanted = self.watch.state.storage.resource_version();
+        let has = version.saturating_sub(1);
+        let mut status = Status::timeout(&format!("Too large resource version: {wanted}, current: {has}"));
+        status.details = Some(StatusDetails {
+            causes: vec![StatusCause {
+                reason: "ResourceVersionTooLarge".to_owned(),
+                message: "Too large resource version".to_owned(),
+                ..StatusCause::default()
+            }],
+            retry_after_seconds: 1,
+            ..StatusDetails::default()
+        });
+        Some(Box::new(status))
+    }
+
+    /// Writes what has happened since it was last told.
+    ///
+    /// # Errors
+    /// [`Over`] if nothing comes after it.
+    fn look(&mut self, piece: &mut Piece) -> Result<(), Over> {
+        let result = self.try_look(piece);
+        result.map_err(|end| {
+            if let End::Failed(status) = end {
+                piece.text.extend(error(&status));
+            }
+            Over
+        })
+    }
+
+    fn try_look(&mut self, piece: &mut Piece) -> Result<(), End> {
+        if self.watch.options.lifetime.is_none() {
+            let why = "context deadline exceeded";
+            return Err(End::Failed(Box::new(Status::failure(500, "InternalError", why))));
+        }
+        if let Told::Nothing = self.told {
+            self.begin()?;
+        }
+        while let Told::Objects { last, version } = &self.told {
+            let (last, version) = (last.clone(), *version);
+            self.look_at_objects(last, version, piece)?;
+            if piece.is_full() {
+                return Ok(());
+            }
+        }
+        if let Told::Changes { version } = self.told {
+            let changes = self.watch.state.storage.changes_after(version, LOOKED_AT)?;
+            let told = self.look_at_changes(version, &changes, None, piece)?;
+            self.told = Told::Changes { version: told };
+            if changes.len() == LOOKED_AT {
+                // More may be there, though none of these concerns this watch.
+                self.news.mark_changed();
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins where the watch is to begin, if that is remembered.
+    fn begin(&mut self) -> Result<(), Box<Status>> {
+        let storage = &self.watch.state.storage;
+        self.told = match self.watch.options.start {
+            Start::WithObjects => Told::Objects { last: None, version: storage.resource_version() },
+            Start::After(version) => {
+                storage.changes_after(version, 0).map_err(|Forgotten { oldest }| {
+                    let message = format!("too old resource version: {version} ({oldest})");
+                    Box::new(Status::failure(410, "Expired", message))
+                })?;
+                Told::Changes { version }
+            }
+        };
+        Ok(())
+    }
+
+    /// Writes an event for each of the next objects, or, if something has changed since the last of them was told, what
+    /// has become of those that were told.
+    fn look_at_objects(
+        &mut self,
+        last: Option<(String, String)>,
+        version: u64,
+        piece: &mut Piece,
+    ) -> Result<(), End> {
+        let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
+        let walk = Walk {
+            group: resource.storage_group(),
+            resource: &resource.gvr.resource,
+            namespace,
+            after: last.as_ref(),
+            version,
+        };
+        match state.storage.next_page(&walk, LOOKED_AT)? {
+            Page::Changes(changes) => {
+                let upto = last.clone().unwrap_or_default();
+                let version = self.look_at_changes(version, &changes, Some(&upto), piece)?;
+                self.told = Told::Objects { last, version };
+            }
+            Page::Objects(objects) if objects.is_empty() => {
+                if options.bookmarks {
+                    write(&mut piece.text, &self.watch.bookmark(version, true));
+                }
+                self.told = Told::Changes { version };
+            }
+            Page::Objects(objects) => {
+                for (place, object) in objects {
+                    if selection.matches(&object, state, resource) {
+                        let happened = EventType::Added;
+                        let event = Event { happened, version: resource_version(&object), object };
+                        if !self.watch.put(event, piece)? {
+                            break;
+                        }
+                    }
+                    self.told = Told::Objects { last: Some(place), version };
+                    if piece.is_full() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the events of the changes after a `resourceVersion`, as long as the piece is not full, and says up to which
+    /// one it did; only of objects up to `upto`, if that is there.
+    fn look_at_changes(
+        &self,
+        mut version: u64,
+        changes: &[Change],
+        upto: Option<&(String, String)>,
+        piece: &mut Piece,
+    ) -> Result<u64, Box<Status>> {
+        for change in changes {
+            let Key { namespace, name, .. } = &change.key;
+            let is_told = upto.is_none_or(|(in_namespace, last)| (namespace, name) <= (in_namespace, last));
+            let event = self.watch.event(change, version + 1).filter(|_| is_told);
+            if let Some(event) = event
+                && (piece.is_full() || !self.watch.put(event, piece)?)
+            {
+                break;
+            }
+            version += 1;
+        }
+        Ok(version)
+    }
+
+    /// Waits until there is something to look at, the client is due a bookmark, or the time is over.
+    async fn wait(&mut self, piece: &mut Piece) {
+        tokio::select! {
+            // The server is gone with all its objects if the news are.
+            changed = self.news.changed() => self.is_over = changed.is_err(),
+            () = tokio::time::sleep_until(self.ends) => self.is_over = true,
+            _ = self.bookmarks.tick(), if self.watch.options.bookmarks => {
+                if let Told::Changes { version } = self.told {
+                    write(&mut piece.text, &self.watch.bookmark(version, false));
+                }
+            }
+        }
+    }
+}
+
+/// The next of the answer: small events, or one that is large.
+#[derive(Debug, Default)]
+struct Piece {
+    text: Vec<u8>,
+    large: Option<Event>,
+    /// Whether a large event comes after the small ones, in a piece of its own.
+    is_closed: bool,
+}
+
+impl Piece {
+    const fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.large.is_none()
+    }
+
+    const fn is_full(&self) -> bool {
+        self.text.len() >= PIECE_BYTES || self.large.is_some() || self.is_closed
+    }
+}
+
+/// Nothing comes after what was written.
+struct Over;
+
+/// Why a watch is over.
+enum End {
+    /// The client is told.
+    Failed(Box<Status>),
+    /// It lags too far behind.
+    Lags,
+}
+
+impl From<Box<Status>> for End {
+    fn from(status: Box<Status>) -> Self {
+        Self::Failed(status)
+    }
+}
+
+/// Source: apiserver `pkg/storage/cacher/cache_watcher.go`, `add` and `processInterval`: the channel is closed.
+impl From<Forgotten> for End {
+    fn from(_: Forgotten) -> Self {
+        Self::Lags
+    }
+}
+
+fn write(text: &mut Vec<u8>, event: &Value) {
+    text.extend_from_slice(event.to_string().as_bytes());
+    text.push(b'\n');
+}
+
+fn error(status: &Status) -> Vec<u8> {
+    let mut text = Vec::new();
+    write(&mut text, &json!({"type": "ERROR", "object": status}));
+    text
+}
+
+/// The write that a stored object is of.
+fn resource_version(object: &Value) -> u64 {
+    metadata::text(object, "resourceVersion").parse().unwrap_or_default()
+}

@@ -1,0 +1,117 @@
+//! What the query says of a watch.
+
+use std::time::Duration;
+
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::Value;
+
+use super::query::Query;
+use super::{options, read};
+
+/// How long a watch lives that does not say.
+///
+/// Source: kube-apiserver's `--min-request-timeout`, of which upstream takes once to twice as much at random.
+pub(super) const LIFETIME: Duration = Duration::from_secs(30 * 60);
+
+/// Where a watch begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// With an event for each object that is there.
+    WithObjects,
+    /// With what was written after this `resourceVersion`.
+    After(u64),
+}
+
+/// What the query says of a watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WatchOptions {
+    pub(super) start: Start,
+    pub(super) bookmarks: bool,
+    /// None if it is over before it begins.
+    pub(super) lifetime: Option<Duration>,
+}
+
+/// Source: apimachinery pkg/apis/meta/internalversion/validation/validation.go, `validateWatchOptions`, and
+/// pkg/apis/meta/internalversion/defaults.go, `SetListOptionsDefaults`; apiserver pkg/endpoints/handlers/get.go,
+/// `ListResource`.
+pub(super) fn parse(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>> {
+    let text = |field| query.first(field).unwrap_or_default();
+    let version = text("resourceVersion");
+    let wants_objects = options::truth(query, "sendInitialEvents");
+    let errors = check(wants_objects.is_some(), text("resourceVersionMatch"), text("continue"));
+    if !errors.is_empty() {
+        return Err(Box::new(Status::invalid("meta.k8s.io", "ListOptions", "", &errors)));
+    }
+    let lifetime = match text("timeoutSeconds") {
+        "" => Some(LIFETIME),
+        seconds => match seconds.parse::<i64>() {
+            Ok(seconds) => lifetime(seconds),
+            Err(_) => return Err(options::not_an_integer(seconds)),
+        },
+    };
+    let start = match (version, wants_objects) {
+        ("" | "0", None) | (_, Some(true)) => Start::WithObjects,
+        ("" | "0", Some(false)) => Start::After(now),
+        (version, Some(false) | None) => {
+            let wrong = |why| Box::new(Status::failure(500, "", why));
+            Start::After(read::resource_version(version).map_err(wrong)?)
+        }
+    };
+    Ok(WatchOptions {
+        start,
+        bookmarks: options::truth(query, "allowWatchBookmarks") == Some(true),
+        lifetime,
+    })
+}
+
+/// How long a watch with this `timeoutSeconds` lives: Go counts in nanoseconds, and what overflows 64 bits wraps around,
+/// also to a negative duration.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource`: `time.Duration(*opts.TimeoutSeconds) * time.Second`.
+fn lifetime(seconds: i64) -> Option<Duration> {
+    match seconds.wrapping_mul(1_000_000_000) {
+        0 => Some(LIFETIME),
+        nanoseconds => u64::try_from(nanoseconds).ok().map(Duration::from_nanos),
+    }
+}
+
+fn check(says_objects: bool, version_match: &str, token: &str) -> Vec<FieldError> {
+    let field = "resourceVersionMatch";
+    let forbidden = |why: &str| FieldError::forbidden(field, why);
+    let mut errors = Vec::new();
+    if says_objects && version_match != "NotOlderThan" {
+        errors.push(forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+    }
+    if version_match.is_empty() {
+        return errors;
+    }
+    if !says_objects {
+        errors.push(forbidden(
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ));
+    }
+    if version_match != "NotOlderThan" {
+        errors.push(FieldError::not_supported(field, Value::from(version_match), "\"NotOlderThan\""));
+    }
+    if !token.is_empty() {
+        errors.push(forbidden("resourceVersionMatch is forbidden when continue is provided"));
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_beyond_64_bits_of_nanoseconds_wrap_around() {
+        assert_eq!(lifetime(0), Some(LIFETIME));
+        assert_eq!(lifetime(5), Some(Duration::from_secs(5)));
+        assert_eq!(lifetime(-1), None);
+        assert_eq!(lifetime(9_223_372_036), Some(Duration::from_secs(9_223_372_036)));
+        assert_eq!(lifetime(9_223_372_037), None);
+        assert_eq!(lifetime(18_446_744_074), Some(Duration::from_nanos(290_448_384)));
+        assert_eq!(lifetime(i64::MAX), None);
+        assert_eq!(lifetime(i64::MIN), Some(LIFETIME));
+    }
+}

@@ -1,0 +1,225 @@
+//! Watches over a WebSocket: a text frame for each event, as the informers of Java clients ask for them.
+//!
+//! Source: apiserver pkg/endpoints/handlers/watch.go, `HandleWS`; the handshake is that of golang.org/x/net/websocket,
+//! server.go and hybi.go.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use futures::{SinkExt as _, StreamExt as _};
+use http::header::{
+    CONNECTION, ORIGIN, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use kubernetes_types::status::{Status, Unsupported};
+use tokio::io::AsyncWriteExt as _;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Bytes, Utf8Bytes};
+use url::Url;
+
+use super::answer::refusal;
+use super::audit_log::End;
+use super::watch::Watch;
+
+/// A client that does not take a frame for so long does not get the rest.
+const UNREAD: Duration = Duration::from_secs(60);
+
+/// How long a client may take for what was on its way to it when the watch ended.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// The most bytes of one frame: an event that is longer comes in several. Each frame is copied for its client.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// The most bytes of a message of a client. Nobody reads them.
+const MESSAGE_BYTES: usize = 64 << 10;
+
+/// Whether a request asks for a WebSocket.
+///
+/// Source: streaming pkg/httpstream/wsstream/conn.go, `IsWebSocketRequest`.
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
+    let upgrades =
+        |value: &HeaderValue| value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("upgrade"));
+    first(headers, &UPGRADE).eq_ignore_ascii_case("websocket")
+        && headers.get_all(CONNECTION).iter().any(upgrades)
+}
+
+/// A watch whose handshake was answered. Nothing is sent before [`Connection::start`].
+#[derive(Debug)]
+pub(super) struct Connection {
+    watch: Watch,
+    upgrade: OnUpgrade,
+}
+
+/// Answers the handshake; without a connection if that is refused.
+pub(super) fn handshake(watch: Watch, parts: &Parts) -> (Response, Option<Connection>) {
+    let Some(upgrade) = parts.extensions.get::<OnUpgrade>().cloned() else {
+        let what = "a WebSocket without a connection of its own".to_owned();
+        return (refusal(&Status::unsupported(&Unsupported { what })), None);
+    };
+    match accept(&parts.headers) {
+        Ok(headers) => {
+            let response = (StatusCode::SWITCHING_PROTOCOLS, headers).into_response();
+            (response, Some(Connection { watch, upgrade }))
+        }
+        Err(wrong) => (wrong.into_response(), None),
+    }
+}
+
+/// What is wrong with a handshake.
+enum Wrong {
+    Key,
+    Version,
+    Origin,
+    /// Several subprotocols, or one that is no header.
+    Protocol,
+}
+
+impl Wrong {
+    /// The connection is good for nothing else afterwards.
+    fn into_response(self) -> Response {
+        let (code, why) = match self {
+            Self::Key => (StatusCode::BAD_REQUEST, "mismatch challenge/response"),
+            Self::Version => (StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"),
+            Self::Origin => (StatusCode::FORBIDDEN, ""),
+            Self::Protocol => (StatusCode::BAD_REQUEST, ""),
+        };
+        let mut response = Response::new(Body::from(why));
+        *response.status_mut() = code;
+        let headers = response.headers_mut();
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if matches!(self, Self::Version) {
+            headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        }
+        response
+    }
+}
+
+/// The headers of the answer to a good handshake.
+///
+/// Any subprotocol is taken, since none changes the frames, but not a choice of several.
+fn accept(headers: &HeaderMap) -> Result<HeaderMap, Wrong> {
+    let key = first(headers, &SEC_WEBSOCKET_KEY);
+    if key.is_empty() {
+        return Err(Wrong::Key);
+    }
+    if first(headers, &SEC_WEBSOCKET_VERSION) != "13" {
+        return Err(Wrong::Version);
+    }
+    let origin = first(headers, &ORIGIN);
+    if !origin.starts_with('/') && Url::parse(origin).is_err() {
+        return Err(Wrong::Origin);
+    }
+    let mut accepted = HeaderMap::new();
+    accepted.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    accepted.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    let answer = HeaderValue::try_from(derive_accept_key(key.as_bytes())).map_err(|_invalid| Wrong::Key)?;
+    accepted.insert(SEC_WEBSOCKET_ACCEPT, answer);
+    let protocol = first(headers, &SEC_WEBSOCKET_PROTOCOL).trim();
+    if protocol.contains(',') {
+        return Err(Wrong::Protocol);
+    }
+    if !protocol.is_empty() {
+        let protocol = HeaderValue::try_from(protocol).map_err(|_invalid| Wrong::Protocol)?;
+        accepted.insert(SEC_WEBSOCKET_PROTOCOL, protocol);
+    }
+    Ok(accepted)
+}
+
+fn first<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+impl Connection {
+    /// Sends the events until the watch is over, the client closes or the server stops; then `end` is dropped.
+    pub(super) fn start(self, end: Option<End>) {
+        tokio::spawn(async move {
+            // Its error is that the client is gone.
+            if let Ok(upgraded) = self.upgrade.await {
+                serve(self.watch, upgraded).await;
+            }
+            drop(end);
+        });
+    }
+}
+
+/// What is not yet sent is the one event that is under way: a client that reads slowly lags behind, as [`Watch`] allows.
+async fn serve(watch: Watch, upgraded: Upgraded) {
+    let config = WebSocketConfig::default()
+        .write_buffer_size(0)
+        .max_message_size(Some(MESSAGE_BYTES))
+        .max_frame_size(Some(MESSAGE_BYTES));
+    let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, Some(config)).await;
+    let (mut sink, mut source) = socket.split();
+    let stopped = watch.stopped();
+    let mut watcher = watch.begin();
+    let sending = async {
+        while let Some(piece) = watcher.next().await {
+            for frame in events(&piece).flat_map(frames) {
+                let sent = tokio::time::timeout(UNREAD, sink.send(Message::Frame(frame))).await;
+                if !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+        }
+    };
+    // What clients say means nothing, but to ask for an answer or to close.
+    let receiving = async { while let Some(Ok(_)) = source.next().await {} };
+    tokio::select! {
+        () = sending => {}
+        () = receiving => {}
+        () = stopped => {}
+    }
+    let goodbye = async {
+        let close = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+        // The client may have closed already.
+        let _ = sink.send(Message::Close(Some(close))).await;
+        if let Ok(socket) = sink.reunite(source) {
+            let _ = socket.into_inner().shutdown().await;
+        }
+    };
+    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
+}
+
+/// The lines of a piece, each with its end.
+fn events(piece: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
+    piece.split_inclusive(|byte| *byte == b'\n').map(|line| piece.slice_ref(line))
+}
+
+/// A text message.
+fn frames(mut text: Bytes) -> impl Iterator<Item = Frame> {
+    let mut opcode = Some(Data::Text);
+    std::iter::from_fn(move || {
+        let data = OpCode::Data(opcode?);
+        let payload = text.split_to(text.len().min(FRAME_BYTES));
+        opcode = (!text.is_empty()).then_some(Data::Continue);
+        Some(Frame::message(payload, data, text.is_empty()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_message_comes_in_several_frames() {
+        let lengths = |bytes: usize| {
+            let frames: Vec<Frame> = frames(vec![b'x'; bytes].into()).collect();
+            let last = frames.iter().rposition(|frame| frame.header().is_final);
+            assert_eq!(last, Some(frames.len() - 1));
+            assert_eq!(frames.iter().filter(|frame| frame.header().is_final).count(), 1);
+            frames.iter().map(|frame| frame.payload().len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lengths(1), [1]);
+        assert_eq!(lengths(FRAME_BYTES), [FRAME_BYTES]);
+        assert_eq!(lengths(2 * FRAME_BYTES + 1), [FRAME_BYTES, FRAME_BYTES, 1]);
+    }
+}

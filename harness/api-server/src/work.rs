@@ -1,0 +1,95 @@
+//! What a request for an object comes to, once its body is there.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use kubernetes_admission::attributes::UserInfo;
+use kubernetes_admission::authorizer::Authorizer;
+use kubernetes_admission::event::Record;
+use kubernetes_admission::trace_context::TraceContext;
+use kubernetes_types::budget::Reservation;
+use kubernetes_types::status::Status;
+use tokio::time::Instant;
+
+use super::admission::Admitting;
+use super::answer::Answer;
+use super::query::Query;
+use super::request::{BodyRetention, ObjectRequest, Outcome};
+use super::route::{Target, Verb};
+use super::{Server, connect, create, delete, read, update, watch};
+
+/// A request that is there as a whole, with all that it takes to do it on any thread.
+pub(super) struct Work {
+    pub(super) server: Arc<Server>,
+    pub(super) authorizer: Arc<dyn Authorizer>,
+    pub(super) verb: Verb,
+    pub(super) target: Target,
+    pub(super) query: Query,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) user: UserInfo,
+    pub(super) keep: BodyRetention,
+    pub(super) reservation: Reservation,
+    pub(super) started: Instant,
+    pub(super) deadline: Instant,
+}
+
+impl Work {
+    pub(super) async fn run(self) -> Outcome {
+        let Self { server, verb, started, deadline, .. } = &self;
+        let (server, verb) = (Arc::clone(server), *verb);
+        let deprecation = self.target.resource.deprecation().map(str::to_owned);
+        let admitting = Admitting {
+            admission: &server.admission,
+            started: *started,
+            deadline: *deadline,
+            trace: TraceContext::of_request(&self.headers),
+            record: Record::default(),
+        };
+        let mut request = ObjectRequest {
+            server: &server,
+            target: self.target,
+            query: self.query,
+            headers: self.headers,
+            body: self.body,
+            user: self.user,
+            authorizer: &*self.authorizer,
+            keep: self.keep,
+            reservation: self.reservation,
+            decoded: None,
+            gives_empty_lists: false,
+            early_warnings: deprecation.iter().cloned().collect(),
+            warnings: Vec::new(),
+            admitting,
+        };
+        let answered = dispatch(verb, &mut request).await;
+        let ObjectRequest { decoded, reservation, early_warnings, warnings, admitting, .. } = request;
+        Outcome {
+            is_deprecated: deprecation.is_some(),
+            decoded,
+            early_warnings,
+            warnings,
+            record: admitting.record,
+            reservation: Some(reservation),
+            ..Outcome::of(answered)
+        }
+    }
+}
+
+/// Requests for built-in and for custom resources are handled alike.
+///
+/// Rule: CHN-12.
+async fn dispatch(verb: Verb, request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
+    match verb {
+        Verb::Get => read::get(request).await,
+        Verb::List if read::is_watch(&request.query) => watch::watch(request),
+        Verb::List => read::list(request).await,
+        Verb::Create => create::create(request).await,
+        Verb::Update => update::update(request).await,
+        Verb::Patch => update::patch(request).await,
+        Verb::Delete => delete::delete(request).await,
+        Verb::DeleteCollection => delete::delete_collection(request).await,
+        Verb::Connect => connect::connect(request).await,
+    }
+}

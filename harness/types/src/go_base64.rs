@@ -1,0 +1,151 @@
+//! Bytes in JSON as Go's decoder reads them. In base64, line breaks are skipped, and an error says where it is.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+
+/// Padding is checked before it; the bits that it cuts off may be anything.
+const LETTERS: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The bytes of a field: base64, or a list of numbers from 0 to 255, of which `null` is 0; `null` itself is empty.
+///
+/// # Errors
+/// Go's text for text that is not base64, and what was expected for a value of another type.
+///
+/// Source: Go encoding/json/decode.go, `literalStore` and `array`.
+pub fn bytes(value: &Value) -> Result<Vec<u8>, String> {
+    let byte = |item: &Value| {
+        let number = if item.is_null() { Some(0) } else { item.as_u64() };
+        let byte = number.and_then(|number| u8::try_from(number).ok());
+        byte.ok_or_else(|| format!("must be a list of numbers from 0 to 255, found {item}"))
+    };
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => decode(text),
+        Value::Array(items) => items.iter().map(byte).collect(),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err(format!("must be base64 or a list of numbers from 0 to 255, found {value}"))
+        }
+    }
+}
+
+/// What Go writes for the bytes that it read from `value`. None if that is what stands there, or if it cannot be read.
+pub(crate) fn canonical(value: &Value) -> Option<String> {
+    // Most text is: without looking closer, only line breaks and padding can be otherwise.
+    if value.as_str().is_some_and(|text| !text.ends_with('=') && !text.contains(['\r', '\n'])) {
+        return None;
+    }
+    let text = BASE64_STANDARD.encode(bytes(value).ok()?);
+    (value != text.as_str()).then_some(text)
+}
+
+/// The bytes of `text`.
+///
+/// # Errors
+/// Go's text, with the offset of the byte that it blames: `illegal base64 data at input byte 3`.
+pub fn decode(text: &str) -> Result<Vec<u8>, String> {
+    decode_or_blame(text).map_err(|at| format!("illegal base64 data at input byte {at}"))
+}
+
+/// Source: Go encoding/base64/base64.go, `decodeQuantum`.
+fn decode_or_blame(text: &str) -> Result<Vec<u8>, usize> {
+    let bytes = text.as_bytes();
+    let mut letters: Vec<u8> = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        at += 1;
+        match byte {
+            b'\r' | b'\n' => {}
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' => letters.push(byte),
+            b'=' => {
+                padding(bytes, at, letters.len() % 4)?;
+                break;
+            }
+            _ => return Err(at - 1),
+        }
+        if at == bytes.len() && !letters.len().is_multiple_of(4) {
+            return Err(at - letters.len() % 4);
+        }
+    }
+    LETTERS.decode(&letters).or(Err(bytes.len()))
+}
+
+/// Whether what follows the first `=`, which stands before `at`, ends the text well.
+fn padding(bytes: &[u8], mut at: usize, letters_in_quantum: usize) -> Result<(), usize> {
+    let skip = |mut at: usize| {
+        while bytes.get(at).is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
+            at += 1;
+        }
+        at
+    };
+    match letters_in_quantum {
+        2 => {
+            at = skip(at);
+            match bytes.get(at) {
+                None => return Err(bytes.len()),
+                Some(b'=') => at += 1,
+                Some(_) => return Err(at - 1),
+            }
+        }
+        3 => {}
+        _ => return Err(at - 1),
+    }
+    at = skip(at);
+    if at < bytes.len() { Err(at) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Result<&[u8], usize>) {
+        assert_eq!(decode_or_blame(text), expect.map(<[u8]>::to_vec), "{text:?}");
+    }
+
+    // The offsets are those of Go 1.26's base64.StdEncoding.
+    #[test]
+    fn text_is_decoded_or_blamed_as_in_go() {
+        check("", Ok(b""));
+        check("W10=", Ok(b"[]"));
+        check("W1\n0=\n", Ok(b"[]"));
+        check("YQ==", Ok(b"a"));
+        check("W10", Err(0));
+        check("YWJjW10", Err(4));
+        check("W10=x", Err(4));
+        check("YQ=", Err(3));
+        check("YQ=x", Err(2));
+        check("!!!", Err(0));
+        check("ab-_", Err(2));
+        check("=", Err(0));
+    }
+
+    // Recorded from kube-apiserver 1.37.1, which answers 400 where there is none.
+    #[test]
+    fn a_list_of_numbers_is_bytes_too_and_written_as_text() {
+        for (value, expect) in [
+            (json!([65, 66]), Some("QUI=")),
+            (json!([null, 65]), Some("AEE=")),
+            (json!([]), Some("")),
+            (json!("QU\nI="), Some("QUI=")),
+            (json!("QUJ="), Some("QUI=")),
+            (json!("QUI="), None),
+            (json!([256]), None),
+            (json!([-1]), None),
+            (json!(["a"]), None),
+            (json!([1.5]), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(canonical(&value).as_deref(), expect, "{value}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Whether Go can read an object into its type, and what it says if not.
+
+use serde_json::{Map, Value};
+
+use super::table::{Field, Form, Kind, MESSAGES, Message, Shape};
+use super::walk::is_type_meta;
+use crate::go_base64;
+use crate::go_time::{self, Layout};
+use crate::group_version::GroupVersionKind;
+use crate::json::json_type;
+use crate::quantity::{Quantity, QuantityError};
+
+/// Whether every field of an object of `kind` is of the type that it has in Go; of several that are not, the first by its
+/// name is reported. Names count in their own case alone. `path` is where the object is in a larger one: nothing, or with a
+/// dot at its end, such as `items.`.
+///
+/// # Errors
+/// The text of Go's decoder.
+///
+/// Source: sigs.k8s.io/json internal/golang/encoding/json/decode.go, which is Go encoding/json/decode.go.
+pub fn type_error(object: &Map<String, Value>, kind: &GroupVersionKind, path: &str) -> Result<(), String> {
+    let Some(message) = MESSAGES.of_kind(kind) else { return Ok(()) };
+    let mut decoder = Decoder::default();
+    let root = path.strip_suffix('.').map(|name| Place { owner: None, name, above: None });
+    decoder.members(MESSAGES.get(message), object, root.as_ref())?;
+    decoder.saved.map_or(Ok(()), Err)
+}
+
+/// Where a value is: the field that has it, or in whose list or map it is.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// The struct that the field is a member of; none of a field that stands for those above the object.
+    owner: Option<&'static Message>,
+    name: &'a str,
+    above: Option<&'a Place<'a>>,
+}
+
+impl Place<'_> {
+    /// The path of Go's field names: those of embedded structs are among them, positions and keys are not.
+    fn path(&self) -> String {
+        let above = self.above.map(|above| above.path() + ".").unwrap_or_default();
+        let within = self.owner.map(|owner| embedded_path(owner, self.name)).unwrap_or_default();
+        above + &within + self.name
+    }
+}
+
+/// The Go names of the embedded structs that a member is in, each with a dot behind it.
+fn embedded_path(owner: &'static Message, name: &str) -> String {
+    if owner.fields.iter().any(|field| field.name == name) {
+        return String::new();
+    }
+    if owner.is_kind && is_type_meta(name) {
+        return "TypeMeta.".to_owned();
+    }
+    let found = owner.embedded().find(|(_, embedded)| embedded.member(name).is_some());
+    found
+        .map(|(_, embedded)| format!("{}.{}", embedded.name, embedded_path(embedded, name)))
+        .unwrap_or_default()
+}
+
+/// Reads on after a value of a wrong type, and stops at one that an `UnmarshalJSON` refuses, which is what it reports then.
+#[derive(Default)]
+struct Decoder {
+    /// The first value of a wrong type.
+    saved: Option<String>,
+    /// The struct that errors name, below a field that reads itself.
+    named: Option<&'static Message>,
+}
+
+impl Decoder {
+    fn members(
+        &mut self,
+        message: &'static Message,
+        members: &Map<String, Value>,
+        above: Option<&Place<'_>>,
+    ) -> Result<(), String> {
+        for (name, value) in members {
+            let place = Place { owner: Some(message), name, above };
+            if let Some(field) = message.member(name) {
+                self.field(field, value, &place)?;
+            } else if message.is_kind && is_type_meta(name) {
+                self.text(value, "string", &place);
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
+        match (field.shape, value) {
+            // Null leaves a field as it is.
+            (_, Value::Null) => Ok(()),
+            (Shape::List, Value::Array(items)) => {
+                items.iter().try_for_each(|item| self.value(field, item, place))
+            }
+            (Shape::Map, Value::Object(entries)) => {
+                entries.values().try_for_each(|entry| self.value(field, entry, place))
+            }
+            (Shape::List | Shape::Map, _) => {
+                self.wrong(value, &field.go_type(), place);
+                Ok(())
+            }
+            (Shape::Plain | Shape::Optional, _) => self.value(field, value, place),
+        }
+    }
+
+    /// One value, which is neither a list nor a map unless its kind is.
+    fn value(&mut self, field: &'static Field, value: &Value, place: &Place<'_>) -> Result<(), String> {
+        let go_type = field.go_item_type();
+        match (field.kind, value) {
+            (_, Value::Null)
+            | (Kind::Bool, Value::Bool(_))
+            | (Kind::Double, Value::Number(_))
+            | (Kind::IntOrString, Value::String(_))
+            | (Kind::Json, _) => {}
+            (Kind::Message(id), _) => return self.message(MESSAGES.get(id), value, place),
+            (Kind::String, _) => self.text(value, go_type, place),
+            (Kind::Int32, Value::Number(number)) => {
+                if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
+                    self.wrong_text(&format!("number {number}"), go_type, place);
+                }
+            }
+            (Kind::Int64, Value::Number(number)) => {
+                if !number.is_i64() {
+                    self.wrong_text(&format!("number {number}"), go_type, place);
+                }
+            }
+            (Kind::Bytes, Value::String(text)) => {
+                if let Err(text) = go_base64::decode(text) {
+                    self.saved.get_or_insert(text);
+                }
+            }
+            (Kind::Bytes, Value::Array(items)) => items.iter().for_each(|item| match item {
+                Value::Null => {}
+                Value::Number(number) => {
+                    if number.as_u64().is_none_or(|number| u8::try_from(number).is_err()) {
+                        self.wrong_text(&format!("number {number}"), "uint8", place);
+                    }
+                }
+                Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                    self.wrong(item, "uint8", place);
+                }
+            }),
+            (Kind::Quantity, _) => {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                match Quantity::parse(text.trim()) {
+                    // One of so many digits is kept as it is: kube-apiserver would be busy with it for minutes.
+                    Ok(_) | Err(QuantityError::TooLarge) => {}
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            (Kind::Time, Value::String(text)) => drop(go_time::parse(text, Layout::Seconds)?),
+            (Kind::MicroTime, Value::String(text)) => drop(go_time::parse(text, Layout::Micros)?),
+            (Kind::Time | Kind::MicroTime, _) => {
+                return Err(self.text_of(json_type(value), "string", place));
+            }
+            (Kind::IntOrString, Value::Number(number)) => {
+                if number.as_i64().is_none_or(|number| i32::try_from(number).is_err()) {
+                    return Err(self.text_of(&format!("number {number}"), "int32", place));
+                }
+            }
+            (Kind::IntOrString, _) => return Err(self.text_of(json_type(value), "int32", place)),
+            (Kind::Bool | Kind::Int32 | Kind::Int64 | Kind::Double | Kind::Bytes, _) => {
+                self.wrong(value, go_type, place);
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, message: &'static Message, value: &Value, place: &Place<'_>) -> Result<(), String> {
+        match (message.form, message.fields.as_slice(), value) {
+            (Form::Object, _, Value::Object(members)) => self.members(message, members, Some(place)),
+            // A list with a name, such as `ExtraValue`, or JSON that is not looked into.
+            (Form::Value, [only], _) if only.kind == Kind::Json => Ok(()),
+            (Form::Value, [only], Value::Array(_)) => self.field(only, value, place),
+            (Form::Object, _, _) | (Form::Value, [_], _) => {
+                self.wrong(value, message.go, place);
+                Ok(())
+            }
+            (Form::Value, fields, _) => self.one_of(fields, value, place),
+        }
+    }
+
+    /// A value of which an `UnmarshalJSON` says what it is: all errors in it are its own.
+    ///
+    /// Source: apiextensions-apiserver pkg/apis/apiextensions/v1/marshal.go.
+    fn one_of(&mut self, fields: &'static [Field], value: &Value, place: &Place<'_>) -> Result<(), String> {
+        let mut inner = Self { saved: None, named: self.named.or(place.owner) };
+        let list = fields.iter().find(|field| field.shape == Shape::List);
+        let object = fields.iter().find(|field| matches!(field.kind, Kind::Message(_)));
+        match (value, list, object) {
+            (Value::Object(_), _, Some(object)) => inner.value(object, value, place)?,
+            (Value::Array(_), Some(list), _) => inner.field(list, value, place)?,
+            (Value::Bool(_), _, _) => {}
+            (_, _, _) if fields.iter().any(|field| field.kind == Kind::Bool) => {
+                return Err("boolean or JSON schema expected".to_owned());
+            }
+            (_, _, _) => {}
+        }
+        inner.saved.map_or(Ok(()), Err)
+    }
+
+    fn text(&mut self, value: &Value, go_type: &str, place: &Place<'_>) {
+        if !value.is_string() && !value.is_null() {
+            self.wrong(value, go_type, place);
+        }
+    }
+
+    fn wrong(&mut self, value: &Value, go_type: &str, place: &Place<'_>) {
+        self.wrong_text(json_type(value), go_type, place);
+    }
+
+    /// Go goes on after a value of a wrong type; the first one counts.
+    fn wrong_text(&mut self, found: &str, go_type: &str, place: &Place<'_>) {
+        if self.saved.is_none() {
+            self.saved = Some(self.text_of(found, go_type, place));
+        }
+    }
+
+    fn text_of(&self, found: &str, go_type: &str, place: &Place<'_>) -> String {
+        let owner = self.named.or(place.owner).map_or("", |owner| owner.name);
+        let path = place.path();
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go_type}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(api_version: &str, kind: &str, object: &Value, expect: &str) {
+        let kind = GroupVersionKind::of(&json!({"apiVersion": api_version, "kind": kind}));
+        let found = type_error(object.as_object().unwrap(), &kind, "");
+        assert_eq!(found.err().unwrap_or_default(), expect, "{object}");
+    }
+
+    fn unmarshal(text: &str) -> String {
+        format!("json: cannot unmarshal {text}")
+    }
+
+    // The texts are those of kube-apiserver 1.37.1.
+    #[test]
+    fn a_wrong_type_is_named_as_in_go() {
+        check("v1", "ConfigMap", &json!({"data": {"a": "b"}, "metadata": null, "bogus": 1}), "");
+        for (object, text) in [
+            (
+                json!({"metadata": {"labels": 1}}),
+                "number into Go struct field ObjectMeta.metadata.labels of type map[string]string",
+            ),
+            (
+                json!({"metadata": "x"}),
+                "string into Go struct field ConfigMap.metadata of type v1.ObjectMeta",
+            ),
+            (json!({"data": {"k": 1}}), "number into Go struct field ConfigMap.data of type string"),
+        ] {
+            check("v1", "ConfigMap", &object, &unmarshal(text));
+        }
+        check("v1", "ConfigMap", &json!({"binaryData": {"a": "!"}}), "illegal base64 data at input byte 0");
+        check(
+            "v1",
+            "Pod",
+            &json!({"spec": {"containers": "x"}}),
+            &unmarshal("string into Go struct field PodSpec.spec.containers of type []v1.Container"),
+        );
+    }
+
+    #[test]
+    fn what_an_unmarshaler_refuses_comes_before_other_wrong_types() {
+        let limits = |limits: Value| json!({"metadata": 1, "spec": {"overhead": limits}});
+        check("v1", "Pod", &limits(json!({"cpu": "x"})), &Quantity::parse("x").unwrap_err().to_string());
+        check(
+            "v1",
+            "Pod",
+            &json!({"metadata": {"creationTimestamp": 1}}),
+            &unmarshal("number into Go struct field ObjectMeta.metadata.creationTimestamp of type string"),
+        );
+    }
+
+    #[test]
+    fn embedded_structs_are_part_of_the_path() {
+        check(
+            "v1",
+            "Pod",
+            &json!({"spec": {"volumes": [{"emptyDir": 1}]}}),
+            &unmarshal(
+                "number into Go struct field Volume.spec.volumes.VolumeSource.emptyDir of type \
+                 v1.EmptyDirVolumeSource",
+            ),
+        );
+    }
+
+    #[test]
+    fn schemas_in_definitions_have_paths_of_their_own() {
+        let schema = |schema: Value| json!({"spec": {"versions": [{"schema": {"openAPIV3Schema": schema}}]}});
+        let check = |object: Value, text: &str| {
+            check("apiextensions.k8s.io/v1", "CustomResourceDefinition", &schema(object), text);
+        };
+        check(json!({"additionalProperties": 1}), "boolean or JSON schema expected");
+        check(
+            json!({"items": {"type": 1}}),
+            &unmarshal(
+                "number into Go struct field \
+                 JSONSchemaProps.spec.versions.schema.openAPIV3Schema.items.type of type string",
+            ),
+        );
+    }
+}

@@ -1,0 +1,345 @@
+//! What an object of a built-in kind looks like once it went through the server's Go types.
+//!
+//! The server reads every object of its own into a struct and writes that: what the struct has no field for is gone,
+//! `null` is nothing, and a field without `omitempty` is there though nobody gave it.
+
+mod apply;
+mod decoding;
+pub mod strictness;
+mod table;
+mod walk;
+
+use serde_json::{Map, Value};
+
+pub use self::apply::applied;
+pub use self::decoding::type_error;
+pub use self::table::{Field, Form, Kind, MESSAGES, Message, MessageId, Messages, PatchStrategy, Shape};
+pub use self::walk::Type;
+use crate::go_base64;
+use crate::go_time::{self, Layout};
+use crate::group_version::GroupVersionKind;
+use crate::quantity::Quantity;
+
+/// Makes of `object` what the Go type of `kind` makes of it; the paths of the fields that the type does not have, such
+/// as `spec.containers[0].bogus`. A kind without such a type stays as it is, and so does a value of a wrong type.
+///
+/// Source: Go encoding/json, `Unmarshal` and `Marshal`; sigs.k8s.io/json, `UnmarshalStrict`.
+/// Rule: MUT-11, REQ-11.
+pub fn normalize(object: &mut Value, kind: &GroupVersionKind) -> Vec<String> {
+    let Some(message) = MESSAGES.of_kind(kind) else { return Vec::new() };
+    let mut normalizer = Normalizer::default();
+    normalizer.message(MESSAGES.get(message), object, "");
+    normalizer.unknown
+}
+
+/// Whether objects of a kind have a Go type.
+pub fn is_known(kind: &GroupVersionKind) -> bool {
+    MESSAGES.of_kind(kind).is_some()
+}
+
+/// Makes of `object` what is left of it when its Go type has been written as protobuf and read again, as to and from etcd:
+/// an empty list or map is none.
+///
+/// Source: `Marshal` and `Unmarshal` in api `*/*/generated.pb.go`.
+/// Rule: KND-06.
+pub fn normalize_stored(object: &mut Value) {
+    let Some(message) = MESSAGES.of_kind(&GroupVersionKind::of(object)) else { return };
+    let mut normalizer = Normalizer { encoding: Encoding::Protobuf, ..Normalizer::default() };
+    normalizer.message(MESSAGES.get(message), object, "");
+}
+
+/// As [`normalize`] for the metadata of an object of any kind, also of a custom one, whose metadata alone has a Go type.
+///
+/// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta, `Coerce`.
+pub fn normalize_metadata(object: &mut Value) -> Vec<String> {
+    let mut normalizer = Normalizer::default();
+    if let (Some(message), Some(metadata)) = (MESSAGES.named(METADATA), object.get_mut("metadata")) {
+        normalizer.message(MESSAGES.get(message), metadata, "metadata");
+    }
+    normalizer.unknown
+}
+
+/// Makes of the numbers of a custom resource what Go makes of them: an integer has 64 bits and a sign, everything else
+/// is a float, which is written without a fraction that is zero.
+///
+/// Source: sigs.k8s.io/json, `UnmarshalCaseSensitivePreserveInts`; Go encoding/json/encode.go, `floatEncoder`.
+/// Rule: REQ-10.
+pub fn normalize_numbers(value: &mut Value) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(normalize_numbers),
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Number(number) if !number.is_i64() => {
+            // The shortest digits that mean this float, with zeros behind them as far as they reach.
+            let text = number.as_f64().map(|float| float.to_string()).unwrap_or_default();
+            let integer = text.parse::<i64>().ok().map(Value::from);
+            if let Some(integer) = integer.or_else(|| text.parse::<u64>().ok().map(Value::from)) {
+                *value = integer;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Gives the members of every struct in `object` to `change`, those of a struct after those of what is in it. Neither maps
+/// nor free JSON nor metadata are given, nor is a value of a wrong type. Whether `kind` has a Go type.
+pub fn for_each_struct(
+    object: &mut Value,
+    kind: &GroupVersionKind,
+    change: &mut dyn FnMut(&mut Map<String, Value>),
+) -> bool {
+    let message = MESSAGES.of_kind(kind);
+    if let Some(message) = message {
+        structs(message, object, change);
+    }
+    message.is_some()
+}
+
+fn structs(id: MessageId, value: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
+    if MESSAGES.named(METADATA) == Some(id) {
+        return;
+    }
+    let message = MESSAGES.get(id);
+    if message.form == Form::Value {
+        if let Some(field) = form_of(message, value) {
+            structs_of(field, value, change);
+        }
+        return;
+    }
+    let Some(members) = value.as_object_mut() else { return };
+    for field in all_fields(message) {
+        if let Some(value) = members.get_mut(field.name) {
+            structs_of(field, value, change);
+        }
+    }
+    change(members);
+}
+
+fn structs_of(field: &Field, value: &mut Value, change: &mut dyn FnMut(&mut Map<String, Value>)) {
+    let Kind::Message(id) = field.kind else { return };
+    match (field.shape, value) {
+        (Shape::List, Value::Array(items)) => items.iter_mut().for_each(|item| structs(id, item, change)),
+        (Shape::Map, Value::Object(entries)) => {
+            entries.values_mut().for_each(|entry| structs(id, entry, change));
+        }
+        (Shape::List | Shape::Map, _) => {}
+        (Shape::Plain | Shape::Optional, value) => structs(id, value, change),
+    }
+}
+
+/// Which field of a message with several forms an object or a list is.
+fn form_of<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
+    let is_list = value.is_array();
+    let fits = |field: &&Field| {
+        (field.shape == Shape::List) == is_list && (is_list || matches!(field.kind, Kind::Message(_)))
+    };
+    message.fields.iter().find(fits).filter(|_| is_list || value.is_object())
+}
+
+/// How many unknown fields are told.
+///
+/// Source: sigs.k8s.io/json `internal/golang/encoding/json/kubernetes_patch.go`, `saveStrictError`.
+const MAX_UNKNOWN: usize = 100;
+
+const METADATA: &str = "meta/v1.ObjectMeta";
+
+#[derive(Debug, Default)]
+struct Normalizer {
+    encoding: Encoding,
+    unknown: Vec<String>,
+}
+
+/// What an object is written in and read from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Encoding {
+    #[default]
+    Json,
+    /// An empty list or map is none, and an object in another one does not say of which kind it is.
+    Protobuf,
+}
+
+impl Normalizer {
+    fn object(&mut self, message: &Message, members: &mut Map<String, Value>, path: &str) {
+        let fields = all_fields(message);
+        let given = std::mem::take(members);
+        for field in fields.iter().filter(|field| !given.contains_key(field.name)) {
+            let mut value = Value::Null;
+            if self.is_shown(field, &mut value, "") {
+                members.insert(field.name.to_owned(), value);
+            }
+        }
+        for (name, mut value) in given {
+            let path = member(path, &name);
+            let Some(field) = fields.iter().find(|field| field.name == name) else {
+                if self.unknown.len() < MAX_UNKNOWN {
+                    self.unknown.push(path);
+                }
+                continue;
+            };
+            // A schema may have `default: null`, which means something.
+            let is_meant = value.is_null() && is_free(field.kind);
+            if is_meant || self.is_shown(field, &mut value, &path) {
+                members.insert(name, value);
+            }
+        }
+    }
+
+    /// Settles the value of a field. Whether JSON has it.
+    fn is_shown(&mut self, field: &Field, value: &mut Value, path: &str) -> bool {
+        let is_list = matches!(field.shape, Shape::List | Shape::Map);
+        if is_list && self.encoding == Encoding::Protobuf && is_empty(value) {
+            *value = Value::Null;
+        }
+        match (field.shape, &mut *value) {
+            (Shape::Optional | Shape::List | Shape::Map, Value::Null) => field.always,
+            (Shape::List, Value::Array(items)) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.value(field.kind, item, &format!("{path}[{index}]"));
+                }
+                field.always || !items.is_empty()
+            }
+            (Shape::Map, Value::Object(entries)) => {
+                for (key, entry) in entries.iter_mut() {
+                    self.value(field.kind, entry, &member(path, key));
+                }
+                field.always || !entries.is_empty()
+            }
+            (Shape::List | Shape::Map, _) => true,
+            (Shape::Optional, _) => {
+                self.value(field.kind, value, path);
+                true
+            }
+            (Shape::Plain, _) => {
+                self.value(field.kind, value, path);
+                let is_no_bytes = matches!(field.kind, Kind::Bytes) && *value == "";
+                field.always || !(is_no_bytes || *value == zero(field.kind))
+            }
+        }
+    }
+
+    /// One value, which is not a pointer: `null` is its zero.
+    fn value(&mut self, kind: Kind, value: &mut Value, path: &str) {
+        if value.is_null() {
+            *value = zero(kind);
+            return;
+        }
+        match kind {
+            Kind::Message(id) => self.message(MESSAGES.get(id), value, path),
+            Kind::Quantity => canonical(value),
+            Kind::Bytes => {
+                if let Some(text) = go_base64::canonical(value) {
+                    *value = Value::String(text);
+                }
+            }
+            Kind::Time => in_utc(value, Layout::Seconds),
+            Kind::MicroTime => in_utc(value, Layout::Micros),
+            Kind::String
+            | Kind::Bool
+            | Kind::Int32
+            | Kind::Int64
+            | Kind::Double
+            | Kind::Json
+            | Kind::IntOrString => {}
+        }
+    }
+
+    fn message(&mut self, message: &Message, value: &mut Value, path: &str) {
+        match (message.form, &mut *value) {
+            (Form::Object, Value::Object(members)) => {
+                let names = if message.is_kind { &["apiVersion", "kind"][..] } else { &[] };
+                let type_meta: Vec<_> = names.iter().filter_map(|name| members.remove_entry(*name)).collect();
+                self.object(message, members, path);
+                if path.is_empty() {
+                    members.extend(type_meta);
+                } else if self.encoding == Encoding::Json {
+                    members.extend(type_meta.into_iter().filter(|(_, text)| !text.is_null() && text != ""));
+                }
+            }
+            (Form::Value, value) => {
+                let known = self.unknown.len();
+                if let Some(field) = form_of(message, value) {
+                    self.is_shown(field, value, path);
+                }
+                // What has an `UnmarshalJSON` does not tell what it does not know.
+                self.unknown.truncate(known);
+            }
+            (Form::Object, _) => {}
+        }
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The fields of an object, those of embedded messages among them.
+pub fn all_fields(message: &Message) -> Vec<&Field> {
+    let embedded = |field: &&Field| field.name.is_empty();
+    let mut fields: Vec<&Field> = message.fields.iter().filter(|field| !embedded(field)).collect();
+    for field in message.fields.iter().filter(embedded) {
+        if let Kind::Message(id) = field.kind {
+            fields.extend(all_fields(MESSAGES.get(id)));
+        }
+    }
+    fields
+}
+
+/// Whether any JSON may stand there.
+fn is_free(kind: Kind) -> bool {
+    let Kind::Message(id) = kind else { return false };
+    MESSAGES.get(id).fields.iter().any(|field| field.kind == Kind::Json)
+}
+
+/// What Go writes for a value that was never set.
+fn zero(kind: Kind) -> Value {
+    match kind {
+        Kind::String => "".into(),
+        Kind::Bool => false.into(),
+        Kind::Int32 | Kind::Int64 | Kind::IntOrString | Kind::Double => 0.into(),
+        Kind::Bytes | Kind::Json | Kind::Time | Kind::MicroTime => Value::Null,
+        Kind::Quantity => "0".into(),
+        Kind::Message(id) => {
+            let message = MESSAGES.get(id);
+            let mut members = Map::new();
+            match message.form {
+                Form::Object => Normalizer::default().object(message, &mut members, ""),
+                Form::Value => return Value::Null,
+            }
+            Value::Object(members)
+        }
+    }
+}
+
+/// A quantity as the server writes it; what is no quantity is left to validation.
+///
+/// Source: apimachinery pkg/api/resource/quantity.go, `UnmarshalJSON` (a number is read as its text) and `MarshalJSON`.
+fn canonical(value: &mut Value) {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return,
+    };
+    if let Ok(quantity) = Quantity::parse(text.trim()) {
+        *value = Value::String(quantity.to_string());
+    }
+}
+
+/// A time as the server writes it; what is no time is left as it is.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/{time,micro_time}.go`, `UnmarshalJSON` and `MarshalJSON`.
+fn in_utc(value: &mut Value, layout: Layout) {
+    let time = value.as_str().and_then(|text| go_time::parse(text, layout).ok());
+    if let Some(time) = time {
+        *value = go_time::written(time, layout).map_or(Value::Null, Value::String);
+    }
+}
+
+fn member(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests;

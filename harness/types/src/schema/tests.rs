@@ -1,0 +1,121 @@
+//! Objects of upstream's own tests, which are what upstream's Go types make of them, and small ones.
+
+use crate::testing::without_nulls;
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check(mut object: Value, expected: &Value, unknown: &[&str]) {
+    let kind = GroupVersionKind::of(&object);
+    let found = normalize(&mut object, &kind);
+    assert_eq!(object, *expected);
+    assert_eq!(found, unknown);
+}
+
+/// The objects of `protobuf/recorded.jsonl` and `complete.jsonl`, as Go wrote them.
+fn written_by_go() -> Vec<Value> {
+    let lines = [
+        include_str!("../../../api-server/src/protobuf/recorded.jsonl"),
+        include_str!("../../../api-server/src/protobuf/complete.jsonl"),
+    ];
+    let cases = lines.into_iter().flat_map(str::lines);
+    cases.map(|line| serde_json::from_str::<Value>(line).unwrap()["object"].clone()).collect()
+}
+
+#[test]
+fn what_go_wrote_stays_as_it_is_though_nulls_were_lost() {
+    for expected in written_by_go() {
+        check(expected.clone(), &expected, &[]);
+        // Free JSON and a map of times lose nulls that mean something.
+        if !["CustomResourceDefinition", "PodDisruptionBudget"].iter().any(|kind| expected["kind"] == *kind) {
+            let mut sparse = expected.clone();
+            without_nulls(&mut sparse);
+            check(sparse, &expected, &[]);
+        }
+    }
+}
+
+#[test]
+fn what_a_type_does_not_have_is_gone_and_told() {
+    check(
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "bogus": 1, "metadata": {"labels": {"a": null, "b": "b"}, "x": {}},
+            "spec": {"containers": [{"name": "a", "image": null, "resources": {"limits": {"cpu": "1000m"}}}, {"y": 1}]},
+        }),
+        &json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": "", "b": "b"}}, "status": {},
+            "spec": {"containers": [
+                {"name": "a", "resources": {"limits": {"cpu": "1"}}}, {"name": "", "resources": {}},
+            ]},
+        }),
+        &["bogus", "metadata.x", "spec.containers[1].y"],
+    );
+}
+
+#[test]
+fn what_is_always_written_is_there() {
+    check(
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "aggregationRule": null}),
+        &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}, "rules": null}),
+        &[],
+    );
+}
+
+#[test]
+fn an_object_in_another_one_may_say_of_which_kind_it_is() {
+    let mut set = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "spec": {"volumeClaimTemplates": [{"apiVersion": "v1", "kind": "", "bogus": 1}], "template": {"kind": "x"}},
+    });
+    let kind = GroupVersionKind::of(&set);
+    let unknown = normalize(&mut set, &kind);
+    assert_eq!(unknown, ["spec.template.kind", "spec.volumeClaimTemplates[0].bogus"]);
+    let claim = &set["spec"]["volumeClaimTemplates"][0];
+    assert_eq!((&claim["apiVersion"], claim.get("kind")), (&json!("v1"), None));
+    normalize_stored(&mut set);
+    assert_eq!(set["spec"]["volumeClaimTemplates"][0].get("apiVersion"), None);
+}
+
+#[test]
+fn what_was_stored_has_no_empty_lists_and_maps() {
+    let mut slice = json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [],
+        "metadata": {"labels": {}, "finalizers": []},
+        "endpoints": [{"addresses": [], "conditions": {}, "deprecatedTopology": {}}],
+    });
+    normalize_stored(&mut slice);
+    assert_eq!(
+        slice,
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": null,
+            "metadata": {}, "endpoints": [{"addresses": null, "conditions": {}}],
+        })
+    );
+    // JSON that the server does not look into stays as it is.
+    let revision = json!({
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {}, "data": {"list": [], "map": {}},
+        "revision": 1,
+    });
+    let mut stored = revision.clone();
+    normalize_stored(&mut stored);
+    assert_eq!(stored, revision);
+}
+
+#[test]
+fn numbers_of_custom_resources_are_written_as_go_writes_them() {
+    let mut numbers: Value =
+        serde_json::from_str("[1, 1.0, 1e2, -0.5, 9007199254740993, 12345678901234567890, -2.0, 1e300]")
+            .unwrap();
+    normalize_numbers(&mut numbers);
+    let text = "[1,1,100,-0.5,9007199254740993,12345678901234567000,-2,1e+300]";
+    assert_eq!(numbers, serde_json::from_str::<Value>(text).unwrap());
+}
+
+#[test]
+fn other_kinds_and_wrong_types_are_left_alone() {
+    let custom = json!({"apiVersion": "example.com/v1", "kind": "Pod", "spec": null});
+    check(custom.clone(), &custom, &[]);
+    let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": [1], "metadata": "x"});
+    check(wrong.clone(), &wrong, &[]);
+}

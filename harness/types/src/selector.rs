@@ -1,0 +1,494 @@
+//! Which labels a `metav1.LabelSelector` picks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::names;
+use crate::quoting::quote;
+use crate::status::FieldError;
+
+/// The labels of an object, where they stand: `metadata.labels`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Labels<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> Labels<'a> {
+    /// The labels of `object`; none if it has no metadata, as the options of a CONNECT.
+    ///
+    /// Source: apimachinery pkg/api/meta/meta.go, `Accessor`; `pkg/apis/meta/v1/unstructured/{unstructured,helpers}.go`,
+    /// `NestedNullCoercingStringMap`.
+    pub fn of(object: &'a Value) -> Option<Self> {
+        let metadata = object.get("metadata")?.as_object()?;
+        let labels = metadata.get("labels").and_then(Value::as_object);
+        // Labels of which one is something else than a text are none.
+        Some(Self(labels.filter(|labels| labels.values().all(|value| value.is_string() || value.is_null()))))
+    }
+
+    /// The value of a label. A null counts as empty.
+    fn value(self, key: &str) -> Option<&'a str> {
+        self.0?.get(key).map(|value| value.as_str().unwrap_or_default())
+    }
+}
+
+/// A parsed label selector; without requirements it matches everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    requirements: Vec<Requirement>,
+    /// Of a stored one: why the server cannot evaluate it.
+    error: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    operator: Operator,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Operator {
+    In(Vec<String>),
+    NotIn(Vec<String>),
+    Exists,
+    DoesNotExist,
+}
+
+/// A label selector that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {what}")]
+pub struct SelectorError {
+    /// The field's path in the selector, such as `matchExpressions[0].operator`; empty for the selector itself.
+    pub field: String,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Selector {
+    /// Reads a `LabelSelector`: `matchLabels` and `matchExpressions`.
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
+    ///
+    /// # Errors
+    /// [`SelectorError`] names the first field that is wrong.
+    pub fn parse(selector: &Value) -> Result<Self, SelectorError> {
+        let Value::Object(selector) = selector else {
+            return Err(wrong("", "must be an object"));
+        };
+        let mut requirements = Vec::new();
+        for (key, value) in
+            optional(selector.get("matchLabels"), Value::as_object, "matchLabels", "an object")?
+                .into_iter()
+                .flatten()
+        {
+            let field = format!("matchLabels.{key}");
+            let value = value.as_str().ok_or_else(|| wrong(&field, "must be a string"))?;
+            check(&field, names::label_key(key))?;
+            check(&field, names::label_value(value))?;
+            requirements
+                .push(Requirement { key: key.clone(), operator: Operator::In(vec![value.to_owned()]) });
+        }
+        let expressions =
+            optional(selector.get("matchExpressions"), Value::as_array, "matchExpressions", "a list")?;
+        for (index, expression) in expressions.into_iter().flatten().enumerate() {
+            requirements.push(Requirement::parse(expression, &format!("matchExpressions[{index}]"))?);
+        }
+        Ok(Self { requirements, error: None })
+    }
+
+    /// Reads a `LabelSelector` that is stored. Its label values may be invalid, as kube-apiserver once took them; such a
+    /// selector has an [error](Self::error).
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`, and pkg/labels/selector.go,
+    /// `NewRequirement`.
+    ///
+    /// # Errors
+    /// [`SelectorError`] as [`Self::parse`], of everything but label values.
+    pub fn parse_stored(selector: &Value) -> Result<Self, SelectorError> {
+        let mut valid = selector.clone();
+        let mut error = None;
+        for (key, value) in valid.get_mut("matchLabels").and_then(Value::as_object_mut).into_iter().flatten()
+        {
+            error = error.or(replace_invalid(key, std::slice::from_mut(value)));
+        }
+        let expressions = valid.get_mut("matchExpressions").and_then(Value::as_array_mut);
+        for expression in expressions.into_iter().flatten() {
+            let key = expression.get("key").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let values = expression.get_mut("values").and_then(Value::as_array_mut);
+            error = error.or(values.and_then(|values| replace_invalid(&key, values)));
+        }
+        Ok(Self { error, ..Self::parse(&valid)? })
+    }
+
+    /// Why the server cannot evaluate the selector, in its words.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+
+    /// The keys of labels that it names.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.requirements.iter().map(|requirement| requirement.key.as_str())
+    }
+
+    /// Labels that all of `selectors` pick; none if there are no such labels.
+    ///
+    /// Each key is decided for itself, since no requirement is about two of them.
+    pub fn common_labels(selectors: &[&Self]) -> Option<BTreeMap<String, String>> {
+        let mut by_key: BTreeMap<&str, Vec<&Operator>> = BTreeMap::new();
+        for requirement in selectors.iter().flat_map(|selector| &selector.requirements) {
+            by_key.entry(&requirement.key).or_default().push(&requirement.operator);
+        }
+        let mut labels = BTreeMap::new();
+        for (key, operators) in by_key {
+            let holds =
+                |value: &Option<String>| operators.iter().all(|operator| operator.holds(value.as_deref()));
+            if let Some(value) = candidates(&operators).find(holds)? {
+                labels.insert(key.to_owned(), value);
+            }
+        }
+        Some(labels)
+    }
+
+    /// A label that keeps an object without others from being picked; none if no single label does.
+    pub fn refused_label(&self) -> Option<(String, String)> {
+        self.requirements.iter().find_map(|Requirement { key, operator }| {
+            let value = candidates(&[operator]).flatten().find(|value| !operator.holds(Some(value)))?;
+            Some((key.clone(), value))
+        })
+    }
+
+    /// Whether every requirement holds for `labels`.
+    ///
+    /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
+    pub fn matches(&self, labels: Labels<'_>) -> bool {
+        self.requirements.iter().all(|requirement| requirement.holds(labels))
+    }
+
+    /// The first requirement that does not hold for `labels`, as `kubectl -l` writes it: `tier in (gold,silver)`.
+    pub fn refused_by(&self, labels: Labels<'_>) -> Option<String> {
+        self.requirements.iter().find(|requirement| !requirement.holds(labels)).map(ToString::to_string)
+    }
+
+    /// Whether the selector has no requirements, and so matches everything.
+    pub fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+}
+
+/// Source: apimachinery pkg/labels/selector.go, `Requirement.String`.
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = &self.key;
+        match &self.operator {
+            Operator::In(values) => write!(f, "{key} in ({})", values.join(",")),
+            Operator::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
+            Operator::Exists => f.write_str(key),
+            Operator::DoesNotExist => write!(f, "!{key}"),
+        }
+    }
+}
+
+/// The requirements as `kubectl -l` takes them: `tier in (gold,silver),!skip`.
+///
+/// Source: apimachinery pkg/labels/selector.go, `internalSelector.String`.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, requirement) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            requirement.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// The values of one label among which there is one for which all of `operators` hold, if there is any at all: it is not
+/// there, it has a value that one of them names, or one that none of them names.
+fn candidates(operators: &[&Operator]) -> impl Iterator<Item = Option<String>> {
+    let named: Vec<String> = operators
+        .iter()
+        .flat_map(|operator| match operator {
+            Operator::In(values) | Operator::NotIn(values) => values.as_slice(),
+            Operator::Exists | Operator::DoesNotExist => &[],
+        })
+        .cloned()
+        .collect();
+    let mut others = std::iter::once("yes".to_owned()).chain((0..).map(|number| format!("yes-{number}")));
+    let unnamed = others.find(|other| !named.contains(other));
+    std::iter::once(None).chain(named.into_iter().map(Some)).chain(std::iter::once(unnamed))
+}
+
+impl Operator {
+    fn holds(&self, value: Option<&str>) -> bool {
+        match self {
+            Self::In(values) => value.is_some_and(|value| values.iter().any(|one| one == value)),
+            Self::NotIn(values) => value.is_none_or(|value| values.iter().all(|one| one != value)),
+            Self::Exists => value.is_some(),
+            Self::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+impl Requirement {
+    fn holds(&self, labels: Labels<'_>) -> bool {
+        self.operator.holds(labels.value(&self.key))
+    }
+
+    /// Source: apimachinery pkg/labels/selector.go, `NewRequirement`.
+    fn parse(expression: &Value, path: &str) -> Result<Self, SelectorError> {
+        let Value::Object(expression) = expression else {
+            return Err(wrong(path, "must be an object"));
+        };
+        let key_path = format!("{path}.key");
+        let key = optional(expression.get("key"), Value::as_str, &key_path, "a string")?
+            .ok_or_else(|| wrong(&key_path, "is required"))?;
+        check(&key_path, names::label_key(key))?;
+        let values_path = format!("{path}.values");
+        let values = optional(expression.get("values"), Value::as_array, &values_path, "a list")?
+            .map_or(&[][..], Vec::as_slice);
+        let mut texts = Vec::with_capacity(values.len());
+        for (index, value) in values.iter().enumerate() {
+            let value_path = format!("{values_path}[{index}]");
+            let text = value.as_str().ok_or_else(|| wrong(&value_path, "must be a string"))?;
+            check(&value_path, names::label_value(text))?;
+            texts.push(text.to_owned());
+        }
+        let operator_path = format!("{path}.operator");
+        let operator = optional(expression.get("operator"), Value::as_str, &operator_path, "a string")?;
+        let operator = match (operator.unwrap_or_default(), texts.is_empty()) {
+            ("In", false) => Operator::In(texts),
+            ("NotIn", false) => Operator::NotIn(texts),
+            ("Exists", true) => Operator::Exists,
+            ("DoesNotExist", true) => Operator::DoesNotExist,
+            ("In" | "NotIn", true) => {
+                return Err(wrong(&values_path, "must be specified when `operator` is 'In' or 'NotIn'"));
+            }
+            ("Exists" | "DoesNotExist", false) => {
+                return Err(wrong(
+                    &values_path,
+                    "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+                ));
+            }
+            (other, _) => {
+                let what = format!("\"{other}\" is not one of In, NotIn, Exists, DoesNotExist");
+                return Err(wrong(&operator_path, what));
+            }
+        };
+        Ok(Self { key: key.to_owned(), operator })
+    }
+}
+
+/// Empties the invalid values of a label and says what is wrong with them, in the server's words.
+fn replace_invalid(key: &str, values: &mut [Value]) -> Option<String> {
+    let mut errors = Vec::new();
+    for (index, value) in values.iter_mut().enumerate() {
+        let Some(text) = value.as_str() else { continue };
+        let wrongs = names::label_value(text);
+        if !wrongs.is_empty() {
+            let path = format!("values[{index}][{key}]");
+            errors.push(FieldError::invalid(path, quote(text), wrongs.join("; ")).to_string());
+            *value = Value::from("");
+        }
+    }
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
+/// A field that may be missing or null.
+fn optional<'a, T>(
+    value: Option<&'a Value>,
+    read: impl Fn(&'a Value) -> Option<T>,
+    path: &str,
+    expected: &str,
+) -> Result<Option<T>, SelectorError> {
+    value
+        .filter(|value| !value.is_null())
+        .map(|value| read(value).ok_or_else(|| wrong(path, format!("must be {expected}"))))
+        .transpose()
+}
+
+fn check(path: &str, wrongs: Vec<String>) -> Result<(), SelectorError> {
+    wrongs.into_iter().next().map_or(Ok(()), |what| Err(wrong(path, what)))
+}
+
+fn wrong(field: &str, what: impl Into<String>) -> SelectorError {
+    SelectorError { field: field.to_owned(), what: what.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(pairs: &[(&str, &str)]) -> Value {
+        let labels: Map<_, _> =
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value))).collect();
+        json!({"metadata": {"labels": labels}})
+    }
+
+    fn picks(selector: &Selector, pairs: &[(&str, &str)]) -> bool {
+        selector.matches(Labels::of(&object(pairs)).unwrap())
+    }
+
+    #[track_caller]
+    fn check(selector: &Value, pairs: &[(&str, &str)], expect: bool) {
+        let parsed = Selector::parse(selector).unwrap();
+        assert_eq!(picks(&parsed, pairs), expect, "{selector} on {pairs:?}");
+    }
+
+    #[track_caller]
+    fn check_wrong(selector: &Value, error: &str) {
+        assert_eq!(Selector::parse(selector).unwrap_err().to_string(), error, "{selector}");
+    }
+
+    #[test]
+    fn an_empty_selector_matches_everything() {
+        check(&json!({}), &[], true);
+        check(&json!({"matchLabels": null, "matchExpressions": []}), &[("a", "b")], true);
+        assert!(Selector::parse(&json!({})).unwrap().is_empty());
+    }
+
+    #[test]
+    fn every_requirement_must_hold() {
+        let selector = json!({
+            "matchLabels": {"a": "1"},
+            "matchExpressions": [{"key": "b", "operator": "Exists"}],
+        });
+        check(&selector, &[("a", "1"), ("b", "")], true);
+        check(&selector, &[("a", "1")], false);
+        check(&selector, &[("a", "2"), ("b", "")], false);
+    }
+
+    #[test]
+    fn the_negative_operators_match_a_missing_label() {
+        let with = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": values}]});
+        check(&with("NotIn", json!(["1"])), &[], true);
+        check(&with("NotIn", json!(["1"])), &[("a", "1")], false);
+        check(&with("NotIn", json!(["1"])), &[("a", "2")], true);
+        check(&with("DoesNotExist", json!([])), &[], true);
+        check(&with("DoesNotExist", json!(null)), &[("a", "")], false);
+        check(&with("In", json!(["1", "2"])), &[("a", "2")], true);
+        check(&with("In", json!(["1", "2"])), &[], false);
+    }
+
+    #[test]
+    fn a_stored_selector_may_have_invalid_values_and_no_other_errors() {
+        let value =
+            |value: &str| json!({"matchExpressions": [{"key": "a", "operator": "In", "values": [value]}]});
+        let stored = |selector: &Value| Selector::parse_stored(selector).unwrap();
+        assert_eq!(stored(&value("b")), Selector::parse(&value("b")).unwrap());
+        let invalid = stored(&value("b c"));
+        assert!(
+            invalid
+                .error()
+                .unwrap()
+                .starts_with("values[0][a]: Invalid value: \"b c\": a valid label must be")
+        );
+        assert!(!invalid.is_empty());
+        assert!(Selector::parse_stored(&json!({"matchLabels": {"a b": "c"}})).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let expression = |expression: Value| json!({"matchExpressions": [expression]});
+        check_wrong(&json!([]), ": must be an object");
+        check_wrong(&json!({"matchLabels": []}), "matchLabels: must be an object");
+        check_wrong(&json!({"matchLabels": {"a": 1}}), "matchLabels.a: must be a string");
+        check_wrong(&expression(json!({"operator": "In"})), "matchExpressions[0].key: is required");
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "In"})),
+            "matchExpressions[0].values: must be specified when `operator` is 'In' or 'NotIn'",
+        );
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "Exists", "values": ["b"]})),
+            "matchExpressions[0].values: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        );
+        check_wrong(
+            &expression(json!({"key": "a", "operator": "Like"})),
+            "matchExpressions[0].operator: \"Like\" is not one of In, NotIn, Exists, DoesNotExist",
+        );
+    }
+
+    #[test]
+    fn common_labels_are_picked_by_all_or_there_are_none() {
+        let one = |operator: &str, values: Value| {
+            let expression = json!({"key": "a", "operator": operator, "values": values});
+            Selector::parse(&json!({"matchExpressions": [expression]})).unwrap()
+        };
+        let all = [
+            Selector::default(),
+            one("In", json!(["x", "y"])),
+            one("In", json!(["y"])),
+            one("NotIn", json!(["y", "yes"])),
+            one("Exists", json!(null)),
+            one("DoesNotExist", json!(null)),
+        ];
+        let candidates: [&[(&str, &str)]; 5] =
+            [&[], &[("a", "x")], &[("a", "y")], &[("a", "yes")], &[("a", "z")]];
+        for first in &all {
+            for second in &all {
+                let common = Selector::common_labels(&[first, second]);
+                let exists = candidates.iter().any(|labels| picks(first, labels) && picks(second, labels));
+                assert_eq!(common.is_some(), exists, "`{first}` and `{second}`");
+                if let Some(labels) = common {
+                    let labels: Vec<(&str, &str)> =
+                        labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+                    assert!(picks(first, &labels) && picks(second, &labels), "`{first}` and `{second}`");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_label_that_is_refused_is_found_unless_every_value_is_picked() {
+        for (operator, expected) in [("NotIn", Some("yes")), ("In", Some("yes-0")), ("Exists", None)] {
+            let values = expected.map(|_| ["yes"]);
+            let expression = json!({"key": "a", "operator": operator, "values": values});
+            let selector = Selector::parse(&json!({"matchExpressions": [expression]})).unwrap();
+            assert_eq!(selector.refused_label(), expected.map(|value| ("a".to_owned(), value.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_selector_is_written_as_kubectl_takes_it() {
+        let selector = json!({"matchLabels": {"a": "1"}, "matchExpressions": [
+            {"key": "b", "operator": "NotIn", "values": ["x", "y"]}, {"key": "c", "operator": "DoesNotExist"},
+        ]});
+        assert_eq!(Selector::parse(&selector).unwrap().to_string(), "a in (1),b notin (x,y),!c");
+    }
+
+    #[test]
+    fn an_object_without_metadata_has_no_labels_at_all() {
+        assert!(Labels::of(&json!({"kind": "PodExecOptions"})).is_none());
+        let value = |object: &Value| Labels::of(object).map(|labels| labels.value("a").map(str::to_owned));
+        assert_eq!(value(&json!({"metadata": {}})), Some(None));
+        assert_eq!(value(&object(&[("a", "b")])), Some(Some("b".to_owned())));
+        assert_eq!(value(&json!({"metadata": {"labels": {"a": null}}})), Some(Some(String::new())));
+    }
+
+    proptest! {
+        #[test]
+        fn match_labels_mean_in_with_one_value(key in "[a-z]{1,2}", value in "[a-z]{0,2}", other in "[a-z]{0,2}") {
+            let by_labels = Selector::parse(&json!({"matchLabels": {&key: &value}})).unwrap();
+            let by_expression = Selector::parse(&json!({
+                "matchExpressions": [{"key": &key, "operator": "In", "values": [&value]}],
+            })).unwrap();
+            prop_assert_eq!(&by_labels, &by_expression);
+            prop_assert_eq!(picks(&by_labels, &[(&key, &other)]), value == other);
+        }
+
+        #[test]
+        fn not_in_is_the_opposite_of_in(values in prop::collection::vec("[a-c]", 1..3), label in "[a-c]") {
+            let selector = |operator: &str| Selector::parse(&json!({
+                "matchExpressions": [{"key": "k", "operator": operator, "values": &values}],
+            })).unwrap();
+            let labels = [("k", label.as_str())];
+            prop_assert_ne!(picks(&selector("In"), &labels), picks(&selector("NotIn"), &labels));
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Objects inside of objects: `x-kubernetes-embedded-resource`.
+//!
+//! Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/{algorithm,coerce,validation}.go.
+
+use serde_json::Value;
+
+use super::member;
+use super::node::Schema;
+use crate::json::json_type;
+use crate::names;
+use crate::quoting::{encode, quote};
+use crate::schema;
+use crate::status::FieldError;
+
+/// Makes of the metadata of embedded objects what their Go type makes of them: the paths of unknown fields, sorted.
+///
+/// # Errors
+/// What is no metadata, unless `lenient`: then it is left out.
+pub(crate) fn coerce(object: &mut Value, schema: &Schema, lenient: bool) -> Result<Vec<String>, FieldError> {
+    let mut unknown = Vec::new();
+    visit(object, schema, lenient, "", &mut unknown)?;
+    unknown.sort_unstable();
+    Ok(unknown)
+}
+
+fn visit(
+    value: &mut Value,
+    schema: &Schema,
+    lenient: bool,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), FieldError> {
+    if schema.embedded_resource && value.is_object() {
+        identify(value, lenient, path, unknown)?;
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members.iter_mut() {
+                if let Some(property) = schema.properties.get(name) {
+                    visit(value, property, lenient, &member(path, name), unknown)?;
+                } else if let Some(values) = schema.member(name) {
+                    visit(value, values, lenient, &format!("{path}[{name}]"), unknown)?;
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(of_items) = &schema.items else { return Ok(()) };
+            for (index, item) in items.iter_mut().enumerate() {
+                visit(item, of_items, lenient, &format!("{path}[{index}]"), unknown)?;
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+/// What says of an embedded object what it is.
+fn identify(
+    object: &mut Value,
+    lenient: bool,
+    path: &str,
+    unknown: &mut Vec<String>,
+) -> Result<(), FieldError> {
+    let Some(members) = object.as_object_mut() else { return Ok(()) };
+    for name in ["apiVersion", "kind"] {
+        match members.get(name) {
+            None | Some(Value::String(_)) => {}
+            Some(_) if lenient => {
+                members.remove(name);
+            }
+            Some(other) => {
+                let field = member(path, name);
+                return Err(FieldError::invalid(field, displayed(other), "must be a string"));
+            }
+        }
+    }
+    let Some(metadata) = members.get_mut("metadata") else { return Ok(()) };
+    if let Some(why) = unreadable(metadata) {
+        if !lenient {
+            return Err(FieldError::invalid(member(path, "metadata"), displayed(metadata), why));
+        }
+        let Some(metadata) = metadata.as_object_mut() else { return Ok(()) };
+        metadata.retain(|name, value| unreadable_field(name, value).is_none());
+    }
+    let found = schema::normalize_metadata(object);
+    unknown.extend(found.into_iter().map(|found| member(path, &found)));
+    Ok(())
+}
+
+/// Why Go cannot read the metadata.
+fn unreadable(metadata: &Value) -> Option<String> {
+    match metadata {
+        Value::Null => None,
+        Value::Object(members) => members.iter().find_map(|(name, value)| unreadable_field(name, value)),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            let found = json_type(other);
+            Some(format!("json: cannot unmarshal {found} into Go value of type v1.ObjectMeta"))
+        }
+    }
+}
+
+/// Source: apimachinery pkg/apis/meta/v1/types.go, `ObjectMeta`.
+fn unreadable_field(name: &str, value: &Value) -> Option<String> {
+    let wrong = |value: &Value, of: &str, go_type: &str| {
+        let found = json_type(value);
+        Some(format!("json: cannot unmarshal {found} into Go struct field {of} of type {go_type}"))
+    };
+    let is_text = |value: &&Value| value.is_string() || value.is_null();
+    let field = format!("ObjectMeta.{name}");
+    match (name, value) {
+        (_, Value::Null) => None,
+        ("name" | "generateName" | "namespace" | "selfLink" | "resourceVersion", value) => {
+            (!value.is_string()).then(|| wrong(value, &field, "string"))?
+        }
+        ("uid", value) => (!value.is_string()).then(|| wrong(value, &field, "types.UID"))?,
+        ("labels" | "annotations", Value::Object(members)) => {
+            let other = members.values().find(|value| !is_text(value))?;
+            wrong(other, &field, "string")
+        }
+        ("labels" | "annotations", other) => wrong(other, &field, "map[string]string"),
+        ("finalizers", Value::Array(items)) => {
+            wrong(items.iter().find(|item| !is_text(item))?, &field, "string")
+        }
+        ("finalizers", other) => wrong(other, &field, "[]string"),
+        ("ownerReferences", Value::Array(items)) => wrong(
+            items.iter().find(|item| !item.is_object() && !item.is_null())?,
+            &field,
+            "v1.OwnerReference",
+        ),
+        ("ownerReferences", other) => wrong(other, &field, "[]v1.OwnerReference"),
+        ("generation" | "deletionGracePeriodSeconds", value) => {
+            (!value.is_i64()).then(|| wrong(value, &field, "int64"))?
+        }
+        _ => None,
+    }
+}
+
+/// What is wrong with the embedded objects.
+pub(super) fn errors(object: &Value, schema: &Schema) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    judge(object, schema, "", &mut errors);
+    errors
+}
+
+fn judge(value: &Value, schema: &Schema, path: &str, errors: &mut Vec<FieldError>) {
+    match value {
+        Value::Object(members) => {
+            if schema.embedded_resource {
+                judge_embedded(value, path, errors);
+            }
+            for (name, value) in members {
+                if let Some(property) = schema.properties.get(name) {
+                    judge(value, property, &member(path, name), errors);
+                } else if let Some(values) = schema.member(name) {
+                    judge(value, values, &format!("{path}[{name}]"), errors);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(of_items) = &schema.items else { return };
+            for (index, item) in items.iter().enumerate() {
+                judge(item, of_items, &format!("{path}[{index}]"), errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/validation.go, `validateEmbeddedResource`.
+/// Rule: SCH-08.
+fn judge_embedded(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let field = |name: &str| member(path, name);
+    for name in ["apiVersion", "kind"] {
+        if object.get(name).is_none() {
+            errors.push(FieldError::required(field(name), ""));
+        }
+    }
+    let mut invalid = |name: &str, value: &Value, why: &str| {
+        errors.push(FieldError::invalid(field(name), displayed(value), why));
+    };
+    match object.get("apiVersion") {
+        None => {}
+        Some(value @ Value::String(text)) => {
+            if text.is_empty() {
+                invalid("apiVersion", value, "must not be empty");
+            } else if text.matches('/').count() > 1 {
+                invalid("apiVersion", value, &format!("unexpected GroupVersion string: {text}"));
+            }
+        }
+        Some(other) => invalid("apiVersion", other, "must be a string"),
+    }
+    match object.get("kind") {
+        None => {}
+        Some(value @ Value::String(text)) => {
+            let wrong = names::dns1035_label(&text.to_lowercase());
+            if text.is_empty() {
+                invalid("kind", value, "must not be empty");
+            } else if !wrong.is_empty() {
+                let why = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+                invalid("kind", value, &why);
+            }
+        }
+        Some(other) => invalid("kind", other, "must be a string"),
+    }
+    let Some(metadata) = object.get("metadata") else { return };
+    if let Some(why) = unreadable(metadata) {
+        invalid("metadata", metadata, &why);
+        return;
+    }
+    judge_metadata(metadata, &field("metadata"), errors);
+}
+
+/// The names, labels, annotations, finalizers and owners of an embedded object.
+///
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `ValidateObjectMetaAccessor`.
+fn judge_metadata(metadata: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+    for name in ["generateName", "name"] {
+        let value = text(name);
+        let mut wrong = Vec::new();
+        if name == "name" && [".", ".."].contains(&value) {
+            wrong.push(format!("may not be '{value}'"));
+        } else {
+            for part in ["/", "%"].into_iter().filter(|part| value.contains(part)) {
+                wrong.push(format!("may not contain '{part}'"));
+            }
+        }
+        for why in wrong {
+            errors.push(FieldError::invalid(format!("{path}.{name}"), quote(value), why));
+        }
+    }
+    let namespace = text("namespace");
+    for why in if namespace.is_empty() { Vec::new() } else { names::dns1123_label(namespace) } {
+        errors.push(FieldError::invalid(format!("{path}.namespace"), quote(namespace), why));
+    }
+    let members = |name: &str| metadata.get(name).and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in members("labels") {
+        let value = value.as_str().unwrap_or_default();
+        let wrong = names::label_key(key).into_iter().map(|why| (key.as_str(), why));
+        for (shown, why) in wrong.chain(names::label_value(value).into_iter().map(|why| (value, why))) {
+            errors.push(FieldError::invalid(format!("{path}.labels"), quote(shown), why));
+        }
+    }
+    for (key, _) in members("annotations") {
+        for why in names::label_key(&key.to_lowercase()) {
+            errors.push(FieldError::invalid(format!("{path}.annotations"), quote(key), why));
+        }
+    }
+    let finalizers = metadata.get("finalizers").and_then(Value::as_array).into_iter().flatten();
+    for finalizer in finalizers.filter_map(Value::as_str) {
+        for why in names::label_key(finalizer) {
+            errors.push(FieldError::invalid(format!("{path}.finalizers"), quote(finalizer), why));
+        }
+    }
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    for (index, owner) in owners.enumerate() {
+        for name in ["apiVersion", "kind", "name", "uid"] {
+            if owner.get(name).and_then(Value::as_str).unwrap_or_default().is_empty() {
+                let field = format!("{path}.ownerReferences[{index}].{name}");
+                errors.push(FieldError::required(field, "must not be empty"));
+            }
+        }
+    }
+}
+
+/// A value as a field error shows it.
+///
+/// Source: apimachinery pkg/util/validation/field/errors.go, `ErrorBody`.
+pub(super) fn displayed(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::Number(number) if number.is_f64() => {
+            super::numbers::printed(number.as_f64().unwrap_or_default())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(_) | Value::Object(_) => encode(value),
+    }
+}

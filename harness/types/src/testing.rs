@@ -1,0 +1,15 @@
+//! What the tests of this crate share.
+
+use serde_json::Value;
+
+/// Takes all members out that are null.
+pub(crate) fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

@@ -1,0 +1,175 @@
+//! L04: the rules name resources and operations that there are.
+
+use std::collections::BTreeSet;
+
+use kubernetes_admission::attributes::GroupVersionResource;
+use kubernetes_admission::cluster_state::ClusterState as _;
+use kubernetes_admission::config::{MatchPolicy, Rule, Webhook};
+use kubernetes_admission::matching::exact_or_star;
+use kubernetes_api_server::{ClusterFixture, ServedResource, is_connection};
+
+use super::listed;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::subject::Subject;
+
+pub(super) const CHECK: Check = Check {
+    id: "L04",
+    title: "its rules name resources that are served, and operations that these have",
+    severity: Severity::Warning,
+    why: "A rule for pod, for Pods, for deployments in the core group or for an API version that is gone is valid and \
+          matches nothing: the webhook is just not called. The same holds for CONNECT of pods, since connections are \
+          made to subresources such as pods/exec, and for every other operation of these. Custom resources count by \
+          the definitions in the manifests.",
+    source: "kubernetes admissionregistration/v1 types.go, Rule; apiserver \
+             pkg/admission/plugin/webhook/predicates/rules/rules.go; the discovery of kube-apiserver 1.37.1",
+    audience: Audience::All,
+    probe: Probe::Configuration(run),
+};
+
+fn run(subject: &Subject, cluster_fixture: &ClusterFixture) -> Observed {
+    let webhook = &subject.webhook;
+    if webhook.rules.is_empty() {
+        return Err(Obstacle::not_applicable("it has no rules and is never called"));
+    }
+    let served = cluster_fixture.resources();
+    let mut violations = Vec::new();
+    let mut undefined = BTreeSet::new();
+    for (index, rule) in webhook.rules.iter().enumerate() {
+        let field = |position: usize| format!("rules[{index}].resources[{position}]");
+        let matching = |entry: &str| served.iter().any(|it| names(rule, entry, it, webhook, cluster_fixture));
+        let unmatched: Vec<(usize, &String)> =
+            rule.resources.iter().enumerate().filter(|(_, entry)| !matching(entry)).collect();
+        let unknown: Vec<&str> =
+            rule.api_groups.iter().map(String::as_str).filter(|group| is_custom(group)).collect();
+        let unknown: Vec<&str> =
+            unknown.into_iter().filter(|group| !cluster_fixture.has_group(group)).collect();
+        if !unmatched.is_empty() && !unknown.is_empty() {
+            undefined.extend(unmatched.iter().map(|(_, entry)| format!("{entry} of {}", unknown.join(", "))));
+        } else {
+            // Who lists several may list names of several releases.
+            let severity =
+                if unmatched.len() == rule.resources.len() { Severity::Warning } else { Severity::Note };
+            for (position, entry) in unmatched {
+                let violation = Violation::new("no such resource", not_served(rule, entry, &served));
+                violations.push(violation.with_severity(severity).at(field(position)));
+            }
+        }
+        for (position, entry) in rule.resources.iter().enumerate() {
+            let violation =
+                operations(rule, entry).map(|message| Violation::new("no such operation", message));
+            violations.extend(violation.map(|violation| violation.at(field(position))));
+        }
+    }
+    if violations.is_empty() && !undefined.is_empty() {
+        let undefined: Vec<&str> = undefined.iter().map(String::as_str).collect();
+        return Err(Obstacle::unequipped(format!(
+            "whether {} is served cannot be told: give the CustomResourceDefinition as well",
+            listed(undefined)
+        )));
+    }
+    Ok(violations)
+}
+
+/// Whether custom resources may be in the group: these have a dot, and `apps`, `batch` and the like are the API server's own.
+///
+/// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go: a group has at least two labels.
+fn is_custom(group: &str) -> bool {
+    group == "*" || group.contains('.')
+}
+
+/// Whether the rule is for `served`, or with matchPolicy Equivalent for the same in another version.
+fn names(
+    rule: &Rule,
+    entry: &str,
+    served: &ServedResource,
+    webhook: &Webhook,
+    cluster_fixture: &ClusterFixture,
+) -> bool {
+    let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+    let has_subresource = match subresource {
+        "" | "*" => true,
+        named => served.subresources.iter().any(|it| it.name == named),
+    };
+    if !has_subresource {
+        return false;
+    }
+    let is_named = |resource: &GroupVersionResource| {
+        exact_or_star(&rule.api_groups, &resource.group)
+            && exact_or_star(&rule.api_versions, &resource.version)
+            && (name == "*" || name == resource.resource)
+    };
+    let subresource = if subresource == "*" { "" } else { subresource };
+    let equivalent = || cluster_fixture.equivalent_resources(&served.name, subresource);
+    is_named(&served.name)
+        || (webhook.match_policy == MatchPolicy::Equivalent
+            && equivalent().iter().any(|equivalent| is_named(&equivalent.resource)))
+}
+
+/// What is wrong with an entry that names nothing that is served, and what may have been meant.
+fn not_served(rule: &Rule, entry: &str, served: &[ServedResource]) -> String {
+    let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+    let in_group = |group: &str| match group {
+        "" => "the core group".to_owned(),
+        group => format!("the group {group}"),
+    };
+    let asked: Vec<String> = rule
+        .api_groups
+        .iter()
+        .flat_map(|group| rule.api_versions.iter().map(move |version| (group, version)))
+        .map(|(group, version)| if group.is_empty() { version.clone() } else { format!("{group}/{version}") })
+        .collect();
+    let definitions = if rule.api_groups.iter().any(|group| is_custom(group)) {
+        ", and no definition in the files adds it"
+    } else {
+        ""
+    };
+    let what = format!("Kubernetes 1.37 does not serve {entry} of {}{definitions}", asked.join(", "));
+    let same_name: Vec<&ServedResource> = served.iter().filter(|it| it.name.resource == name).collect();
+    let in_asked_group: Vec<&&ServedResource> =
+        same_name.iter().filter(|it| exact_or_star(&rule.api_groups, &it.name.group)).collect();
+    let hint = if let Some(first) = in_asked_group.first() {
+        let has_version = in_asked_group.iter().any(|it| exact_or_star(&rule.api_versions, &it.name.version));
+        if has_version && !subresource.is_empty() {
+            format!("{name} has no subresource {subresource}")
+        } else {
+            format!("it serves {name} of {}", first.kind.api_version())
+        }
+    } else if let Some(first) = same_name.first() {
+        format!("{name} is in {}", in_group(&first.name.group))
+    } else {
+        let meant = served.iter().find(|it| {
+            let lower = name.to_lowercase();
+            it.kind.kind.to_lowercase() == lower || it.name.resource == lower
+        });
+        match meant {
+            Some(meant) => {
+                let group = &meant.name.group;
+                let is_asked = exact_or_star(&rule.api_groups, group);
+                let elsewhere = if is_asked { String::new() } else { format!(", in {}", in_group(group)) };
+                format!("rules have the plural in lower case: {}{elsewhere}", meant.name.resource)
+            }
+            None => "the rule matches nothing by it".to_owned(),
+        }
+    };
+    format!("{what}: {hint}")
+}
+
+/// Why no operation of the rule is ever one on what the entry names.
+fn operations(rule: &Rule, entry: &str) -> Option<String> {
+    let (name, subresource) = entry.split_once('/').unwrap_or((entry, ""));
+    let is_only_connect = rule.operations.iter().all(|operation| operation == "CONNECT");
+    let has_connect = exact_or_star(&rule.operations, "CONNECT");
+    if is_only_connect && subresource.is_empty() {
+        return Some(format!(
+            "CONNECT of {name} never happens: connections are made to subresources, such as pods/exec and \
+             services/proxy"
+        ));
+    }
+    if !has_connect && is_connection(subresource) {
+        return Some(format!(
+            "the only operation of {entry} is CONNECT, which the rule does not have: it has {}",
+            rule.operations.join(", ")
+        ));
+    }
+    None
+}

@@ -1,0 +1,125 @@
+//! V02: called again after another webhook, a webhook still does all of its work.
+
+use std::sync::Arc;
+
+use kubernetes_admission::config::ReinvocationPolicy;
+use kubernetes_admission::event::Round;
+
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::comparison::Order;
+use crate::environment::Verdict;
+use crate::object_probe::ObjectProbe;
+use crate::other_webhooks::{LIBRARY, OtherWebhook};
+
+pub(super) const CHECK: Check = Check {
+    id: "V02",
+    title: "complete: reinvoked after another webhook's change, it handles another webhook's addition as it would on the first call",
+    severity: Severity::Error,
+    why: "An injector that sees its own volume or sidecar on reinvocation and returns early leaves out the containers \
+          that another webhook has added in between: they start without their mount, credentials or environment. \
+          What comes out must not depend on whether the other webhook ran before or after. Of a webhook that is never \
+          reinvoked it is a note: what it would do if somebody changed its reinvocationPolicy.",
+    source: "KEP-492, reinvocation; aws/amazon-eks-pod-identity-webhook#61; DataDog/datadog-agent#37091; \
+             Azure/azure-workload-identity#1744",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let is_reinvoked = object_probe.subject.webhook.reinvocation_policy == ReinvocationPolicy::IfNeeded;
+    let violations = reinvoked(object_probe).await?.into_iter().map(|violation| {
+        if is_reinvoked {
+            return violation;
+        }
+        let message =
+            format!("{}; with its reinvocationPolicy Never it is not called again", violation.message);
+        Violation { message, ..violation }.with_severity(Severity::Note)
+    });
+    Ok(violations.collect())
+}
+
+async fn reinvoked(object_probe: &ObjectProbe<'_>) -> Observed {
+    object_probe.first().await?;
+    let mut violations = Vec::new();
+    let mut looked = false;
+    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
+        match after(object_probe, foreign).await {
+            Ok(violation) => {
+                looked = true;
+                violations.extend(violation);
+            }
+            Err(Obstacle::NotApplicable(_)) => {}
+            Err(obstacle) => return Err(obstacle),
+        }
+    }
+    if looked {
+        Ok(violations)
+    } else {
+        Err(Obstacle::not_applicable("it is not called again after another webhook's change"))
+    }
+}
+
+/// `W(g(W(x)))` against `W(g(x))`.
+async fn after(
+    object_probe: &ObjectProbe<'_>,
+    foreign: &OtherWebhook,
+) -> Result<Option<Violation>, Obstacle> {
+    let at_first_sight = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&object_probe.subject.called)]);
+    let expected = object_probe.admitted(&at_first_sight, object_probe.request).await?;
+    let reinvoked = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+    let found = object_probe
+        .outcome(&ObjectProbe::in_order([reinvoked, foreign.webhook()]), object_probe.request)
+        .await;
+    if !found.was_called(&object_probe.subject.webhook.id, Round::Second) {
+        return Err(Obstacle::not_applicable("it is not called again"));
+    }
+    let steps = [Arc::clone(&expected), Arc::clone(&found)];
+    let does = foreign.does;
+    let (kind, message) = match found.verdict() {
+        Verdict::Denied(status) => (
+            format!("denies on reinvocation, after another webhook {does}"),
+            format!(
+                "called again after another webhook {does}, it denies what it admits at first: {}",
+                status.message
+            ),
+        ),
+        Verdict::ServerError(status) => (
+            format!("breaks on reinvocation, after another webhook {does}"),
+            format!(
+                "called again after another webhook {does}, its patch does not apply: {}",
+                status.message
+            ),
+        ),
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
+        verdict @ (Verdict::Failed(_) | Verdict::Unsupported(_)) => {
+            return Err(Obstacle::not_checked(verdict.to_string()));
+        }
+        Verdict::Admitted => {
+            let (Some(expected), Some(found)) = (&expected.object, &found.object) else { return Ok(None) };
+            let differences = object_probe.differences(expected, found, Order::Free);
+            if differences.is_empty() {
+                return Ok(None);
+            }
+            if !leaves_its_result_alone(object_probe).await {
+                return Err(Obstacle::not_checked("it does not leave its own result alone: see V01"));
+            }
+            let message = format!(
+                "it makes another object if another webhook {does} after its first call than if that comes before: {}",
+                super::fields(&differences)
+            );
+            let kind = format!("incomplete after another webhook {does}");
+            return Ok(Some(Violation::new(kind, message).with_differences(differences).with_steps(steps)));
+        }
+    };
+    Ok(Some(Violation::new(kind, message).with_steps(steps)))
+}
+
+/// Whether it admits `W(x)` as it is. Whoever does not would be found with every foreign mutation once more.
+async fn leaves_its_result_alone(object_probe: &ObjectProbe<'_>) -> bool {
+    let Ok(first) = object_probe.first().await else { return true };
+    let Some(made) = &first.object else { return true };
+    let again = object_probe.outcome(&object_probe.alone(), &object_probe.with_object(made.clone())).await;
+    // A denial is told for itself.
+    let (Verdict::Admitted, Some(again)) = (again.verdict(), &again.object) else { return true };
+    object_probe.differences(made, again, Order::Free).is_empty()
+}

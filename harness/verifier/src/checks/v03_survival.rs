@@ -1,0 +1,78 @@
+//! V03: what other webhooks added is still there afterwards.
+
+use std::sync::Arc;
+
+use kubernetes_admission::config::ReinvocationPolicy;
+use serde_json::Value;
+
+use super::overwritten::overwritten;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::environment::Verdict;
+use crate::object_probe::ObjectProbe;
+use crate::other_webhooks::LIBRARY;
+
+pub(super) const CHECK: Check = Check {
+    id: "V03",
+    title: "considerate: what another webhook added is still there afterwards",
+    severity: Severity::Error,
+    why: "A webhook that replaces a whole list, or sets a whole map, deletes what others have put there: their \
+          sidecars, volumes, labels. Nobody is told, and which one wins depends on the names of configurations.",
+    source: "istio/istio#54562; Admission Webhook Good Practices, Don't overwrite array values",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let first = object_probe.first().await?;
+    let mut violations = Vec::new();
+    let mut looked = false;
+    for foreign in LIBRARY.iter().filter(|foreign| foreign.applies_to(object_probe.object())) {
+        let before = ObjectProbe::in_order([foreign.webhook(), Arc::clone(&object_probe.subject.called)]);
+        let before = object_probe.outcome(&before, object_probe.request).await;
+        let reinvoked = object_probe.subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+        let after = object_probe
+            .outcome(&ObjectProbe::in_order([reinvoked, foreign.webhook()]), object_probe.request)
+            .await;
+        // What the other webhook sees: the object itself, or what this webhook has made of it.
+        let seen = [Some(object_probe.object()), first.object.as_ref()];
+        for (outcome, seen) in [before, after].into_iter().zip(seen) {
+            let (Some(seen), Verdict::Admitted, Some(found)) = (seen, outcome.verdict(), &outcome.object)
+            else {
+                continue;
+            };
+            looked = true;
+            if foreign.survives(seen, found) {
+                continue;
+            }
+            let does = foreign.does;
+            let list = foreign.list_of(seen, found);
+            let is_policy =
+                list.is_some_and(|list| rewrites(object_probe.object(), first.object.as_ref(), &list));
+            let violation = if is_policy {
+                let kind = format!("changes what another webhook added, which {does}");
+                let message = format!(
+                    "another webhook {does}; afterwards it has other values, as the user's own have; right only if it is \
+                     there for that"
+                );
+                Violation::new(kind, message).with_severity(Severity::Note)
+            } else {
+                let kind = format!("takes away what another webhook added, which {does}");
+                Violation::new(kind, format!("another webhook {does}; afterwards it is gone or changed"))
+            };
+            violations.push(violation.with_steps([outcome]));
+            break;
+        }
+    }
+    if looked {
+        Ok(violations)
+    } else {
+        Err(Obstacle::not_applicable("it denies whatever another webhook has changed"))
+    }
+}
+
+/// Whether it writes over values of the user's own items of a list, as one does that is for all of them: images come from a
+/// mirror, whichever client names them.
+fn rewrites(before: &Value, after: Option<&Value>, list: &str) -> bool {
+    let below = format!("{list}/");
+    after.is_some_and(|after| overwritten(before, after).iter().any(|value| value.before.starts_with(&below)))
+}

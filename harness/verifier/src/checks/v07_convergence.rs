@@ -1,0 +1,82 @@
+//! V07: one reinvocation is enough.
+
+use std::sync::Arc;
+
+use kubernetes_admission::config::ReinvocationPolicy;
+use serde_json::Value;
+
+use super::together;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::comparison::Order;
+use crate::environment::{Outcome, Verdict};
+use crate::object_probe::ObjectProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V07",
+    title: "converging: after one reinvocation of all webhooks nothing is left to change",
+    severity: Severity::Error,
+    why: "kube-apiserver calls a webhook with reinvocationPolicy IfNeeded at most once more, and then goes on with \
+          whatever there is. Webhooks that still answer to each other's changes in that second round leave an object \
+          that depends on where the server stopped.",
+    source: "KEP-492: a single re-run; kubernetes/apiserver pkg/admission/plugin/webhook/mutating/reinvocationcontext.go",
+    audience: Audience::Mutating,
+    probe: Probe::Collection(|object_probe| Box::pin(run(object_probe))),
+};
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let subjects = together::called(object_probe).await?;
+    let again = |subject: &crate::subject::Subject| subject.with_reinvocation(ReinvocationPolicy::IfNeeded);
+    let two_rounds = together::admitted(object_probe, &subjects, again).await?;
+    let Some(then) = two_rounds.object.clone() else { return together::HOLDS };
+    // One more pass over the result: whoever changes something now was cut off by the server.
+    let webhook_set = ObjectProbe::in_order(
+        subjects.iter().map(|subject| subject.with_reinvocation(ReinvocationPolicy::Never)),
+    );
+    let third = object_probe.outcome(&webhook_set, &object_probe.with_object(then.clone())).await;
+    let steps = [Arc::clone(&two_rounds), Arc::clone(&third)];
+    match third.verdict() {
+        Verdict::Admitted => {}
+        Verdict::Denied(status) => {
+            let message = format!("what is there after two rounds, they deny: {}", status.message);
+            let kind = "denied after two rounds";
+            return Ok(vec![Violation::new(kind, message).with_steps(steps)]);
+        }
+        Verdict::NoConditions(_) => return Err(Obstacle::no_conditions()),
+        verdict @ (Verdict::Failed(_) | Verdict::ServerError(_) | Verdict::Unsupported(_)) => {
+            return Err(Obstacle::not_checked(verdict.to_string()));
+        }
+    }
+    let Some(found) = &third.object else { return together::HOLDS };
+    let differences = object_probe.differences(&then, found, Order::Counts);
+    let restless = changing(object_probe, &third);
+    if differences.is_empty() && restless.is_empty() {
+        return together::HOLDS;
+    }
+    let kind = format!("{} still change the object after two rounds", restless.join(", "));
+    let what = if differences.is_empty() {
+        "each undoes what the other does".to_owned()
+    } else {
+        super::fields(&differences)
+    };
+    let message = format!("{kind}: {what}");
+    Ok(vec![Violation::new(kind, message).with_differences(differences).with_steps(steps)])
+}
+
+/// Who changed the object, by what each was shown: also a patch that changes nothing counts as a change where the server
+/// loses fractions of its times by it.
+fn changing(object_probe: &ObjectProbe<'_>, outcome: &Outcome) -> Vec<String> {
+    let calls: Vec<(String, Value)> = outcome
+        .calls()
+        .filter_map(|called| {
+            let review: Value = serde_json::from_slice(&called.review).ok()?;
+            let name = format!("{}/{}", called.webhook.configuration, called.webhook.name);
+            Some((name, review.pointer("/request/object")?.clone()))
+        })
+        .collect();
+    let after = calls.iter().skip(1).map(|(_, shown)| shown).chain(&outcome.object);
+    let changing = calls
+        .iter()
+        .zip(after)
+        .filter(|((_, before), after)| !object_probe.differences(before, after, Order::Counts).is_empty());
+    changing.map(|((name, _), _)| name.clone()).collect()
+}

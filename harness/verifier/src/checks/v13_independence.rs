@@ -1,0 +1,173 @@
+//! V13: what a webhook does follows from what is asked for.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubernetes_admission::attributes::{Attributes, UserInfo};
+use kubernetes_admission::event::Phase;
+use kubernetes_types::json;
+use serde_json::{Value, json};
+
+use super::said::{Said, effect_of};
+use super::v22_envelope::retold;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::comparison::Order;
+use crate::environment::Outcome;
+use crate::finding_log::UNSTEADY;
+use crate::object_probe::ObjectProbe;
+use crate::shape;
+
+pub(super) const CHECK: Check = Check {
+    id: "V13",
+    title: "independent: the user, managedFields, creationTimestamp and the order of members make no difference",
+    severity: Severity::Warning,
+    why: "managedFields and creationTimestamp are there or not according to the client, the server's version and \
+          whether the object is created, applied or restored; the members of a JSON object have no order. A webhook \
+          that does something else because of them does it at random. Looking at the user may be meant, but then a \
+          controller that creates the object on somebody's behalf gets another one: it is told as a note.",
+    source: "Admission Webhook Good Practices; RFC 8259, section 4: an object is an unordered collection",
+    audience: Audience::All,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+const TIME: &str = "2026-01-01T00:00:00Z";
+const MANAGED_FIELDS: &str = "/metadata/managedFields";
+const CREATION_TIMESTAMP: &str = "/metadata/creationTimestamp";
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let alone = object_probe.alone();
+    let expected = object_probe.answered(&alone, object_probe.request).await?;
+    let mut managed = object_probe.object().clone();
+    let entry = json!({
+        "manager": "admit-verify", "operation": "Update", "apiVersion": managed.get("apiVersion"), "time": TIME,
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:labels": {}}},
+    });
+    json::set(&mut managed, &["metadata", "managedFields"], json!([entry]));
+    let mut dated = object_probe.object().clone();
+    json::set(&mut dated, &["metadata", "creationTimestamp"], TIME);
+    let user = UserInfo {
+        username: "system:serviceaccount:admit-verify:somebody-else".to_owned(),
+        uid: "6f3d1d2e-0000-4000-8000-00000000000b".to_owned(),
+        groups: vec!["system:serviceaccounts".to_owned(), "system:authenticated".to_owned()],
+        ..UserInfo::default()
+    };
+    let variants = [
+        (
+            "the user",
+            object_probe.shown(Attributes { user, ..object_probe.request.clone() }).await,
+            Severity::Note,
+        ),
+        ("managedFields", object_probe.with_object(managed), Severity::Warning),
+        ("creationTimestamp", object_probe.with_object(dated), Severity::Warning),
+    ];
+    let mut violations = Vec::new();
+    for (what, request, severity) in variants {
+        let found = object_probe.outcome(&alone, &request).await;
+        let steps = [Arc::clone(&expected), Arc::clone(&found)];
+        if let Some(violation) = departure(object_probe, what, &expected, &found) {
+            violations.push(violation.with_severity(severity).with_steps(steps));
+        }
+    }
+    violations.extend(in_another_order(object_probe).await?);
+    if !violations.is_empty() {
+        let again = object_probe.outcome_anew(&alone, object_probe.request).await;
+        if departure(object_probe, "nothing", &expected, &again).is_some() {
+            return Err(Obstacle::not_checked(UNSTEADY));
+        }
+    }
+    Ok(violations)
+}
+
+fn departure(
+    object_probe: &ObjectProbe<'_>,
+    what: &str,
+    expected: &Outcome,
+    found: &Outcome,
+) -> Option<Violation> {
+    if expected.refusal.is_some() != found.refusal.is_some() {
+        let (one, other) = (expected.verdict().to_string(), found.verdict().to_string());
+        let message = format!("with another value of {what} the answer is another one: {one}; {other}");
+        return Some(Violation::new(format!("its answer depends on {what}"), message));
+    }
+    // A validating webhook makes nothing; what it sees may depend on the user, by a mutating one.
+    if object_probe.subject.webhook.phase == Phase::Validating {
+        return None;
+    }
+    let without = |outcome: &Outcome| {
+        let mut object = outcome.object.clone()?;
+        for field in [MANAGED_FIELDS, CREATION_TIMESTAMP] {
+            shape::remove(&mut object, field);
+        }
+        Some(object)
+    };
+    let differences = object_probe.differences(&without(expected)?, &without(found)?, Order::Counts);
+    if differences.is_empty() {
+        return None;
+    }
+    let message = format!("with another value of {what} it makes another {}", super::fields(&differences));
+    Some(Violation::new(format!("what it does depends on {what}"), message).with_differences(differences))
+}
+
+/// Sends the same review with the members of each object the other way round.
+async fn in_another_order(object_probe: &ObjectProbe<'_>) -> Result<Option<Violation>, Obstacle> {
+    const WHAT: &str = "the order of members";
+    let said = Said::of(object_probe).await?;
+    let Some(exchange) = said.outcome.exchanges.first() else { return Ok(None) };
+    let Ok(review) = serde_json::from_slice::<Value>(&exchange.review) else { return Ok(None) };
+    let mut text = String::new();
+    write_backwards(&review, &mut text);
+    let exchange = object_probe.environment.post(&object_probe.subject.called, Bytes::from(text)).await;
+    let found = effect_of(&exchange, said.object());
+    let violation = found.departure(&said.effect(), object_probe).map(|(message, differences)| {
+        let kind = if differences.is_empty() { "its answer depends on" } else { "what it does depends on" };
+        let message = format!("with {WHAT} reversed {message}");
+        Violation::new(format!("{kind} {WHAT}"), message).with_differences(differences)
+    });
+    let steps = [Arc::clone(&said.outcome), retold(&said.outcome, exchange)];
+    Ok(violation.map(|violation| violation.with_steps(steps)))
+}
+
+/// `value` as JSON, the last member of each object first.
+fn write_backwards(value: &Value, text: &mut String) {
+    match value {
+        Value::Object(members) => {
+            text.push('{');
+            for (index, (name, member)) in members.iter().rev().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_backwards(member, text);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                write_backwards(item, text);
+            }
+            text.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_turned_round_and_items_are_not() {
+        let value = json!({"a": [1, {"b": "x\"y", "c": null}], "d": true});
+        let mut text = String::new();
+        write_backwards(&value, &mut text);
+        assert_eq!(text, r#"{"d":true,"a":[1,{"c":null,"b":"x\"y"}]}"#);
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+}

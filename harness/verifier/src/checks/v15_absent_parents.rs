@@ -1,0 +1,107 @@
+//! V15: a patch applies to objects that lack what is optional.
+
+use std::sync::Arc;
+
+use kubernetes_types::json;
+use serde_json::Value;
+
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::environment::{Outcome, Verdict};
+use crate::object_probe::ObjectProbe;
+use crate::shape::{self, pod_spec};
+
+pub(super) const CHECK: Check = Check {
+    id: "V15",
+    title: "applying: its patch applies where annotations, labels, volumes, env and the like are absent",
+    severity: Severity::Error,
+    why: "`add /metadata/annotations/x` fails on an object without annotations, and so does `add /spec/volumes/-` on \
+          a Pod without volumes. A patch that does not apply fails the request whatever the failurePolicy says, with \
+          an internal error that does not name the user's mistake, for there is none.",
+    source: "kubernetes/kubernetes#90623; RFC 6902, add: the object to which it adds must exist",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+/// Optional parts of metadata, of a pod's spec, and of a container.
+const OF_OBJECT: [&str; 2] = ["/metadata/annotations", "/metadata/labels"];
+const OF_POD: [&str; 7] = [
+    "volumes",
+    "initContainers",
+    "securityContext",
+    "nodeSelector",
+    "tolerations",
+    "imagePullSecrets",
+    "affinity",
+];
+const OF_CONTAINER: [&str; 5] = ["env", "volumeMounts", "securityContext", "ports", "envFrom"];
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let alone = object_probe.alone();
+    let whole = object_probe.outcome(&alone, object_probe.request).await;
+    if whole.calls_of(&object_probe.subject.webhook.id).next().is_none() {
+        object_probe.answered(&alone, object_probe.request).await?;
+    }
+    if let Verdict::Failed(reason) = whole.verdict() {
+        return Err(Obstacle::not_checked(reason));
+    }
+    let mut violations: Vec<Violation> = judge("as it is", &whole).into_iter().collect();
+    let parts = optional_parts(object_probe.object());
+    let mut bare = object_probe.object().clone();
+    for (pointer, name) in &parts {
+        shape::remove(&mut bare, pointer);
+        let mut object = object_probe.object().clone();
+        shape::remove(&mut object, pointer);
+        violations.extend(without(object_probe, object, &format!("without {name}")).await);
+    }
+    if parts.len() > 1 {
+        violations.extend(without(object_probe, bare, "without anything optional").await);
+    }
+    Ok(violations)
+}
+
+async fn without(object_probe: &ObjectProbe<'_>, object: Value, what: &str) -> Option<Violation> {
+    // What is missing gets its defaults again; the token of the service account only unless the pod does without.
+    let mut object = object;
+    if json::text(&object, &["kind"]) == "Pod" {
+        json::set(&mut object, &["spec", "automountServiceAccountToken"], false);
+    }
+    let request = object_probe.environment.create(object).ok()?;
+    judge(what, &object_probe.outcome(&object_probe.alone(), &request).await)
+}
+
+fn judge(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let (kind, message) = match outcome.verdict() {
+        Verdict::ServerError(status) => (
+            format!("patch does not apply {what}"),
+            format!("its patch does not apply to the object {what}: {}", status.message),
+        ),
+        Verdict::Failed(reason) => {
+            (format!("fails {what}"), format!("it fails with the object {what}, and only then: {reason}"))
+        }
+        Verdict::Admitted | Verdict::Denied(_) | Verdict::NoConditions(_) | Verdict::Unsupported(_) => {
+            return None;
+        }
+    };
+    Some(Violation::new(kind, message).with_steps([Arc::clone(outcome)]))
+}
+
+/// What `object` has and need not have: JSON pointers with the fields' names, the last items of lists first.
+fn optional_parts(object: &Value) -> Vec<(String, &'static str)> {
+    let mut parts: Vec<(String, &'static str)> = OF_OBJECT
+        .iter()
+        .map(|pointer| ((*pointer).to_owned(), pointer.rsplit('/').next().unwrap_or("")))
+        .collect();
+    if let Some(spec) = pod_spec(object) {
+        for list in ["containers", "initContainers"] {
+            let count =
+                object.pointer(&format!("{spec}/{list}")).and_then(Value::as_array).map_or(0, Vec::len);
+            for index in (0..count).rev() {
+                parts
+                    .extend(OF_CONTAINER.iter().map(|name| (format!("{spec}/{list}/{index}/{name}"), *name)));
+            }
+        }
+        parts.extend(OF_POD.iter().map(|name| (format!("{spec}/{name}"), *name)));
+    }
+    parts.retain(|(pointer, _)| object.pointer(pointer).is_some());
+    parts
+}

@@ -1,0 +1,218 @@
+//! V16: a patch is right by the standard, not only by the API server's library.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::said::Said;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::object_probe::ObjectProbe;
+use crate::shape;
+
+pub(super) const CHECK: Check = Check {
+    id: "V16",
+    title: "strict: its patch is valid by RFC 6902, also where kube-apiserver's library is lenient",
+    severity: Severity::Warning,
+    why: "kube-apiserver's library adds where `replace` finds nothing, counts -1 from the end and takes a missing \
+          value for null. Nobody promises that it stays so, other consumers of the same patch (tests, policy engines, \
+          MutatingAdmissionPolicy's simulators) refuse it, and mostly it is a sign that the webhook believes that \
+          something is there which is not.",
+    source: "RFC 6902, section 4; RFC 6901, section 4; gopkg.in/evanphx/json-patch.v4 patch.go",
+    audience: Audience::Mutating,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+/// What is wrong with an operation: a kind, and a sentence.
+type Fault = (&'static str, String);
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let said = Said::of(object_probe).await?;
+    let patch = said.patch()?;
+    // What the lenient library refuses is no patch at all: other checks tell.
+    if let Err(error) = patch.apply(said.object()) {
+        return Err(Obstacle::not_checked(format!("its patch does not apply: {error}")));
+    }
+    let mut document = said.object().clone();
+    for (index, operation) in patch.operations().iter().enumerate() {
+        if let Err((kind, message)) = perform(operation, &mut document) {
+            let message = format!("operation {index} of its patch, {operation}: {message}");
+            return Ok(vec![Violation::new(kind, message).with_steps([Arc::clone(&said.outcome)])]);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Does one operation, by the letter of RFC 6902.
+fn perform(operation: &Value, document: &mut Value) -> Result<(), Fault> {
+    let value = || {
+        let missing = || ("value missing", "it has no value".to_owned());
+        operation.get("value").cloned().ok_or_else(missing)
+    };
+    let path = pointer(operation, "path")?;
+    match operation["op"].as_str() {
+        Some("add") => add(document, path, value()?),
+        Some("remove") => remove(document, path).map(drop),
+        Some("replace") => {
+            let value = value()?;
+            *find(document, path)? = value;
+            Ok(())
+        }
+        Some("test") => {
+            let (expected, found) = (value()?, find(document, path)?);
+            if *found == expected { Ok(()) } else { Err(("test", format!("what stands there is {found}"))) }
+        }
+        Some("copy") => {
+            let from = pointer(operation, "from")?;
+            let value = find(document, from)?.clone();
+            add(document, path, value)
+        }
+        Some("move") => {
+            let from = pointer(operation, "from")?;
+            if path.strip_prefix(from).is_some_and(|rest| rest.starts_with('/')) {
+                return Err(("move into itself", "it moves something into itself".to_owned()));
+            }
+            let value = remove(document, from)?;
+            add(document, path, value)
+        }
+        _ => Err(("op", "there is no such op".to_owned())),
+    }
+}
+
+/// A JSON pointer. Source: RFC 6901, section 3.
+fn pointer<'a>(operation: &'a Value, field: &str) -> Result<&'a str, Fault> {
+    let Some(text) = operation.get(field).and_then(Value::as_str) else {
+        return Err(("pointer", format!("it has no {field}")));
+    };
+    let is_escaped = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    if (text.is_empty() || text.starts_with('/')) && is_escaped {
+        Ok(text)
+    } else {
+        Err(("pointer", format!("{field} is no JSON pointer")))
+    }
+}
+
+/// The position that `segment` names in a list of `length` items.
+fn index(segment: &str, length: usize) -> Result<usize, Fault> {
+    let is_number = segment == "0"
+        || (!segment.is_empty()
+            && !segment.starts_with('0')
+            && segment.bytes().all(|byte| byte.is_ascii_digit()));
+    if !is_number {
+        return Err(("index", format!("{segment} is no index of a list: digits, and no zero in front")));
+    }
+    match segment.parse::<usize>() {
+        Ok(index) if index < length => Ok(index),
+        Ok(_) | Err(_) => Err(beyond(length)),
+    }
+}
+
+fn beyond(length: usize) -> Fault {
+    ("index", format!("the list has {length} items"))
+}
+
+fn unescaped(segment: &str) -> String {
+    segment.replace("~1", "/").replace("~0", "~")
+}
+
+fn nothing(path: &str) -> Fault {
+    ("nothing there", format!("nothing stands at {path}"))
+}
+
+fn find<'a>(document: &'a mut Value, path: &str) -> Result<&'a mut Value, Fault> {
+    let mut place = document;
+    for segment in path.split('/').skip(1) {
+        place = match place {
+            Value::Object(members) => members.get_mut(&unescaped(segment)).ok_or_else(|| nothing(path))?,
+            Value::Array(items) => {
+                let length = items.len();
+                items.get_mut(index(segment, length)?).ok_or_else(|| beyond(length))?
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                return Err(nothing(path));
+            }
+        };
+    }
+    Ok(place)
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), Fault> {
+    let Some((parent, last)) = path.rsplit_once('/') else {
+        *document = value;
+        return Ok(());
+    };
+    match find(document, parent)? {
+        Value::Object(members) => {
+            members.insert(unescaped(last), value);
+        }
+        Value::Array(items) if last == "-" => items.push(value),
+        Value::Array(items) => {
+            let index = index(last, items.len() + 1)?;
+            items.insert(index, value);
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return Err(nothing(parent)),
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, Fault> {
+    let value = find(document, path)?.clone();
+    shape::remove(document, path);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(operation: &Value, expected: &Result<Value, &str>) {
+        let mut document = json!({"a": {"b/c": 1}, "l": [1, 2]});
+        let done = perform(operation, &mut document).map_err(|(kind, _)| kind);
+        assert_eq!(done.map(|()| document), *expected, "{operation}");
+    }
+
+    #[test]
+    fn what_the_standard_allows_is_done() {
+        check(
+            &json!({"op": "add", "path": "/l/-", "value": 3}),
+            &Ok(json!({"a": {"b/c": 1}, "l": [1, 2, 3]})),
+        );
+        check(
+            &json!({"op": "add", "path": "/l/2", "value": 3}),
+            &Ok(json!({"a": {"b/c": 1}, "l": [1, 2, 3]})),
+        );
+        check(&json!({"op": "add", "path": "/a", "value": null}), &Ok(json!({"a": null, "l": [1, 2]})));
+        check(
+            &json!({"op": "replace", "path": "/a/b~1c", "value": 2}),
+            &Ok(json!({"a": {"b/c": 2}, "l": [1, 2]})),
+        );
+        check(&json!({"op": "remove", "path": "/l/0"}), &Ok(json!({"a": {"b/c": 1}, "l": [2]})));
+        check(
+            &json!({"op": "move", "from": "/a/b~1c", "path": "/m"}),
+            &Ok(json!({"a": {}, "l": [1, 2], "m": 1})),
+        );
+        check(
+            &json!({"op": "copy", "from": "/l/1", "path": "/l/0"}),
+            &Ok(json!({"a": {"b/c": 1}, "l": [2, 1, 2]})),
+        );
+        check(&json!({"op": "test", "path": "/l/1", "value": 2}), &Ok(json!({"a": {"b/c": 1}, "l": [1, 2]})));
+        check(&json!({"op": "replace", "path": "", "value": 7}), &Ok(json!(7)));
+    }
+
+    #[test]
+    fn what_only_the_servers_library_does_is_a_fault() {
+        check(&json!({"op": "replace", "path": "/a/x", "value": 1}), &Err("nothing there"));
+        check(&json!({"op": "remove", "path": "/l/-1"}), &Err("index"));
+        check(&json!({"op": "remove", "path": "/l/01"}), &Err("index"));
+        check(&json!({"op": "add", "path": "/l/7", "value": 1}), &Err("index"));
+        check(&json!({"op": "add", "path": "/x"}), &Err("value missing"));
+        check(&json!({"op": "add", "path": "/a~2", "value": 1}), &Err("pointer"));
+        check(&json!({"op": "add", "path": "a", "value": 1}), &Err("pointer"));
+        check(&json!({"op": "copy", "from": "/x", "path": "/y"}), &Err("nothing there"));
+        check(&json!({"op": "move", "from": "/a", "path": "/a/b"}), &Err("move into itself"));
+        check(&json!({"op": "test", "path": "/l/1", "value": 1}), &Err("test"));
+        check(&json!({"op": "merge", "path": "/a"}), &Err("op"));
+    }
+}

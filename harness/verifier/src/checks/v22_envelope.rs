@@ -1,0 +1,236 @@
+//! V22: every answer is a complete `AdmissionReview`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubernetes_admission::event::Called;
+use kubernetes_types::json::at;
+use serde_json::Value;
+
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::comparison::Difference;
+use crate::environment::{Outcome, Verdict};
+use crate::line::Exchange;
+use crate::object_probe::ObjectProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V22",
+    title: "complete envelope: apiVersion, kind, uid and allowed are right when it allows, denies, and cannot read",
+    severity: Severity::Error,
+    why: "kube-apiserver refuses an answer whose apiVersion or kind differs from what it sent, or whose uid is not \
+          the request's, and takes a missing `allowed` for a denial without explanation. Often only one path lacks \
+          something: that of errors, which nobody tries until the first object that the webhook cannot decode.",
+    source: "Dynamic Admission Control, Response; apiserver VerifyAdmissionResponse; hashicorp/vault-k8s#363",
+    audience: Audience::All,
+    probe: Probe::Object(|object_probe| Box::pin(run(object_probe))),
+};
+
+/// What is wrong with an answer.
+#[derive(Debug, PartialEq)]
+struct Fault {
+    kind: &'static str,
+    /// A sentence without what is the object's own: webhooks that fail alike say the same.
+    message: String,
+    /// The field of the answer.
+    difference: Option<Difference>,
+}
+
+/// Where an answer goes wrong.
+struct Path {
+    kind: &'static str,
+    /// The same with what was sent.
+    message: &'static str,
+}
+
+const ANSWERS: Path = Path { kind: "when it answers", message: "when it answers" };
+const DENIES: Path = Path { kind: "when it denies", message: "when it denies" };
+const CANNOT_READ: Path = Path {
+    kind: "when it cannot read the object",
+    message: "when it cannot read the object (its metadata is a string, its spec and data are numbers)",
+};
+
+async fn run(object_probe: &ObjectProbe<'_>) -> Observed {
+    let id = &object_probe.subject.webhook.id;
+    let outcome = object_probe.outcome(&object_probe.alone(), object_probe.request).await;
+    let Some(called) = outcome.calls_of(id).next() else {
+        // Says why it was not called.
+        return object_probe.answered(&object_probe.alone(), object_probe.request).await.map(|_| Vec::new());
+    };
+    let Some(exchange) = outcome.exchanges_of(id).next() else {
+        return Err(Obstacle::not_checked(outcome.verdict().to_string()));
+    };
+    let path = match outcome.verdict() {
+        Verdict::Denied(_) => DENIES,
+        Verdict::Admitted
+        | Verdict::Failed(_)
+        | Verdict::ServerError(_)
+        | Verdict::NoConditions(_)
+        | Verdict::Unsupported(_) => ANSWERS,
+    };
+    let Ok(reply) = &exchange.reply else { return Err(Obstacle::not_checked(outcome.verdict().to_string())) };
+    let mut violations = Vec::new();
+    let mut faults = faults(&exchange.review, reply.status, &reply.body);
+    if reply.status != 200 {
+        let message = format!("the HTTP status is {} and not 200", reply.status);
+        faults.insert(0, Fault { kind: "HTTP status", message, difference: None });
+    }
+    violations.extend(faults.into_iter().map(|fault| violation(&path, fault, &outcome)));
+    violations.extend(on_the_error_path(object_probe, called, &outcome).await);
+    Ok(violations)
+}
+
+/// Sends an object that no decoder can read.
+async fn on_the_error_path(
+    object_probe: &ObjectProbe<'_>,
+    called: &Called,
+    outcome: &Arc<Outcome>,
+) -> Vec<Violation> {
+    let Some(body) = unreadable(&called.review) else { return Vec::new() };
+    let exchange = object_probe.environment.post(&object_probe.subject.called, body).await;
+    let Path { kind: path, message: told } = CANNOT_READ;
+    match &exchange.reply {
+        Err(error) => {
+            let message = format!("{told} there is no answer: {error}");
+            vec![Violation::new(format!("no answer {path}"), message).with_steps([retold(outcome, exchange)])]
+        }
+        // The API server reads no review then, and the failure policy decides.
+        Ok(reply) if reply.status != 200 => {
+            let kind = format!("HTTP status {path}");
+            let message =
+                format!("{told} it answers with HTTP {} instead of a review that says no", reply.status);
+            let steps = [retold(outcome, exchange.clone())];
+            vec![Violation::new(kind, message).with_steps(steps).with_severity(Severity::Note)]
+        }
+        Ok(reply) => {
+            let faults = faults(&exchange.review, reply.status, &reply.body);
+            let told = retold(outcome, exchange.clone());
+            faults.into_iter().map(|fault| violation(&CANNOT_READ, fault, &told)).collect()
+        }
+    }
+}
+
+/// The review with an object whose fields have the wrong types.
+pub(super) fn unreadable(review: &[u8]) -> Option<Bytes> {
+    let mut review: Value = serde_json::from_slice(review).ok()?;
+    let object = review.pointer_mut("/request/object")?.as_object_mut()?;
+    object.insert("spec".to_owned(), 7.into());
+    object.insert("data".to_owned(), 7.into());
+    object.insert("metadata".to_owned(), "unreadable".into());
+    serde_json::to_vec(&review).ok().map(Bytes::from)
+}
+
+/// The outcome with another exchange, so that the report shows what was sent.
+pub(super) fn retold(outcome: &Arc<Outcome>, exchange: Exchange) -> Arc<Outcome> {
+    Arc::new(Outcome {
+        webhook_set: outcome.webhook_set.clone(),
+        request: outcome.request.clone(),
+        object: None,
+        refusal: None,
+        record: kubernetes_admission::event::Record::default(),
+        exchanges: vec![exchange],
+    })
+}
+
+fn violation(path: &Path, fault: Fault, outcome: &Arc<Outcome>) -> Violation {
+    let Fault { kind, message, difference } = fault;
+    Violation::new(format!("{kind} {}", path.kind), format!("{}, {message}", path.message))
+        .with_differences(difference.into_iter().collect())
+        .with_steps([Arc::clone(outcome)])
+}
+
+impl Fault {
+    /// A `field` that should be `expected`.
+    fn of(kind: &'static str, field: &str, found: &Value, expected: &str) -> Self {
+        let found = Some(found).filter(|found| !found.is_null());
+        let message = match found {
+            None => format!("{field} is missing: it must be {expected}"),
+            Some(_) => format!("{field} is wrong: it must be {expected}"),
+        };
+        let difference =
+            Difference { path: field.to_owned(), expected: Some(expected.into()), found: found.cloned() };
+        Self { kind, message, difference: Some(difference) }
+    }
+}
+
+/// Everything that is wrong with the body of a reply; nothing is looked for in one that has another status than 200.
+///
+/// Source: apiserver pkg/admission/plugin/webhook/request/admissionreview.go, `VerifyAdmissionResponse`.
+fn faults(review: &[u8], status: u16, body: &[u8]) -> Vec<Fault> {
+    if status != 200 {
+        return Vec::new();
+    }
+    let asked: Value = serde_json::from_slice(review).unwrap_or_default();
+    let answer: Value = match serde_json::from_slice(body) {
+        Ok(answer) => answer,
+        Err(error) => {
+            let message = format!("the body is not one JSON document: {error}");
+            return vec![Fault { kind: "body", message, difference: None }];
+        }
+    };
+    // In v1beta1 the API server does not look at these, and V23 says which of them would be refused in v1.
+    let is_strict = *at(&asked, &["apiVersion"]) != "admission.k8s.io/v1beta1";
+    let mut faults = Vec::new();
+    for field in ["apiVersion", "kind"] {
+        let (expected, found) = (at(&asked, &[field]), at(&answer, &[field]));
+        if is_strict && found != expected {
+            faults.push(Fault::of(field, field, found, &expected.to_string()));
+        }
+    }
+    let Some(response) = answer.get("response").filter(|response| response.is_object()) else {
+        faults.push(Fault::of("response", "response", at(&answer, &["response"]), "an object"));
+        return faults;
+    };
+    let uid = at(&asked, &["request", "uid"]);
+    if is_strict && response["uid"] != *uid {
+        faults.push(Fault::of("uid", "response.uid", &response["uid"], "the uid of the request"));
+    }
+    if !response["allowed"].is_boolean() {
+        faults.push(Fault::of("allowed", "response.allowed", &response["allowed"], "true or false"));
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &Value, expected: &[&str]) {
+        check_in("v1", answer, expected);
+    }
+
+    #[track_caller]
+    fn check_in(version: &str, answer: &Value, expected: &[&str]) {
+        let api_version = format!("admission.k8s.io/{version}");
+        let review = json!({"apiVersion": api_version, "kind": "AdmissionReview", "request": {"uid": "u"}});
+        let faults = faults(review.to_string().as_bytes(), 200, answer.to_string().as_bytes());
+        assert_eq!(faults.iter().map(|fault| fault.kind).collect::<Vec<_>>(), expected, "{faults:?}");
+    }
+
+    #[test]
+    fn a_fault_names_the_field_and_what_it_holds() {
+        let missing = Fault::of("uid", "response.uid", &Value::Null, "the uid of the request");
+        assert_eq!(missing.message, "response.uid is missing: it must be the uid of the request");
+        let wrong = Fault::of("kind", "kind", &json!("Review"), "\"AdmissionReview\"");
+        assert_eq!(wrong.message, "kind is wrong: it must be \"AdmissionReview\"");
+        assert_eq!(wrong.difference.and_then(|it| it.found), Some(json!("Review")));
+    }
+
+    #[test]
+    fn every_part_of_the_envelope_is_looked_at() {
+        let around = |response: Value| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        check(&around(json!({"uid": "u", "allowed": false})), &[]);
+        check(&around(json!({"uid": "U", "allowed": true})), &["uid"]);
+        check(&around(json!({"uid": "u"})), &["allowed"]);
+        check(&around(json!({"uid": "u", "allowed": "true"})), &["allowed"]);
+        check(&around(Value::Null), &["response"]);
+        check(&json!({"response": {"uid": "u", "allowed": true}}), &["apiVersion", "kind"]);
+        check_in("v1beta1", &json!({"response": {"allowed": true}}), &[]);
+        check_in("v1beta1", &json!({"response": {}}), &["allowed"]);
+        let twice = b"{}{}";
+        assert_eq!(faults(b"{}", 200, twice)[0].kind, "body");
+        assert_eq!(faults(b"{}", 500, twice), Vec::new());
+    }
+}

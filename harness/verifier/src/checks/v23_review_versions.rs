@@ -1,0 +1,157 @@
+//! V23: every version of the review that is listed is answered in kind.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kubernetes_admission::config::Webhook;
+use kubernetes_types::json::{at, set};
+use serde_json::Value;
+
+use super::said::{Effect, effect_of};
+use super::v22_envelope::retold;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::environment::{Outcome, Verdict};
+use crate::object_probe::Memory;
+use crate::subject::Subject;
+use crate::webhook_probe::WebhookProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V23",
+    title: "review versions: each that admissionReviewVersions lists is answered in kind and alike, others are refused",
+    severity: Severity::Error,
+    why: "kube-apiserver sends the first listed version that it knows, and refuses an answer of another one; which it \
+          knows changes with its release. A version that is listed because an example had it, and that nobody ever \
+          tried, fails on the day of an upgrade or a rollback, for every request. A webhook that answers a version that \
+          it cannot know allows what it has not read.",
+    source: "Dynamic Admission Control, Response; KEP-492, AdmissionReview v1; admissionregistration.k8s.io/v1 types, \
+             admissionReviewVersions",
+    audience: Audience::All,
+    probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
+};
+
+/// The versions that some API server speaks.
+const KNOWN: [&str; 2] = ["v1", "v1beta1"];
+/// A version that none speaks.
+const UNKNOWN: &str = "v9";
+/// How many requests are tried.
+const SAMPLES: usize = 4;
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    if webhook_probe.samples.is_empty() {
+        return Err(Obstacle::not_applicable("its rules and selectors pick no object of the corpus"));
+    }
+    let listed = &webhook_probe.subject.webhook.admission_review_versions;
+    let versions: Vec<&str> =
+        KNOWN.into_iter().filter(|known| listed.iter().any(|version| version == known)).collect();
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut note = |violation: Violation| {
+        if violations.iter().all(|known| known.kind != violation.kind) {
+            violations.push(violation);
+        }
+    };
+    let mut first = None;
+    let mut failure = None;
+    let mut is_answered = false;
+    for sample in webhook_probe.samples.iter().take(SAMPLES) {
+        let memory = Memory::default();
+        let object_probe = webhook_probe.object_probe(sample, &memory);
+        let mut expected: Option<(&str, Arc<Outcome>, Effect)> = None;
+        for version in &versions {
+            let outcome = Arc::new(
+                webhook_probe.environment.admit(&only(webhook_probe.subject, version), sample).await,
+            );
+            let Some(exchange) = outcome.exchanges.first() else { continue };
+            envelope(version, &outcome).into_iter().for_each(&mut note);
+            first.get_or_insert_with(|| Arc::clone(&outcome));
+            if let Verdict::Failed(reason) = outcome.verdict() {
+                failure = Some(reason.to_owned());
+                continue;
+            }
+            is_answered = true;
+            let found = effect_of(exchange, object_probe.object());
+            if let Some((other, before, effect)) = &expected
+                && let Some((what, differences)) = found.departure(effect, &object_probe)
+            {
+                let kind = format!("another answer in {version}");
+                let message = format!("asked in {version} instead of {other}, {what}");
+                let steps = [Arc::clone(before), Arc::clone(&outcome)];
+                note(Violation::new(kind, message).with_differences(differences).with_steps(steps));
+            }
+            expected.get_or_insert((version, outcome, found));
+        }
+    }
+    let Some(first) = first else {
+        return Err(Obstacle::not_applicable("it lists no version that kube-apiserver speaks"));
+    };
+    // Who answers nothing at all has no trouble with versions.
+    if let Some(reason) = failure.filter(|_| !is_answered) {
+        return Err(Obstacle::not_checked(reason));
+    }
+    unlisted(webhook_probe, &first).await.into_iter().for_each(&mut note);
+    Ok(violations)
+}
+
+/// The webhook as if it listed this version alone.
+fn only(subject: &Subject, version: &str) -> crate::environment::WebhookSet {
+    let webhook =
+        Webhook { admission_review_versions: vec![version.to_owned()], ..(*subject.called).clone() };
+    Subject { called: Arc::new(webhook), ..subject.clone() }.alone()
+}
+
+/// What is wrong with an answer in `version`. The API server checks nothing of v1beta1 but whether it can be read.
+fn envelope(version: &str, outcome: &Arc<Outcome>) -> Vec<Violation> {
+    let steps = || [Arc::clone(outcome)];
+    if let Verdict::Failed(reason) = outcome.verdict() {
+        let message = format!("a review of {version}, which it lists, is not answered: {reason}");
+        return vec![Violation::new(format!("fails in {version}"), message).with_steps(steps())];
+    }
+    let Some(exchange) = outcome.exchanges.first() else { return Vec::new() };
+    let Ok(reply) = &exchange.reply else { return Vec::new() };
+    let (Ok(asked), Ok(answer)) =
+        (serde_json::from_slice::<Value>(&exchange.review), serde_json::from_slice::<Value>(&reply.body))
+    else {
+        return Vec::new();
+    };
+    ["/apiVersion", "/kind", "/response/uid"]
+        .into_iter()
+        .filter_map(|pointer| {
+            let place = if pointer == "/response/uid" { "/request/uid" } else { pointer };
+            let (wanted, found) = (asked.pointer(place), answer.pointer(pointer));
+            (wanted != found).then(|| {
+                let field = pointer.trim_start_matches('/').replace('/', ".");
+                let message = format!(
+                    "its answer to {version} has {field} {} and not {}",
+                    found.unwrap_or(&Value::Null),
+                    wanted.unwrap_or(&Value::Null)
+                );
+                let violation = Violation::new(format!("{field} in {version}"), message).with_steps(steps());
+                violation.with_severity(Severity::Warning)
+            })
+        })
+        .collect()
+}
+
+/// Sends a review of a version that nobody lists.
+async fn unlisted(webhook_probe: &WebhookProbe<'_>, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let mut review: Value = serde_json::from_slice(&outcome.exchanges.first()?.review).ok()?;
+    set(&mut review, &["apiVersion"], format!("admission.k8s.io/{UNKNOWN}"));
+    let body = Bytes::from(serde_json::to_vec(&review).ok()?);
+    let exchange = webhook_probe.environment.post(&webhook_probe.subject.called, body).await;
+    let (kind, message, severity) = match &exchange.reply {
+        Err(error) => ("no answer", format!("there is no answer: {error}"), Severity::Warning),
+        Ok(reply) if reply.status >= 500 => {
+            ("HTTP status", format!("the HTTP status is {}", reply.status), Severity::Note)
+        }
+        Ok(reply) if reply.status >= 300 => return None,
+        Ok(_) => match effect_of(&exchange, at(&review, &["request", "object"])) {
+            Effect::Denied(_) => return None,
+            Effect::Admitted(_) => {
+                ("admits", "it admits what it cannot have read".to_owned(), Severity::Note)
+            }
+            Effect::Broken(what) => ("no review", what, Severity::Note),
+        },
+    };
+    let message = format!("asked in {UNKNOWN}, a version that there is not: {message}");
+    let violation = Violation::new(format!("{kind} in a version that there is not"), message);
+    Some(violation.with_severity(severity).with_steps([retold(outcome, exchange)]))
+}

@@ -1,0 +1,83 @@
+//! V30: CONNECT shows options instead of an object.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::Operation;
+use kubernetes_types::json::set;
+use serde_json::{Value, json};
+
+use super::requests::{self, Side};
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::webhook_probe::WebhookProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V30",
+    title: "CONNECT: it reads PodExecOptions and the like, and does without options",
+    severity: Severity::Error,
+    why: "For exec, attach, port-forward and proxy, `object` is not the Pod but a PodExecOptions, without metadata and \
+          labels; there is no oldObject, and `options` is null. A webhook that asked for CONNECT and decodes a Pod, or \
+          looks at the metadata of what it gets, fails, and nobody can open a shell when it is needed most.",
+    source: "KEP-492, Connection Options; apiserver pkg/endpoints/handlers/rest.go, ConnectResource",
+    audience: Audience::All,
+    probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
+};
+
+/// Resource, subresource and what is shown.
+fn connections() -> [(&'static str, &'static str, Value); 6] {
+    let options = |kind: &str, fields: Value| {
+        let mut options = fields;
+        set(&mut options, &["apiVersion"], "v1");
+        set(&mut options, &["kind"], kind);
+        options
+    };
+    let streams = json!({"stdin": true, "stdout": true, "tty": true, "container": "app"});
+    let mut exec = streams.clone();
+    set(&mut exec, &["command"], json!(["sh"]));
+    [
+        ("pods", "exec", options("PodExecOptions", exec)),
+        ("pods", "attach", options("PodAttachOptions", streams)),
+        ("pods", "portforward", options("PodPortForwardOptions", json!({"ports": [8080]}))),
+        ("pods", "proxy", options("PodProxyOptions", json!({"path": "/metrics"}))),
+        ("services", "proxy", options("ServiceProxyOptions", json!({"path": "/metrics"}))),
+        ("nodes", "proxy", options("NodeProxyOptions", json!({"path": "/metrics"}))),
+    ]
+}
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    let namespace = requests::namespace(webhook_probe);
+    let id = &webhook_probe.subject.webhook.id;
+    let mut violations: Vec<Violation> = Vec::new();
+    let mut looked = false;
+    let mut unpicked = Vec::new();
+    for (resource, subresource, object) in connections() {
+        let side = Side {
+            operation: Operation::Connect,
+            resource: ("", "v1", resource),
+            subresource,
+            name: "admit-verify",
+            namespace: if resource == "nodes" { "" } else { namespace },
+            object,
+            old_object: None,
+        };
+        let request = side.request(webhook_probe);
+        if !webhook_probe.subject.asks_for(&request, &webhook_probe.environment.cluster_fixture) {
+            continue;
+        }
+        let name = format!("{resource}/{subresource}");
+        let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &request).await);
+        if outcome.calls_of(id).next().is_none() {
+            unpicked.push(name);
+            continue;
+        }
+        looked = true;
+        violations.extend(requests::upset(&format!("CONNECT to {name}"), &outcome));
+    }
+    if looked {
+        return Ok(violations);
+    }
+    Err(Obstacle::not_applicable(if unpicked.is_empty() {
+        "its rules pick no CONNECT".to_owned()
+    } else {
+        requests::unpicked(&unpicked)
+    }))
+}

@@ -1,0 +1,289 @@
+//! V31: subresources show other kinds, or keep other fields.
+
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::{Attributes, Operation};
+use kubernetes_admission::cluster_state::ClusterState as _;
+use kubernetes_admission::event::Phase;
+use kubernetes_api_server::{ClusterFixture, ServedResource, ServedSubresource};
+use kubernetes_types::json::{self, set};
+use kubernetes_types::selector::Selector;
+use serde_json::{Value, json};
+
+use super::requests::{self, Side};
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::comparison::{self, Difference, Order};
+use crate::corpus;
+use crate::environment::Outcome;
+use crate::shape;
+use crate::stored::as_stored;
+use crate::webhook_probe::WebhookProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V31",
+    title: "subresources: it reads what scale, eviction, binding, token and resize show, and keeps to the status on status",
+    severity: Severity::Error,
+    why: "A rule for `pods/*` or `*/*` brings more than Pods: pods/eviction is a policy/v1 Eviction, pods/binding a \
+          Binding, deployments/scale an autoscaling/v1 Scale, and a webhook that takes them for the object denies or \
+          breaks drains, scheduling and autoscaling. On /status the server keeps the status and drops the rest, so that \
+          a mutation of the spec there never arrives.",
+    source: "admissionregistration.k8s.io/v1 types, resources; kubernetes/kubernetes#113594; \
+             pkg/registry/core/pod/strategy.go, podStatusStrategy",
+    audience: Audience::All,
+    probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
+};
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    let cluster_fixture = &webhook_probe.environment.cluster_fixture;
+    let id = &webhook_probe.subject.webhook.id;
+    let mut found = Found::default();
+    let (mut unpicked, mut untried) = (Vec::new(), Vec::new());
+    let mut looked = false;
+    for (resource, subresource) in served(cluster_fixture) {
+        let name = format!("{}/{}", resource.name.resource, subresource.name);
+        let Some(request) = request(webhook_probe, &resource, &subresource) else {
+            if webhook_probe
+                .subject
+                .asks_for(&unknown(webhook_probe, &resource, &subresource), cluster_fixture)
+            {
+                untried.push(name);
+            }
+            continue;
+        };
+        if !webhook_probe.subject.asks_for(&request, cluster_fixture) {
+            continue;
+        }
+        let outcome = Arc::new(webhook_probe.environment.admit(&webhook_probe.alone(), &request).await);
+        if outcome.calls_of(id).next().is_none() {
+            unpicked.push(name);
+            continue;
+        }
+        looked = true;
+        let what = format!("{} of {name}", request.operation);
+        let kind = format!("{} of {}", request.operation, subresource.name);
+        found.add(&name, &what, &kind, requests::upset(&what, &outcome));
+        if subresource.name == "status" && webhook_probe.subject.webhook.phase == Phase::Mutating {
+            found.add(&name, &what, &kind, beyond_the_status(&what, &outcome));
+        }
+    }
+    let untold = (!untried.is_empty())
+        .then(|| format!("admit makes no request for {}", super::listed(untried.iter().map(String::as_str))));
+    if looked {
+        let unpicked = (!unpicked.is_empty()).then(|| requests::unpicked(&unpicked));
+        untold.into_iter().chain(unpicked).for_each(|note| webhook_probe.note(note));
+        return Ok(found.violations());
+    }
+    Err(match untold {
+        Some(untold) => Obstacle::not_checked(untold),
+        None if unpicked.is_empty() => Obstacle::not_applicable("its rules pick no subresource"),
+        None => Obstacle::not_applicable(requests::unpicked(&unpicked)),
+    })
+}
+
+/// Violations, with the subresources that show the same.
+#[derive(Default)]
+pub(crate) struct Found(Vec<(Violation, Vec<String>)>);
+
+impl Found {
+    /// Takes a violation that `name` shows, which is one of `kind` beside those of other resources.
+    fn add(&mut self, name: &str, what: &str, kind: &str, violation: Option<Violation>) {
+        let Some(mut violation) = violation else { return };
+        violation.kind = violation.kind.replace(what, kind);
+        match self.0.iter_mut().find(|(known, _)| known.kind == violation.kind) {
+            Some((_, others)) if others.iter().any(|other| other == name) => {}
+            Some((_, others)) => others.push(name.to_owned()),
+            None => self.0.push((violation, Vec::new())),
+        }
+    }
+
+    fn violations(self) -> Vec<Violation> {
+        let told = self.0.into_iter().map(|(mut violation, others)| {
+            if !others.is_empty() {
+                let others = super::listed(others.iter().map(String::as_str));
+                violation.message = format!("{}; the same on {others}", violation.message);
+            }
+            violation
+        });
+        told.collect()
+    }
+}
+
+/// What is written, and is no connection.
+fn served(cluster_fixture: &ClusterFixture) -> impl Iterator<Item = (ServedResource, ServedSubresource)> {
+    cluster_fixture.resources().into_iter().flat_map(|resource| {
+        let subresources = resource.subresources.clone().into_iter().filter(|subresource| {
+            let is_written = subresource.verbs.iter().any(|verb| verb == "create" || verb == "update");
+            is_written && !subresource.kind.kind.ends_with("Options")
+        });
+        subresources.map(|subresource| (resource.clone(), subresource)).collect::<Vec<_>>()
+    })
+}
+
+/// What it changes of the spec in an update of the status.
+fn beyond_the_status(what: &str, outcome: &Arc<Outcome>) -> Option<Violation> {
+    let (before, after) = (outcome.request.object.as_ref()?, outcome.object.as_ref()?);
+    let dropped: Vec<Difference> =
+        comparison::differences(before, after, &outcome.request.kind, Order::Counts)
+            .into_iter()
+            .filter(|difference| difference.path.starts_with("spec"))
+            .collect();
+    if dropped.is_empty() {
+        return None;
+    }
+    let message = format!("on {what} it changes {}, which the server drops there", super::fields(&dropped));
+    let violation = Violation::new(format!("changes the spec on {what}"), message);
+    let violation = violation.with_severity(Severity::Warning).with_differences(dropped);
+    Some(violation.with_steps([Arc::clone(outcome)]))
+}
+
+const NAME: &str = "admit-verify";
+
+/// What a client sends there; none if admit does not know.
+fn request(
+    webhook_probe: &WebhookProbe<'_>,
+    resource: &ServedResource,
+    subresource: &ServedSubresource,
+) -> Option<Attributes> {
+    let metadata = json!({"name": NAME, "namespace": requests::namespace(webhook_probe)});
+    let body = |fields: Value| {
+        let mut body = fields;
+        set(&mut body, &["apiVersion"], subresource.kind.api_version());
+        set(&mut body, &["kind"], &*subresource.kind.kind);
+        body
+    };
+    let scale = |replicas: u32| {
+        as_stored(
+            &body(json!({"metadata": metadata, "spec": {"replicas": replicas},
+            "status": {"replicas": 1, "selector": "app=app"}})),
+            &webhook_probe.environment.user,
+            &webhook_probe.environment.cluster_fixture,
+        )
+    };
+    let (old_object, object) = match subresource.name.as_str() {
+        "scale" => (Some(scale(1)), scale(2)),
+        "eviction" => (None, body(json!({"metadata": metadata}))),
+        "binding" => {
+            let target = json!({"apiVersion": "v1", "kind": "Node", "name": "node-1"});
+            (None, body(json!({"metadata": metadata, "target": target})))
+        }
+        "token" => {
+            // The name comes after the mutating webhooks.
+            let metadata = match webhook_probe.subject.webhook.phase {
+                Phase::Mutating => json!({"namespace": json::at(&metadata, &["namespace"])}),
+                Phase::Validating => metadata,
+            };
+            let spec = json!({"audiences": ["vault"], "expirationSeconds": 3600});
+            (None, body(json!({"metadata": metadata, "spec": spec})))
+        }
+        name => {
+            let mut old_object = stored(webhook_probe, resource)?;
+            if name == "resize" {
+                // What has requests keeps its quality of service.
+                ask_for_cpu(&mut old_object, "100m")?;
+                old_object = as_stored(
+                    &old_object,
+                    &webhook_probe.environment.user,
+                    &webhook_probe.environment.cluster_fixture,
+                );
+            }
+            let mut object = old_object.clone();
+            change(&mut object, name)?;
+            (Some(old_object), object)
+        }
+    };
+    Some(side(webhook_probe, resource, subresource, object, old_object))
+}
+
+/// Writes into `object` what its subresource is for; none if admit does not know, or the object has no place for it.
+pub(super) fn change(object: &mut Value, subresource: &str) -> Option<()> {
+    let is_written = match subresource {
+        "status" if object["kind"] == "Pod" => set(object, &["status", "phase"], "Running"),
+        // What a status holds is told by nothing: it is written as it is.
+        "status" => true,
+        "finalize" => set(object, &["spec", "finalizers"], json!([])),
+        "approval" => {
+            let approved =
+                json!({"type": "Approved", "status": "True", "reason": "Checked", "message": "by hand"});
+            set(object, &["status", "conditions"], json!([approved]))
+        }
+        "ephemeralcontainers" => {
+            let debugger =
+                json!({"name": "debugger", "image": "example.com/debug:1", "targetContainerName": "app"});
+            set(object, &["spec", "ephemeralContainers"], json!([debugger]))
+        }
+        "resize" => return ask_for_cpu(object, "200m"),
+        _ => false,
+    };
+    is_written.then_some(())
+}
+
+/// Writes what the first container of a Pod requests; none if it has no container.
+fn ask_for_cpu(pod: &mut Value, cpu: &str) -> Option<()> {
+    let container = pod.pointer_mut("/spec/containers/0")?;
+    set(container, &["resources"], json!({"requests": {"cpu": cpu}})).then_some(())
+}
+
+/// An object of the resource, with the labels that the webhook's selector asks for; none if the corpus has none.
+fn stored(webhook_probe: &WebhookProbe<'_>, resource: &ServedResource) -> Option<Value> {
+    let mut of_kind = webhook_probe.samples.iter().filter(|sample| sample.resource == resource.name);
+    if let Some(object) = of_kind.find_map(|sample| sample.object.as_ref()) {
+        return Some(as_stored(
+            object,
+            &webhook_probe.environment.user,
+            &webhook_probe.environment.cluster_fixture,
+        ));
+    }
+    let mut object = corpus::example(&resource.kind, &webhook_probe.environment.cluster_fixture)?;
+    let labels = Selector::common_labels(&[&webhook_probe.subject.webhook.object_selector]);
+    for (label, value) in labels.unwrap_or_default() {
+        set(&mut object, &["metadata", "labels", &label], value);
+    }
+    if resource.namespaced {
+        set(&mut object, &["metadata", "namespace"], requests::namespace(webhook_probe));
+    } else {
+        shape::remove(&mut object, "/metadata/namespace");
+    }
+    webhook_probe.environment.cluster_fixture.set_defaults(&mut object);
+    Some(as_stored(&object, &webhook_probe.environment.user, &webhook_probe.environment.cluster_fixture))
+}
+
+fn side(
+    webhook_probe: &WebhookProbe<'_>,
+    resource: &ServedResource,
+    subresource: &ServedSubresource,
+    object: Value,
+    old_object: Option<Value>,
+) -> Attributes {
+    let old = old_object.as_ref().unwrap_or(&Value::Null);
+    let name = json::at(old, &["metadata", "name"]).as_str().unwrap_or(NAME).to_owned();
+    let own = json::text(old, &["metadata", "namespace"]);
+    let namespace = match (resource.namespaced, resource.name.resource.as_str()) {
+        (true, _) if own.is_empty() => requests::namespace(webhook_probe).to_owned(),
+        (true, _) => own.to_owned(),
+        (false, "namespaces") => name.clone(),
+        (false, _) => String::new(),
+    };
+    let gvr = &resource.name;
+    let side = Side {
+        operation: if old_object.is_some() { Operation::Update } else { Operation::Create },
+        resource: (&gvr.group, &gvr.version, &gvr.resource),
+        subresource: &subresource.name,
+        name: &name,
+        namespace: &namespace,
+        object,
+        old_object,
+    };
+    side.request(webhook_probe)
+}
+
+/// A request as far as rules look at it.
+fn unknown(
+    webhook_probe: &WebhookProbe<'_>,
+    resource: &ServedResource,
+    subresource: &ServedSubresource,
+) -> Attributes {
+    let kind = &subresource.kind;
+    let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": NAME}});
+    let is_updated = subresource.verbs.iter().any(|verb| verb == "update");
+    side(webhook_probe, resource, subresource, object.clone(), is_updated.then_some(object))
+}

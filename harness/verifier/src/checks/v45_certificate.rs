@@ -1,0 +1,169 @@
+//! V45: the certificate is right, and stays so for a while.
+
+use std::time::Duration;
+
+use admission_webhook_client::{CertificateFacts, Inspection};
+use jiff::Timestamp;
+
+use super::usual;
+use crate::check::{Audience, Check, Observed, Obstacle, Probe, Severity, Violation};
+use crate::webhook_probe::WebhookProbe;
+
+pub(super) const CHECK: Check = Check {
+    id: "V45",
+    title: "certificate: it verifies against the caBundle for the service's name, and so it will for a while",
+    severity: Severity::Error,
+    why: "When a webhook's certificate expires, often exactly one year after it was installed, every write that the \
+          webhook matches is blocked; a certificate for another name, from another authority, or with only a Common \
+          Name blocks them at once. The authority in the caBundle ends, too. A certificate that is made for a few days is renewed in time \
+          by whoever made it: it must have a third of its time left.",
+    source: "kubernetes/apiserver pkg/util/webhook/client.go; Go crypto/x509, Certificate.Verify; \
+             rancher/rancher#35068; knative/serving#6537",
+    audience: Audience::All,
+    probe: Probe::Webhook(|webhook_probe| Box::pin(run(webhook_probe))),
+};
+
+async fn run(webhook_probe: &WebhookProbe<'_>) -> Observed {
+    let inspected = webhook_probe.environment.inspect(&webhook_probe.subject.webhook).await;
+    let inspection = inspected.map_err(Obstacle::NotChecked)?;
+    if let (Some(complaint), true) = (&inspection.complaint, inspection.chain.is_empty()) {
+        return Err(Obstacle::not_checked(format!("it shows no certificate: {complaint}")));
+    }
+    let now = Timestamp::now();
+    for (what, certificate) in certificates(&inspection) {
+        webhook_probe.note(format!("{what}{}: {}", name(certificate), written(days_left(certificate, now))));
+    }
+    let mut violations = judge(&inspection, now, webhook_probe.settings.horizon);
+    if inspection.complaint.is_some() {
+        violations = usual::with_first_request(webhook_probe, violations).await;
+    }
+    Ok(violations)
+}
+
+/// The server's own certificate, and those that are trusted.
+fn certificates(inspection: &Inspection) -> impl Iterator<Item = (&'static str, &CertificateFacts)> {
+    let leaf = inspection.chain.first().map(|leaf| ("the certificate", leaf));
+    leaf.into_iter().chain(inspection.trusted.iter().map(|trusted| ("the authority", trusted)))
+}
+
+/// The subject, after a space; nothing where there is none, as where only the alternative names count.
+pub(super) fn name(certificate: &CertificateFacts) -> String {
+    if certificate.subject.is_empty() { String::new() } else { format!(" {}", certificate.subject) }
+}
+
+/// How long a certificate must still be valid where nobody says.
+const HORIZON: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Which part of its time must be left of one that is made for less than three times that.
+const PART: u32 = 3;
+
+fn judge(inspection: &Inspection, now: Timestamp, horizon: Option<Duration>) -> Vec<Violation> {
+    if let Some(complaint) = &inspection.complaint {
+        let message =
+            format!("asked as {}, it shows what the API server refuses: {complaint}", inspection.server_name);
+        return vec![Violation::new("refused certificate", message)];
+    }
+    let mut violations = Vec::new();
+    for (what, certificate) in certificates(inspection) {
+        violations.extend(ends_soon(what, certificate, now, horizon));
+    }
+    violations
+}
+
+/// That a certificate is valid for less than `horizon`, by default 30 days or a third of its whole time; `what` it is.
+pub(super) fn ends_soon(
+    what: &str,
+    certificate: &CertificateFacts,
+    now: Timestamp,
+    horizon: Option<Duration>,
+) -> Option<Violation> {
+    let lifetime = certificate.not_after.duration_since(certificate.not_before).unsigned_abs();
+    let horizon = horizon.unwrap_or_else(|| HORIZON.min(lifetime / PART));
+    let left = certificate.not_after.duration_since(now);
+    if !left.is_negative() && left.unsigned_abs() >= horizon {
+        return None;
+    }
+    let days = days_left(certificate, now);
+    let message = format!("{what}{} ends at {}: {}", name(certificate), certificate.not_after, written(days));
+    Some(Violation::new(format!("{what} ends soon"), message).with_severity(Severity::Warning))
+}
+
+/// Whole days, negative when they are over.
+fn days_left(certificate: &CertificateFacts, now: Timestamp) -> i64 {
+    certificate.not_after.duration_since(now).as_hours().div_euclid(24)
+}
+
+fn written(days: i64) -> String {
+    match days {
+        ..=-1 => format!("{} days over", -days),
+        1 => "1 day left".to_owned(),
+        days => format!("{days} days left"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inspection(leaf: &str, authority: &str, complaint: Option<&str>) -> Inspection {
+        let facts = |subject: &str, not_after: &str| CertificateFacts {
+            subject: subject.to_owned(),
+            not_before: "2025-12-31T00:00:00Z".parse().unwrap(),
+            not_after: not_after.parse().unwrap(),
+            is_authority: false,
+            der: Vec::new(),
+        };
+        Inspection {
+            server_name: "w.ns.svc".to_owned(),
+            complaint: complaint.map(str::to_owned),
+            chain: vec![facts("CN=leaf", leaf)],
+            trusted: vec![facts("CN=ca", authority)],
+            tls_version: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(inspection: &Inspection, expected: &[&str]) {
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let found = judge(inspection, now, Some(HORIZON));
+        assert_eq!(found.iter().map(|violation| violation.kind.as_str()).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn both_the_certificate_and_its_authority_must_last() {
+        let (soon, late) = ("2026-01-15T00:00:00Z", "2027-01-01T00:00:00Z");
+        check(&inspection(late, late, None), &[]);
+        check(&inspection(soon, late, None), &["the certificate ends soon"]);
+        check(&inspection(late, soon, None), &["the authority ends soon"]);
+        check(&inspection(soon, soon, None), &["the certificate ends soon", "the authority ends soon"]);
+        check(&inspection(late, late, Some("x509: no")), &["refused certificate"]);
+    }
+
+    #[test]
+    fn what_is_made_for_a_few_days_must_have_a_third_of_them_left() {
+        let kinds = |leaf: &str, horizon| {
+            let late = "2030-01-01T00:00:00Z";
+            let inspection = inspection(leaf, late, None);
+            let now = "2026-01-01T00:00:00Z".parse().unwrap();
+            judge(&inspection, now, horizon).len()
+        };
+        // Made for seven days, of which six and a half, or two, are left.
+        let (young, old) = ("2026-01-06T12:00:00Z", "2026-01-01T07:00:00Z");
+        assert_eq!((kinds(young, None), kinds(young, Some(HORIZON))), (0, 1));
+        assert_eq!(kinds(old, None), 1);
+        assert_eq!(name(&inspection(young, young, None).chain[0]), " CN=leaf");
+    }
+
+    #[test]
+    fn a_day_counts_when_it_is_whole() {
+        let facts = |not_after: &str| CertificateFacts {
+            subject: String::new(),
+            not_before: Timestamp::UNIX_EPOCH,
+            not_after: not_after.parse().unwrap(),
+            is_authority: false,
+            der: Vec::new(),
+        };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        assert_eq!(days_left(&facts("2026-01-02T23:00:00Z"), now), 1);
+        assert_eq!(days_left(&facts("2025-12-31T23:00:00Z"), now), -1);
+    }
+}

@@ -1,0 +1,251 @@
+//! What differs between two objects, for people, and only if the API server sees a difference.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_types::equality::same;
+use kubernetes_types::schema::Type;
+
+/// One place where two objects differ.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Difference {
+    /// The field, such as `spec.containers[app].env[TZ].value`: items of a list by their key where they have one.
+    pub path: String,
+    /// What should stand there, or stood there before; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Value>,
+    /// What stands there; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Value>,
+}
+
+/// Whether the order of a list's items counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it counts or not")]
+pub enum Order {
+    /// Every list as it is.
+    Counts,
+    /// Lists of objects are sets: two webhooks that append may do so in either order.
+    Free,
+}
+
+/// The places where `expected` and `found` differ; empty if and only if they mean the same to the API server.
+///
+/// Of a custom resource only the same JSON means the same.
+pub fn differences(
+    expected: &Value,
+    found: &Value,
+    kind: &GroupVersionKind,
+    order: Order,
+) -> Vec<Difference> {
+    let of = Type::of_kind(kind);
+    let (expected, found) = match order {
+        Order::Counts => (expected.clone(), found.clone()),
+        Order::Free => (sorted(expected), sorted(found)),
+    };
+    if same(&expected, &found, of) {
+        return Vec::new();
+    }
+    let mut walk = Walk { differences: Vec::new() };
+    walk.values(&mut Vec::new(), Some(&expected), Some(&found), of);
+    if walk.differences.is_empty() {
+        // Equality looks at the whole object; a single field need not show why.
+        walk.differences.push(Difference {
+            path: String::new(),
+            expected: Some(expected),
+            found: Some(found),
+        });
+    }
+    walk.differences
+}
+
+/// `value` with every list of objects in the order of its items' keys.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), sorted(value))).collect())
+        }
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(sorted).collect();
+            if items.iter().all(Value::is_object) {
+                items.sort_by_cached_key(|item| (key(item), item.to_string()));
+            }
+            Value::Array(items)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// What tells the items of a list apart: the first of these that an item has.
+const KEYS: [&str; 9] =
+    ["name", "mountPath", "devicePath", "containerPort", "port", "topologyKey", "uid", "ip", "key"];
+
+/// What tells this item from the others of its list.
+pub fn key(item: &Value) -> Option<String> {
+    let (name, value) = KEYS.iter().find_map(|name| Some((*name, item.get(*name)?)))?;
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    // Ports are told apart by their protocol, too.
+    match item.get("protocol").and_then(Value::as_str) {
+        Some(protocol) if name.ends_with("ort") => Some(format!("{text}/{protocol}")),
+        _ => Some(text),
+    }
+}
+
+/// The keys of a list whose items all have one, and no two the same.
+pub(super) fn keys(items: &[Value]) -> Option<Vec<String>> {
+    let keys: Vec<String> = items.iter().map(key).collect::<Option<_>>()?;
+    let unique: std::collections::BTreeSet<&String> = keys.iter().collect();
+    (unique.len() == keys.len()).then_some(keys)
+}
+
+struct Walk {
+    differences: Vec<Difference>,
+}
+
+impl Walk {
+    fn values(&mut self, path: &mut Vec<String>, expected: Option<&Value>, found: Option<&Value>, of: Type) {
+        if expected == found {
+            return;
+        }
+        match (expected, found) {
+            (Some(Value::Object(a)), Some(Value::Object(b))) => self.members(path, a, b, of),
+            (Some(Value::Array(a)), Some(Value::Array(b))) => self.items(path, a, b, of.item()),
+            _ => self.leaf(path, expected, found, of),
+        }
+    }
+
+    fn members(
+        &mut self,
+        path: &mut Vec<String>,
+        expected: &Map<String, Value>,
+        found: &Map<String, Value>,
+        of: Type,
+    ) {
+        let added = found.keys().filter(|name| !expected.contains_key(*name));
+        for name in expected.keys().chain(added) {
+            path.push(name.clone());
+            self.values(path, expected.get(name), found.get(name), of.member(name));
+            path.pop();
+        }
+    }
+
+    fn items(&mut self, path: &mut Vec<String>, expected: &[Value], found: &[Value], of: Type) {
+        let (Some(a), Some(b)) = (keys(expected), keys(found)) else {
+            for index in 0..expected.len().max(found.len()) {
+                path.push(format!("[{index}]"));
+                self.values(path, expected.get(index), found.get(index), of);
+                path.pop();
+            }
+            return;
+        };
+        let of_expected: HashMap<&String, &Value> = a.iter().zip(expected).collect();
+        let of_found: HashMap<&String, &Value> = b.iter().zip(found).collect();
+        let added = b.iter().filter(|key| !of_expected.contains_key(key));
+        for key in a.iter().chain(added) {
+            path.push(format!("[{key}]"));
+            self.values(path, of_expected.get(key).copied(), of_found.get(key).copied(), of);
+            path.pop();
+        }
+        let common = |keys: &[String], others: &HashMap<&String, &Value>| -> Vec<Value> {
+            keys.iter().filter(|key| others.contains_key(key)).map(|key| key.clone().into()).collect()
+        };
+        let (a, b) = (common(&a, &of_found), common(&b, &of_expected));
+        if a != b {
+            path.push("[order]".to_owned());
+            self.differences.push(Difference {
+                path: written(path),
+                expected: Some(a.into()),
+                found: Some(b.into()),
+            });
+            path.pop();
+        }
+    }
+
+    /// A difference, unless the field's own kind of equality sees none: `500m` and `0.5`, absent and empty.
+    fn leaf(&mut self, path: &[String], expected: Option<&Value>, found: Option<&Value>, of: Type) {
+        // What is not there is nothing, but for an entry of a map, and for custom resources.
+        let is_there = expected.is_some() == found.is_some();
+        let counts = !is_there && matches!(of, Type::Free | Type::Item(_));
+        let value = |value: Option<&'_ Value>| value.cloned().unwrap_or_default();
+        if counts || !same(&value(expected), &value(found), of) {
+            self.differences.push(Difference {
+                path: written(path),
+                expected: expected.cloned(),
+                found: found.cloned(),
+            });
+        }
+    }
+}
+
+fn written(path: &[String]) -> String {
+    let mut text = String::new();
+    for name in path {
+        if !text.is_empty() && !name.starts_with('[') {
+            text.push('.');
+        }
+        text.push_str(name);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(containers: &Value) -> Value {
+        json!({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": containers}})
+    }
+
+    #[track_caller]
+    fn check(expected: &Value, found: &Value, order: Order, paths: &[&str]) {
+        let differences = differences(expected, found, &GroupVersionKind::new("", "v1", "Pod"), order);
+        let found: Vec<&str> = differences.iter().map(|difference| difference.path.as_str()).collect();
+        assert_eq!(found, paths, "{differences:?}");
+    }
+
+    #[test]
+    fn items_are_named_by_their_key() {
+        let expected = pod(&json!([{"name": "app", "env": [{"name": "A", "value": "1"}]}]));
+        let found = pod(&json!([{"name": "app", "env": [{"name": "A", "value": "2"}]}, {"name": "proxy"}]));
+        let paths = ["spec.containers[app].env[A].value", "spec.containers[proxy]"];
+        check(&expected, &found, Order::Counts, &paths);
+        check(&expected, &expected, Order::Counts, &[]);
+    }
+
+    #[test]
+    fn the_order_of_a_list_counts_only_where_it_is_asked_for() {
+        let (one, other) = (json!([{"name": "a"}, {"name": "b"}]), json!([{"name": "b"}, {"name": "a"}]));
+        check(&pod(&one), &pod(&other), Order::Counts, &["spec.containers[order]"]);
+        check(&pod(&one), &pod(&other), Order::Free, &[]);
+    }
+
+    #[test]
+    fn what_the_server_takes_for_equal_is_no_difference() {
+        let cpu = |cpu: &str| pod(&json!([{"name": "a", "resources": {"limits": {"cpu": cpu}}}]));
+        check(&cpu("500m"), &cpu("0.5"), Order::Counts, &[]);
+        let mut changed = cpu("0.5");
+        changed["metadata"] = json!({"labels": {"a": "b"}});
+        let mut before = cpu("500m");
+        before["metadata"] = json!({});
+        check(&before, &changed, Order::Counts, &["metadata.labels"]);
+    }
+
+    #[test]
+    fn items_with_the_same_key_are_told_apart_by_their_position() {
+        let doubled = pod(&json!([{"name": "a"}, {"name": "a"}]));
+        check(&pod(&json!([{"name": "a"}])), &doubled, Order::Counts, &["spec.containers[1]"]);
+    }
+
+    #[test]
+    fn of_a_custom_resource_every_difference_counts() {
+        let custom = GroupVersionKind::new("example.com", "v1", "Pod");
+        let of = |value: Value| json!({"spec": value});
+        assert_eq!(differences(&of(json!({})), &of(Value::Null), &custom, Order::Counts).len(), 1);
+    }
+}

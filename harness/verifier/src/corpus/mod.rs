@@ -1,0 +1,215 @@
+//! The built-in corpus: objects of many shapes, always the same.
+
+mod custom;
+mod kinds;
+mod others;
+mod pods;
+
+use std::collections::BTreeMap;
+
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::set;
+use kubernetes_types::selector::Selector;
+use serde_json::{Map, Value, json};
+
+use super::environment::Environment;
+use super::subject::Subject;
+
+/// Makes the object of a number.
+type Make = Box<dyn Fn(usize) -> Value + Send>;
+
+/// Where the objects of the built-in corpus live.
+pub const NAMESPACE: &str = "admit-verify";
+
+/// The Namespace of the built-in corpus, with the labels that the webhooks' namespace selectors ask for.
+pub fn namespace(subjects: &[Subject]) -> Value {
+    let labels = labels(subjects.iter().map(|subject| &subject.webhook.namespace_selector));
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+}
+
+/// Objects of the kinds that the rules of `subjects` match: most kinds of the API server, and custom resources of
+/// `definitions`.
+///
+/// An object has the labels that the webhooks' object selectors ask for, if it has labels at all.
+pub fn built_in(
+    subjects: &[Subject],
+    definitions: &[Value],
+    environment: &Environment,
+) -> impl Iterator<Item = Value> + use<> {
+    let wanted = |object: &Value| is_matched(object, subjects, environment);
+    let labels = labels(subjects.iter().map(|subject| &subject.webhook.object_selector));
+    let resource_of = |kind: &GroupVersionKind| environment.cluster_fixture.resource_of(kind);
+    let wanted: Vec<(usize, Make, bool)> = makers(definitions)
+        .into_iter()
+        .filter(|(_, make)| wanted(&make(0)))
+        .map(|(count, make)| {
+            let served = resource_of(&GroupVersionKind::of(&make(0)));
+            (count, make, served.is_some_and(|served| served.namespaced))
+        })
+        .collect();
+    wanted.into_iter().flat_map(move |(count, make, namespaced)| {
+        let labels = labels.clone();
+        (0..count).map(move |index| {
+            let mut object = labelled(make(index), &labels);
+            let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+            if let Some(metadata) = metadata.filter(|_| !namespaced) {
+                metadata.remove("namespace");
+            }
+            object
+        })
+    })
+}
+
+/// An object of `kind`, which has a name and no labels; none if the corpus has none of the kind.
+pub fn example(kind: &GroupVersionKind, cluster_fixture: &ClusterFixture) -> Option<Value> {
+    let built_in = makers(&[]).into_iter().map(|(_, make)| make(0));
+    let custom = || {
+        let schema = cluster_fixture.schema_of(kind)?;
+        Some(custom::object(&(kind.api_version(), kind.kind.clone(), schema), 0))
+    };
+    let mut examples = built_in.filter(|object| GroupVersionKind::of(object) == *kind);
+    examples.next().or_else(custom)
+}
+
+/// What makes the objects of each kind, and how many of them.
+fn makers(definitions: &[Value]) -> Vec<(usize, Make)> {
+    let mut makers: Vec<(usize, Make)> = vec![(pods::COUNT, Box::new(pods::pod))];
+    for kind in others::KINDS {
+        makers.push((others::COUNT, Box::new(move |index| others::object(kind, index))));
+    }
+    for kind in kinds::all() {
+        makers.push((kinds::COUNT, Box::new(move |index| kind.object(index))));
+    }
+    for version in definitions.iter().flat_map(custom::versions) {
+        makers.push((custom::COUNT, Box::new(move |index| custom::object(&version, index))));
+    }
+    makers
+}
+
+/// Whether the rules of a webhook match the creation of `object`, whatever its selectors say.
+fn is_matched(object: &Value, subjects: &[Subject], environment: &Environment) -> bool {
+    let Ok(request) = environment.create(object.clone()) else { return false };
+    subjects.iter().any(|subject| subject.asks_for(&request, &environment.cluster_fixture))
+}
+
+/// The kinds that the rules of `subjects` may match and of which the corpus has no objects, as `apiVersion kind`.
+pub fn missing(subjects: &[Subject], definitions: &[Value], environment: &Environment) -> Vec<String> {
+    let known: Vec<GroupVersionKind> =
+        makers(definitions).into_iter().map(|(_, make)| GroupVersionKind::of(&make(0))).collect();
+    let resources = environment.cluster_fixture.resources();
+    let missing =
+        resources.into_iter().filter(|resource| !known.contains(&resource.kind)).filter(|resource| {
+            let kind = &resource.kind;
+            let object =
+                json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": "x"}});
+            is_matched(&object, subjects, environment)
+        });
+    missing.map(|resource| format!("{} {}", resource.kind.api_version(), resource.kind.kind)).collect()
+}
+
+fn labels<'a>(selectors: impl Iterator<Item = &'a Selector>) -> BTreeMap<String, String> {
+    selectors.filter_map(|selector| Selector::common_labels(&[selector])).flatten().collect()
+}
+
+fn labelled(mut object: Value, labels: &BTreeMap<String, String>) -> Value {
+    if let Some(Value::Object(own)) = object.pointer_mut("/metadata/labels").filter(|own| !is_empty(own)) {
+        own.extend(labels.iter().map(|(name, value)| (name.clone(), value.clone().into())));
+    }
+    object
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_none_or(Map::is_empty)
+}
+
+/// Metadata in one of 18 shapes, with labels and annotations absent, empty or there, and a name or the beginning of one.
+fn metadata(variant: usize, index: usize) -> Value {
+    let labels = match variant % 3 {
+        0 => None,
+        1 => Some(json!({})),
+        _ => Some(json!({"app": "app", "app.kubernetes.io/part-of": "corpus"})),
+    };
+    let annotations = match variant / 3 % 3 {
+        0 => None,
+        1 => Some(json!({})),
+        _ => Some(json!({"example.com/note": "kept"})),
+    };
+    let name = if index.is_multiple_of(2) {
+        ("name", format!("object-{index}"))
+    } else {
+        ("generateName", format!("object-{index}-"))
+    };
+    let members = [("namespace", Some(NAMESPACE.into())), ("labels", labels), ("annotations", annotations)];
+    let members = members.into_iter().chain([(name.0, Some(name.1.into()))]);
+    members.filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Writes what every object has: what it is, and metadata in the shape number `index`.
+fn complete(object: &mut Value, api_version: &str, kind: &str, index: usize) {
+    set(object, &["apiVersion"], api_version);
+    set(object, &["kind"], kind);
+    set(object, &["metadata"], metadata(index, index));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use admission_webhook_client::NoServices;
+    use kubernetes_admission::attributes::UserInfo;
+
+    use super::*;
+
+    fn objects(groups: &[&str], resources: &[&str], selector: &Value) -> Vec<Value> {
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": "c"}, "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "objectSelector": selector,
+                "rules": [{"operations": ["CREATE"], "apiGroups": groups, "apiVersions": ["*"], "resources": resources}],
+            }],
+        });
+        let subjects = Subject::of(&[configuration]).unwrap();
+        let cluster_fixture = ClusterFixture::new([&namespace(&subjects)]);
+        let environment = Environment::new(Arc::new(NoServices), cluster_fixture, UserInfo::default());
+        built_in(&subjects, &[], &environment).collect()
+    }
+
+    #[test]
+    fn only_kinds_that_a_rule_matches_are_there() {
+        let kinds = |objects: &[Value]| -> BTreeSet<String> {
+            objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
+        };
+        let pods = objects(&[""], &["pods"], &json!({}));
+        assert_eq!(kinds(&pods), BTreeSet::from(["Pod".to_owned()]));
+        assert!(pods.len() >= 200, "{}", pods.len());
+        assert_eq!(kinds(&objects(&["*"], &["*"], &json!({}))).len(), 43);
+    }
+
+    #[test]
+    fn no_two_pods_have_the_same_shape() {
+        let pods = objects(&[""], &["pods"], &json!({}));
+        let shapes: BTreeSet<String> = pods
+            .iter()
+            .map(|pod| {
+                let mut pod = pod.clone();
+                for name in ["name", "generateName"] {
+                    if let Some(value) = pod["metadata"].get_mut(name) {
+                        *value = "x".into();
+                    }
+                }
+                pod.to_string()
+            })
+            .collect();
+        assert!(shapes.len() > pods.len() * 9 / 10, "{} of {}", shapes.len(), pods.len());
+    }
+
+    #[test]
+    fn labels_that_a_selector_asks_for_are_there() {
+        let selected = objects(&[""], &["pods"], &json!({"matchLabels": {"inject": "yes"}}));
+        let with = selected.iter().filter(|pod| pod["metadata"]["labels"]["inject"] == "yes").count();
+        assert!(with >= 60 && with < selected.len(), "{with}");
+    }
+}

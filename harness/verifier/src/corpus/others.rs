@@ -1,0 +1,104 @@
+//! Services, config maps, secrets, and what makes pods: each of many shapes.
+
+use kubernetes_types::json::{at, set};
+use serde_json::{Map, Value, json};
+
+use super::pods;
+
+/// How many objects of one kind there are.
+pub(super) const COUNT: usize = 12;
+
+/// The object number `index` of one kind.
+type Make = fn(usize) -> Value;
+
+/// The kinds beside Pod, by their `apiVersion` and `kind`.
+pub(super) const KINDS: [(&str, &str, Make); 11] = [
+    ("apps/v1", "Deployment", |index| workload(index, &json!({"replicas": 2}), "Always")),
+    ("apps/v1", "StatefulSet", |index| workload(index, &json!({"serviceName": "app"}), "Always")),
+    ("apps/v1", "DaemonSet", |index| workload(index, &json!({}), "Always")),
+    ("apps/v1", "ReplicaSet", |index| workload(index, &json!({"replicas": 1}), "Always")),
+    (
+        "v1",
+        "ReplicationController",
+        |index| json!({"spec": {"replicas": 1, "selector": {"app": "app"}, "template": template(index, "Always")}}),
+    ),
+    ("batch/v1", "Job", |index| json!({"spec": {"template": template(index, "Never")}})),
+    ("batch/v1", "CronJob", |index| {
+        json!({"spec": {
+            "schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": template(index, "OnFailure")}},
+        }})
+    }),
+    ("v1", "PodTemplate", |index| json!({"template": template(index, "Always")})),
+    ("v1", "Service", service),
+    ("v1", "ConfigMap", config_map),
+    ("v1", "Secret", secret),
+];
+
+/// The object number `index` of a kind.
+pub(super) fn object((api_version, kind, make): (&str, &str, Make), index: usize) -> Value {
+    let mut object = make(index);
+    super::complete(&mut object, api_version, kind, index);
+    object
+}
+
+/// A pod template; the stride visits all features of the pods.
+fn template(index: usize, restart_policy: &str) -> Value {
+    let pod = pods::pod(index * 19 % pods::COUNT);
+    let mut spec = at(&pod, &["spec"]).clone();
+    set(&mut spec, &["restartPolicy"], restart_policy);
+    // Only a pod that runs has one.
+    if let Some(spec) = spec.as_object_mut() {
+        spec.remove("nodeName");
+    }
+    let mut metadata = json!({"labels": {"app": "app"}});
+    if let Some(annotations) = pod.pointer("/metadata/annotations").and_then(Value::as_object) {
+        let mut annotations = annotations.clone();
+        annotations.remove(pods::MIRROR);
+        set(&mut metadata, &["annotations"], annotations);
+    }
+    json!({"metadata": metadata, "spec": spec})
+}
+
+fn workload(index: usize, more: &Value, restart_policy: &str) -> Value {
+    let mut spec = json!({
+        "selector": {"matchLabels": {"app": "app"}}, "template": template(index, restart_policy),
+    });
+    for (name, value) in more.as_object().into_iter().flatten() {
+        set(&mut spec, &[name], value.clone());
+    }
+    json!({"spec": spec})
+}
+
+fn service(index: usize) -> Value {
+    let ports = json!([{"name": "http", "port": 80, "targetPort": 8080}, {"name": "tls", "port": 443}]);
+    let ports: Vec<Value> = ports.as_array().into_iter().flatten().take(1 + index % 2).cloned().collect();
+    let mut spec = json!({"ports": ports, "selector": {"app": "app"}});
+    match index % 5 {
+        1 => set(&mut spec, &["type"], "LoadBalancer"),
+        2 => set(&mut spec, &["clusterIP"], "None"),
+        3 => set(&mut spec, &[], json!({"type": "ExternalName", "externalName": "example.com"})),
+        4 => set(&mut spec, &["sessionAffinity"], "ClientIP"),
+        _ => true,
+    };
+    json!({"spec": spec})
+}
+
+fn config_map(index: usize) -> Value {
+    match index % 4 {
+        0 => json!({}),
+        1 => json!({"data": {"key": "value", "file.yaml": "a: b\n"}}),
+        2 => json!({"binaryData": {"blob": "AAEC"}, "immutable": true}),
+        _ => {
+            json!({"data": (0..50).map(|n| (format!("key-{n}"), n.to_string().into())).collect::<Map<_, _>>()})
+        }
+    }
+}
+
+fn secret(index: usize) -> Value {
+    match index % 4 {
+        0 => json!({"type": "Opaque"}),
+        1 => json!({"type": "Opaque", "data": {"password": "aHVudGVyMg=="}}),
+        2 => json!({"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": "e30="}}),
+        _ => json!({"type": "Opaque", "data": {"key": "dmFsdWU="}, "immutable": true}),
+    }
+}

@@ -1,0 +1,372 @@
+//! Runs the checks: configurations first, then what webhooks write, then the corpus, then each webhook alone; makes the
+//! proofs small; and at last does to the webhooks what they do not all survive.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::event::Phase;
+use serde_json::Value;
+
+use super::check::{Audience, Check, Observed, Obstacle, Occasion, Probe, Violation};
+use super::checks;
+use super::denials::{Denials, Said};
+use super::finding_log::{FindingLog, Place};
+use super::object_probe::Memory;
+use super::plan::Plan;
+use super::progress::{Progress, Stage};
+use super::recorder::Recorder;
+use super::report::Report;
+use super::samples::Samples;
+use super::shrink::Shrinking;
+use super::steadiness;
+use super::subject::Subject;
+use super::turn::Turns;
+use super::webhook_probe::{ConfigurationSet, Notes, WebhookProbe};
+
+/// Of how many objects those are chosen that are tried before all others.
+const FIRST: usize = 5_000;
+/// What looks at one webhook alone.
+type LooksAtStation = for<'a> fn(&'a WebhookProbe<'a>) -> BoxFuture<'a, Observed>;
+
+/// How many smaller objects are tried for one finding.
+const OFFERS: usize = 200;
+
+/// Runs the checks of `plan` on the objects of `corpus`, which is read as it is needed.
+///
+/// # Errors
+/// The first error of `corpus`.
+pub async fn run<E: Send>(
+    plan: Plan,
+    corpus: impl Iterator<Item = Result<Value, E>> + Send,
+) -> Result<Report, E> {
+    let plan = Arc::new(plan);
+    let samples = plan.subjects.iter().map(|_| Samples::default()).collect();
+    let denials = plan.subjects.iter().map(|_| Denials::default()).collect();
+    let mut run = Run { plan: &plan, finding_log: FindingLog::default(), samples, denials };
+    run.configurations();
+    let (begin, corpus) = run.begin(corpus);
+    let first = run.first(&begin);
+    run.effects(&first).await;
+    run.objects(begin.into_iter().chain(corpus)).await?;
+    run.webhooks().await;
+    run.shrink().await;
+    run.interventions().await;
+    run.silent();
+    run.finding_log.conclude(plan.settings.recorder.as_ref().is_some_and(Recorder::was_contacted));
+    let webhooks: Vec<String> = plan.subjects.iter().map(Subject::name).collect();
+    let servers = plan.subjects.iter().map(|subject| (subject.name(), subject.server())).collect();
+    let mut report = run.finding_log.report(&plan.checks, &webhooks, servers, plan.environment.calls());
+    let caveats = plan.subjects.iter().filter_map(|subject| Some((subject.name(), subject.caveat()?)));
+    report.caveats = caveats.collect();
+    if plan.active().any(|(_, check)| matches!(check.probe, Probe::Object(_) | Probe::Collection(_))) {
+        let denials = plan.subjects.iter().zip(run.denials);
+        report.webhooks =
+            denials.map(|(subject, denials)| (subject.name(), plan.tried(subject, denials))).collect();
+    }
+    Ok(report)
+}
+
+struct Run<'a> {
+    plan: &'a Arc<Plan>,
+    finding_log: FindingLog,
+    /// For each webhook.
+    samples: Vec<Samples>,
+    /// For each webhook.
+    denials: Vec<Denials>,
+}
+
+/// What was seen of one object.
+struct ObjectTried {
+    seen: Vec<(Place, Observed)>,
+    /// What each webhook said about its creation.
+    said: Vec<Option<Said>>,
+    request: Attributes,
+    /// The request as validating webhooks see it.
+    mutated: Attributes,
+}
+
+impl Run<'_> {
+    fn configurations(&mut self) {
+        self.tell(Stage::Configurations, 0, None);
+        for (position, check) in self.plan.active() {
+            match check.probe {
+                Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
+                    // That the latter holds is counted by the objects: every shard looks at the same configuration.
+                    let is_counted = matches!(check.probe, Probe::Configuration(_));
+                    for (subject, found) in self.plan.audience(check) {
+                        let observed = probe(found, &self.plan.environment.cluster_fixture);
+                        if is_counted || observed.as_ref().is_ok_and(|violations| !violations.is_empty()) {
+                            self.finding_log.note((position, Some(subject)), None, observed);
+                        }
+                    }
+                }
+                Probe::Configurations(probe) => {
+                    let subjects: Vec<&Subject> =
+                        self.plan.audience(check).map(|(_, subject)| subject).collect();
+                    if !subjects.is_empty() {
+                        let cluster_fixture = &self.plan.environment.cluster_fixture;
+                        let configuration_set = ConfigurationSet {
+                            subjects: &subjects,
+                            cluster_fixture,
+                            notes: Notes::default(),
+                        };
+                        let observed = probe(&configuration_set);
+                        self.finding_log.remark((position, None), configuration_set.notes.into_inner());
+                        self.finding_log.note((position, None), None, observed);
+                    }
+                }
+                Probe::Effects(_)
+                | Probe::Webhook(_)
+                | Probe::Object(_)
+                | Probe::Collection(_)
+                | Probe::Intervention(..)
+                | Probe::Manifests(_) => {}
+            }
+        }
+    }
+
+    async fn objects<E: Send>(
+        &mut self,
+        corpus: impl Iterator<Item = Result<Value, E>> + Send,
+    ) -> Result<(), E> {
+        let plan = self.plan;
+        let turns = Turns::new(plan.jobs);
+        let trials = (0..).zip(corpus).map(|(position, object)| {
+            let turn = turns.of(position);
+            (object, turn)
+        });
+        let trials = trials.map(|(object, turn)| async move {
+            let object = object?;
+            let request = match plan.environment.create(object.clone()) {
+                Ok(request) => request,
+                Err(status) => return Ok((object, Err(status.message))),
+            };
+            // A task of its own, so that several processors take part.
+            let task = {
+                let plan = Arc::clone(plan);
+                tokio::spawn(async move {
+                    let memory = Memory::with_turn(&turn);
+                    let seen = plan.observe(&request, &memory).await;
+                    let said = plan.said(&request, &memory).await;
+                    let mutated = plan.mutated(&request, &Memory::with_turn(&turn)).await;
+                    ObjectTried { seen, said, request, mutated }
+                })
+            };
+            match task.await {
+                Ok(tried) => Ok((object, Ok(tried))),
+                Err(error) => std::panic::resume_unwind(error.into_panic()),
+            }
+        });
+        // In the order of the corpus, so that the same corpus gives the same report.
+        let mut trials = stream::iter(trials).buffered(plan.jobs.max(1));
+        while let Some(object_probe) = trials.next().await {
+            let (object, tried) = object_probe?;
+            self.finding_log.objects += 1;
+            match tried {
+                Ok(tried) => self.conclude(&object, tried),
+                Err(reason) => self.finding_log.leave_out(reason),
+            }
+            turns.conclude(self.finding_log.objects);
+            self.tell(Stage::Objects, self.finding_log.objects, plan.objects);
+        }
+        Ok(())
+    }
+
+    /// Writes down what was seen of an object.
+    fn conclude(&mut self, object: &Value, tried: ObjectTried) {
+        let plan = self.plan;
+        for (place, observed) in tried.seen {
+            self.finding_log.note(place, Some(object), observed);
+        }
+        for (denials, said) in self.denials.iter_mut().zip(tried.said) {
+            if let Some(said) = said {
+                denials.count(said);
+            }
+        }
+        for (subject, samples) in plan.subjects.iter().zip(&mut self.samples) {
+            let is_validating = subject.webhook.phase == Phase::Validating;
+            let shown = if is_validating { &tried.mutated } else { &tried.request };
+            samples.add(subject, shown, &plan.environment.cluster_fixture);
+        }
+    }
+
+    /// The first objects of `corpus` and the rest, if any check looks before anything else is asked.
+    fn begin<E, C: Iterator<Item = Result<Value, E>>>(&self, mut corpus: C) -> (Vec<Result<Value, E>>, C) {
+        let looks = self.plan.active().any(|(_, check)| matches!(check.probe, Probe::Effects(_)));
+        let begin = corpus.by_ref().take(if looks { FIRST } else { 0 }).collect();
+        (begin, corpus)
+    }
+
+    /// What each webhook asks for of `objects`, as they are before anybody changes them.
+    fn first<E>(&self, objects: &[Result<Value, E>]) -> Vec<Vec<Attributes>> {
+        let plan = self.plan;
+        let mut samples: Vec<Samples> = plan.subjects.iter().map(|_| Samples::default()).collect();
+        for object in objects.iter().flatten() {
+            // Whatever cannot be created is told when its turn comes.
+            let Ok(request) = plan.environment.create(object.clone()) else { continue };
+            for (subject, samples) in plan.subjects.iter().zip(&mut samples) {
+                samples.add(subject, &request, &plan.environment.cluster_fixture);
+            }
+        }
+        samples.iter().map(Samples::requests).collect()
+    }
+
+    async fn effects(&mut self, samples: &[Vec<Attributes>]) {
+        self.alone(samples, |probe| if let Probe::Effects(probe) = probe { Some(probe) } else { None }).await;
+    }
+
+    async fn webhooks(&mut self) {
+        let samples = self.requests();
+        self.alone(&samples, |probe| if let Probe::Webhook(probe) = probe { Some(probe) } else { None })
+            .await;
+    }
+
+    /// The probes that `chosen` picks, which look at each webhook alone.
+    async fn alone(&mut self, samples: &[Vec<Attributes>], chosen: fn(Probe) -> Option<LooksAtStation>) {
+        let plan = self.plan;
+        let looks = plan.active().filter(|(_, check)| chosen(check.probe).is_some());
+        let total = looks.map(|(_, check)| plan.audience(check).count() as u64).sum();
+        let mut done = 0;
+        self.tell(Stage::Webhooks, done, Some(total));
+        for (position, check) in plan.active() {
+            let Some(probe) = chosen(check.probe) else { continue };
+            for (subject, found, samples) in plan.audience_with(check, samples) {
+                let webhook_probe = plan.webhook_probe(found, samples);
+                let observed = probe(&webhook_probe).await;
+                let place = (position, Some(subject));
+                self.finding_log.remark(place, webhook_probe.notes.into_inner());
+                self.finding_log.note(place, None, observed);
+                done += 1;
+                self.tell(Stage::Webhooks, done, Some(total));
+            }
+        }
+    }
+
+    /// The requests that each webhook is tried with alone.
+    fn requests(&self) -> Vec<Vec<Attributes>> {
+        self.samples.iter().map(Samples::requests).collect()
+    }
+
+    /// What is done to the webhooks is done to all of them at once: often they are one process.
+    async fn interventions(&mut self) {
+        let plan = self.plan;
+        let samples = self.requests();
+        for now in Occasion::ALL {
+            for (position, check) in plan.active() {
+                let Probe::Intervention(occasion, probe) = check.probe else { continue };
+                if occasion != now {
+                    continue;
+                }
+                self.tell(Stage::Interventions, 0, None);
+                let (places, stations): (Vec<Place>, Vec<WebhookProbe<'_>>) = plan
+                    .audience_with(check, &samples)
+                    .map(|(subject, found, samples)| {
+                        ((position, Some(subject)), plan.webhook_probe(found, samples))
+                    })
+                    .unzip();
+                let observed = probe(&stations).await;
+                for ((place, webhook_probe), observed) in places.into_iter().zip(stations).zip(observed) {
+                    self.finding_log.remark(place, webhook_probe.notes.into_inner());
+                    self.finding_log.note(place, None, observed);
+                }
+            }
+        }
+    }
+
+    async fn shrink(&mut self) {
+        self.tell(Stage::Shrinking, 0, None);
+        let plan = self.plan;
+        let mut found = self.finding_log.found();
+        let mut all = Vec::new();
+        for (place, check, subject) in plan.places() {
+            all.extend(found.remove(&place).into_iter().flatten().map(|found| (check, subject, found)));
+        }
+        let smaller = all.into_iter().filter_map(|(check, subject, found)| {
+            let object = found.object.clone()?;
+            Some(async move {
+                let is_comparing = checks::COMPARING.contains(&check.id);
+                if is_comparing && !steadiness::is_steady(plan, subject, &object).await {
+                    found.is_unsteady = true;
+                    return;
+                }
+                let kind = &found.violation.kind;
+                if let Some((object, violation)) = smallest(plan, (check, subject), object, kind).await {
+                    found.object = Some(object);
+                    found.violation = violation;
+                } else {
+                    found.is_unsteady = is_comparing;
+                }
+            })
+        });
+        stream::iter(smaller).for_each_concurrent(plan.jobs.max(1), |smaller| smaller).await;
+        self.finding_log.take_back();
+    }
+
+    /// A check that had nothing to look at says so.
+    fn silent(&mut self) {
+        for (position, check) in self.plan.active() {
+            let mut audience = self.plan.audience(check).map(|(subject, _)| subject).peekable();
+            if audience.peek().is_none() {
+                let reason = match check.audience {
+                    Audience::Validating => "there is no validating webhook",
+                    Audience::Mutating | Audience::All => "there is no mutating webhook",
+                };
+                self.finding_log.note((position, None), None, Err(Obstacle::not_applicable(reason)));
+            } else if !self.finding_log.has_seen(position) {
+                let nothing = || Err(Obstacle::not_applicable("there was no object to try"));
+                match check.probe {
+                    Probe::Collection(_) | Probe::Configurations(_) => {
+                        self.finding_log.note((position, None), None, nothing());
+                    }
+                    Probe::Object(_)
+                    | Probe::ConfigurationAndObject(..)
+                    | Probe::Configuration(_)
+                    | Probe::Effects(_)
+                    | Probe::Webhook(_)
+                    | Probe::Intervention(..)
+                    | Probe::Manifests(_) => {
+                        for subject in audience {
+                            self.finding_log.note((position, Some(subject)), None, nothing());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn tell(&self, stage: Stage, done: u64, total: Option<u64>) {
+        (self.plan.progress)(Progress {
+            stage,
+            done,
+            total,
+            objects: self.finding_log.objects,
+            calls: self.plan.environment.calls(),
+            findings: self.finding_log.findings(),
+        });
+    }
+}
+
+/// The smallest object that shows a violation of this kind, and how it does; none if not even `object` does again.
+async fn smallest(
+    plan: &Plan,
+    (check, subject): (&'static Check, Option<&Subject>),
+    object: Value,
+    kind: &str,
+) -> Option<(Value, Violation)> {
+    let shown = async |object: &Value| {
+        let request = plan.environment.create(object.clone()).ok()?;
+        let observed = plan.probe(check, subject, &request, &Memory::default()).await?;
+        observed.ok()?.into_iter().find(|violation| violation.kind == kind)
+    };
+    let mut violation = shown(&object).await?;
+    let mut shrinking = Shrinking::new(object, OFFERS);
+    while let Some(smaller) = shrinking.next() {
+        if let Some(smaller) = shown(smaller).await {
+            violation = smaller;
+            shrinking.keep();
+        }
+    }
+    Some((shrinking.into_object(), violation))
+}

@@ -1,0 +1,348 @@
+//! Keeps count of what the probes saw: bounded, however large the corpus is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::causes;
+use super::check::{Check, Observed, Obstacle, Violation};
+use super::environment::Outcome;
+use super::report::{
+    CheckReport, CheckResult, Finding, MOST_EXAMPLES, Report, Request, Step, TOGETHER, Tally, VERSION,
+};
+use super::shape;
+use super::shown::ShownRequest;
+
+/// How many different reasons and findings one check keeps for one webhook. Further ones are counted with the last.
+const MOST: usize = 20;
+
+/// Why nothing can be told of a webhook by what it says to different requests.
+pub(super) const UNSTEADY: &str = "the same request has several answers: see V11";
+
+/// Which check, about which webhook; none is all of them together. Both are positions in the plan.
+pub(super) type Place = (usize, Option<usize>);
+
+/// What the probes saw.
+#[derive(Debug, Default)]
+pub(super) struct FindingLog {
+    tallies: BTreeMap<Place, Entry>,
+    pub(super) objects: u64,
+    left_out: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    held: u64,
+    /// How often it could not be told with all that the user gave.
+    unanswered: u64,
+    /// How often it held if the webhook uses the API server that is watched, by what is to be said if it does not.
+    uncontacted: BTreeMap<String, u64>,
+    not_checked: BTreeMap<String, u64>,
+    not_applicable: BTreeMap<String, u64>,
+    found: Vec<Found>,
+    notes: Vec<String>,
+}
+
+/// One kind of violation.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// As the first object showed it, until a smaller one is found.
+    pub(super) violation: Violation,
+    /// The first object, as it was given; then the smallest.
+    pub(super) object: Option<Value>,
+    /// Whether the webhook answers one request in several ways, so that what it said to another shows nothing.
+    pub(super) is_unsteady: bool,
+    count: u64,
+    examples: Vec<String>,
+}
+
+impl FindingLog {
+    /// Writes down what a probe saw of `object`, as it was given.
+    pub(super) fn note(&mut self, place: Place, object: Option<&Value>, observed: Observed) {
+        let entry = self.tallies.entry(place).or_default();
+        match observed {
+            Err(Obstacle::NotApplicable(reason)) => count(&mut entry.not_applicable, reason),
+            Err(Obstacle::NotChecked(reason)) => {
+                entry.unanswered += 1;
+                count(&mut entry.not_checked, reason);
+            }
+            Err(Obstacle::Uncontacted(reason)) => count(&mut entry.uncontacted, reason),
+            Err(Obstacle::Unequipped(reason)) => count(&mut entry.not_checked, reason),
+            Ok(violations) if violations.is_empty() => entry.held += 1,
+            Ok(violations) => {
+                for violation in violations {
+                    entry.note(violation, object);
+                }
+            }
+        }
+    }
+
+    /// Writes down what a probe measured.
+    pub(super) fn remark(&mut self, place: Place, notes: Vec<String>) {
+        self.tallies.entry(place).or_default().notes.extend(notes);
+    }
+
+    /// Decides, at the end of the run, about what depends on whether the webhooks have ever asked the API server that is
+    /// watched for anything.
+    pub(super) fn conclude(&mut self, was_contacted: bool) {
+        for entry in self.tallies.values_mut() {
+            for (reason, times) in std::mem::take(&mut entry.uncontacted) {
+                if was_contacted {
+                    entry.held += times;
+                } else {
+                    entry.unanswered += times;
+                    *entry.not_checked.entry(reason).or_default() += times;
+                }
+            }
+        }
+    }
+
+    /// Takes back what shows nothing, because the webhook is unsteady.
+    pub(super) fn take_back(&mut self) {
+        for entry in self.tallies.values_mut() {
+            for found in entry.found.extract_if(.., |found| found.is_unsteady) {
+                entry.unanswered += found.count;
+                *entry.not_checked.entry(UNSTEADY.to_owned()).or_default() += found.count;
+            }
+        }
+    }
+
+    /// Whether anything was noted for the check at this position.
+    pub(super) fn has_seen(&self, check: usize) -> bool {
+        self.tallies.range((check, None)..(check + 1, None)).next().is_some()
+    }
+
+    /// An object that nothing can be done with.
+    pub(super) fn leave_out(&mut self, reason: String) {
+        count(&mut self.left_out, reason);
+    }
+
+    /// How many kinds of violation were found until now.
+    pub(super) fn findings(&self) -> usize {
+        self.tallies.values().map(|entry| entry.found.len()).sum()
+    }
+
+    /// What was found at each place, to be made smaller.
+    pub(super) fn found(&mut self) -> BTreeMap<Place, &mut [Found]> {
+        self.tallies.iter_mut().map(|(place, entry)| (*place, entry.found.as_mut_slice())).collect()
+    }
+
+    /// The report about `checks`, which are skipped if there is a reason beside them.
+    pub(super) fn report(
+        mut self,
+        checks: &[(&'static Check, Option<String>)],
+        webhooks: &[String],
+        servers: BTreeMap<String, String>,
+        calls: u64,
+    ) -> Report {
+        let mut reports = Vec::with_capacity(checks.len());
+        for (position, (check, skipped)) in checks.iter().enumerate() {
+            let webhooks = webhooks.iter().enumerate().map(|(place, name)| (Some(place), name.as_str()));
+            let mut results = Vec::new();
+            let mut findings = Vec::new();
+            for (place, webhook) in std::iter::once((None, TOGETHER)).chain(webhooks) {
+                let Some(entry) = self.tallies.remove(&(position, place)) else { continue };
+                let (result, found) = entry.result(webhook, check);
+                results.push(result);
+                findings.extend(found);
+            }
+            reports.push(CheckReport {
+                id: check.id.to_owned(),
+                title: check.title.to_owned(),
+                severity: check.severity,
+                why: check.why.to_owned(),
+                source: check.source.to_owned(),
+                skipped: skipped.clone(),
+                results,
+                findings: causes::grouped(findings, &servers),
+            });
+        }
+        Report {
+            version: VERSION,
+            objects: self.objects,
+            calls,
+            left_out: self.left_out,
+            shard: None,
+            locations: BTreeMap::new(),
+            servers,
+            caveats: BTreeMap::new(),
+            stale: Vec::new(),
+            webhooks: BTreeMap::new(),
+            unserved: Vec::new(),
+            unreached: BTreeMap::new(),
+            checks: reports,
+        }
+    }
+}
+
+impl Entry {
+    fn note(&mut self, violation: Violation, object: Option<&Value>) {
+        let name = object.map(|object| {
+            let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+            format!("{kind} {}", shape::object_name(object))
+        });
+        if let Some(found) = self.found.iter_mut().find(|found| found.violation.kind == violation.kind) {
+            return found.again(name);
+        }
+        if self.found.len() < MOST {
+            let object = object.cloned();
+            self.found.push(Found { violation, object, is_unsteady: false, count: 0, examples: Vec::new() });
+        }
+        if let Some(last) = self.found.last_mut() {
+            last.again(name);
+        }
+    }
+
+    fn result(self, webhook: &str, check: &Check) -> (CheckResult, Vec<Finding>) {
+        let verdict = CheckResult::tally(self.held, self.found.len(), self.not_checked.len());
+        let findings = self.found.into_iter().map(|found| found.finding(webhook, check)).collect();
+        let result = CheckResult {
+            webhook: webhook.to_owned(),
+            verdict,
+            held: self.held,
+            unequipped: verdict == Tally::NotChecked && self.unanswered == 0,
+            not_checked: self.not_checked,
+            not_applicable: self.not_applicable,
+            notes: self.notes,
+        };
+        (result, findings)
+    }
+}
+
+impl Found {
+    /// Counts an object that shows it, and keeps its name if it is among the first.
+    fn again(&mut self, name: Option<String>) {
+        self.count += 1;
+        if self.examples.len() < MOST_EXAMPLES {
+            self.examples.extend(name);
+        }
+    }
+
+    fn finding(self, webhook: &str, check: &Check) -> Finding {
+        let Violation { kind, message, differences, steps, large, requests, severity, field: _, about: _ } =
+            self.violation;
+        let made = steps.iter().chain(&large).filter_map(|outcome| ShownRequest::of(outcome));
+        Finding {
+            kind,
+            severity: severity.unwrap_or(check.severity),
+            message,
+            webhooks: BTreeMap::from([(webhook.to_owned(), self.count)]),
+            examples: self.examples,
+            object: self.object,
+            differences,
+            requests: made.chain(requests).collect(),
+            steps: steps.iter().flat_map(told).collect(),
+            masked: false,
+            accepted: None,
+            proof: None,
+        }
+    }
+}
+
+/// The exchanges of a request.
+fn told(outcome: &Arc<Outcome>) -> Vec<Step> {
+    let exchanges = outcome.exchanges.iter().map(|exchange| {
+        let called = outcome.calls().find(|called| called.review == exchange.review);
+        let direct = exchange.direct.as_ref();
+        let webhook = direct.map(|direct| &direct.webhook).or_else(|| Some(&called?.webhook));
+        let webhook = webhook.map(|id| format!("{}/{}", id.configuration, id.name)).unwrap_or_default();
+        let (status, reply) = match &exchange.reply {
+            Ok(reply) => (Some(reply.status), readable(&reply.body)),
+            Err(error) => (None, error.to_string().into()),
+        };
+        Step {
+            webhook,
+            foreign: exchange.is_foreign,
+            direct: direct.map(|direct| Request {
+                method: direct.method.to_string(),
+                content_type: direct.content_type.to_owned(),
+            }),
+            review: readable(&exchange.review),
+            status,
+            reply,
+        }
+    });
+    exchanges.collect()
+}
+
+fn readable(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap_or_else(|_| String::from_utf8_lossy(body).into_owned().into())
+}
+
+/// Counts `reason`, or what is beyond the first few kinds of reasons.
+pub(super) fn count(counts: &mut BTreeMap<String, u64>, reason: String) {
+    let reason = if counts.len() >= MOST && !counts.contains_key(&reason) {
+        "other reasons".to_owned()
+    } else {
+        reason
+    };
+    *counts.entry(reason).or_default() += 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(finding_log: FindingLog) -> Report {
+        let check = super::super::checks::ALL[0];
+        finding_log.report(&[(check, None)], &["c/w".to_owned()], BTreeMap::new(), 0)
+    }
+
+    #[test]
+    fn what_was_never_looked_at_is_never_passed() {
+        let mut finding_log = FindingLog::default();
+        finding_log.note((0, Some(0)), None, Err(Obstacle::not_checked("nobody is there")));
+        finding_log.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        assert_eq!(report(finding_log).checks[0].results[0].verdict, Tally::NotChecked);
+
+        let mut finding_log = FindingLog::default();
+        finding_log.note((0, Some(0)), None, Err(Obstacle::not_applicable("no rule")));
+        assert_eq!(report(finding_log).checks[0].results[0].verdict, Tally::NotApplicable);
+    }
+
+    #[test]
+    fn who_asks_the_api_server_later_has_used_it_all_the_time() {
+        for (was_contacted, expected) in [(false, Tally::NotChecked), (true, Tally::Passed)] {
+            let mut finding_log = FindingLog::default();
+            finding_log.note(
+                (0, Some(0)),
+                None,
+                Err(Obstacle::Uncontacted("is it started with it?".to_owned())),
+            );
+            finding_log.conclude(was_contacted);
+            let result = &report(finding_log).checks[0].results[0];
+            assert_eq!((result.verdict, result.unequipped), (expected, false));
+            assert_eq!(result.not_checked.is_empty(), was_contacted);
+        }
+    }
+
+    #[test]
+    fn violations_of_one_kind_are_one_finding() {
+        let mut finding_log = FindingLog::default();
+        for name in ["a", "b"] {
+            let object = serde_json::json!({"kind": "Pod", "metadata": {"name": name, "namespace": "n"}});
+            finding_log.note((0, Some(0)), Some(&object), Ok(vec![Violation::new("kind", name)]));
+        }
+        finding_log.note((0, Some(0)), None, Ok(Vec::new()));
+        let check = &report(finding_log).checks[0];
+        let result = &check.results[0];
+        assert_eq!((result.verdict, result.held, check.findings.len()), (Tally::Found, 1, 1));
+        let finding = &check.findings[0];
+        assert_eq!((finding.count(), finding.message.as_str()), (2, "a"));
+        assert_eq!(finding.examples, ["Pod n/a", "Pod n/b"]);
+    }
+
+    #[test]
+    fn reasons_and_findings_are_bounded() {
+        let mut finding_log = FindingLog::default();
+        for number in 0..1000 {
+            finding_log.note((0, Some(0)), None, Err(Obstacle::not_checked(number.to_string())));
+            finding_log.note((0, Some(0)), None, Ok(vec![Violation::new(number.to_string(), "")]));
+        }
+        let check = &report(finding_log).checks[0];
+        assert_eq!(check.results[0].not_checked.len(), MOST + 1);
+        assert_eq!(check.findings.len(), MOST);
+        assert_eq!(check.findings.iter().map(Finding::count).sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,289 @@
+//! The static checks alone, on manifests: nothing is called.
+//!
+//! The checks of configurations that [`super::run`] begins with are the same ones; those whose ids begin with `L` look at
+//! manifests, also at configurations that cannot be read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kubernetes_admission::config::{self, ConfigError};
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::text;
+use serde_json::Value;
+
+use super::check::{Check, Observed, Obstacle, Probe, Severity, Violation};
+use super::subject::Subject;
+use super::webhook_probe::{ConfigurationSet, Notes};
+
+/// Objects of manifests, for checks of them.
+#[derive(Debug)]
+pub struct Manifests<'a> {
+    /// All objects, in the order of the files.
+    pub(super) objects: &'a [Value],
+    /// The positions of the configurations in `objects`.
+    pub(super) configurations: Vec<usize>,
+    /// The webhooks of those that can be read, in dispatch order.
+    pub(super) subjects: Vec<Subject>,
+    /// The position of the configuration of each of them.
+    positions: Vec<usize>,
+    /// Configurations that cannot be read, and why.
+    unreadable: Vec<(usize, ConfigError)>,
+    /// The other objects.
+    pub(super) cluster_fixture: ClusterFixture,
+    /// What certificates are compared with.
+    pub(super) now: Timestamp,
+    /// How long a certificate must still be valid; none is 30 days, or a third of its whole time if that is less.
+    pub(super) horizon: Option<Duration>,
+}
+
+/// Something that is wrong with an object; the field of `violation` is a path in it.
+#[derive(Debug)]
+pub struct Defect {
+    /// The position of the object.
+    pub(super) position: usize,
+    /// What is wrong.
+    pub(super) violation: Violation,
+}
+
+/// What a check found in manifests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Found {
+    /// The check.
+    pub check: &'static Check,
+    /// The position of the object in those that were given.
+    pub position: usize,
+    /// The field that is wrong, such as `webhooks[0].rules[0].scope`; empty for the object as a whole.
+    pub field: String,
+    /// `CONFIGURATION/WEBHOOK`, or the configuration alone.
+    pub webhook: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// What is wrong, in words that do not depend on values.
+    pub kind: String,
+    /// What is wrong: one sentence.
+    pub message: String,
+}
+
+/// What could not be checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unchecked {
+    /// The id of the check.
+    pub check: &'static str,
+    /// The position of the configuration; none for all together.
+    pub position: Option<usize>,
+    /// The entry of the webhook, `webhooks[0]`; empty for a configuration, or all together.
+    pub field: String,
+    /// `CONFIGURATION/WEBHOOK`; empty for all together.
+    pub webhook: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What the static checks say of manifests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Linted {
+    /// How many configurations there are.
+    pub configurations: usize,
+    /// What is wrong, in the order of the objects, the worst first.
+    pub findings: Vec<Found>,
+    /// What could not be checked.
+    pub unchecked: Vec<Unchecked>,
+    /// The names of configurations that cannot be read: only checks of manifests looked at them.
+    pub unreadable: Vec<String>,
+}
+
+/// Runs static checks on the objects of manifests at a time, which certificates are compared with; `horizon` is how long
+/// they must still be valid, by default 30 days, or a third of their whole time if that is less.
+///
+/// Checks that call webhooks are left out.
+pub fn lint(
+    objects: &[Value],
+    checks: &[&'static Check],
+    now: Timestamp,
+    horizon: Option<Duration>,
+) -> Linted {
+    let manifests = Manifests::new(objects, now, horizon);
+    let mut linted = Linted {
+        configurations: manifests.configurations.len(),
+        findings: Vec::new(),
+        unchecked: Vec::new(),
+        unreadable: Vec::new(),
+    };
+    for check in checks {
+        match check.probe {
+            Probe::Manifests(probe) => {
+                let defects = probe(&manifests).into_iter();
+                linted.findings.extend(defects.map(|defect| manifests.found(check, defect)));
+            }
+            Probe::Configuration(probe) | Probe::ConfigurationAndObject(probe, _) => {
+                let audience = manifests.subjects.iter().zip(&manifests.positions);
+                for (subject, position) in
+                    audience.filter(|(subject, _)| check.audience.includes(subject.webhook.phase))
+                {
+                    let observed = probe(subject, &manifests.cluster_fixture);
+                    linted.note(check, &manifests, observed, Some((subject, *position)));
+                }
+            }
+            Probe::Configurations(probe) => {
+                let subjects: Vec<&Subject> = manifests
+                    .subjects
+                    .iter()
+                    .filter(|subject| check.audience.includes(subject.webhook.phase))
+                    .collect();
+                let cluster_fixture = &manifests.cluster_fixture;
+                let configuration_set =
+                    ConfigurationSet { subjects: &subjects, cluster_fixture, notes: Notes::default() };
+                let observed = if subjects.is_empty() { Ok(Vec::new()) } else { probe(&configuration_set) };
+                linted.note(check, &manifests, observed, None);
+            }
+            Probe::Effects(_)
+            | Probe::Webhook(_)
+            | Probe::Object(_)
+            | Probe::Collection(_)
+            | Probe::Intervention(..) => {}
+        }
+    }
+    for (position, error) in &manifests.unreadable {
+        let webhook = text(manifests.object(*position), &["metadata", "name"]).to_owned();
+        linted.unreadable.push(webhook.clone());
+        // What the API server refuses is a finding already.
+        if let ConfigError::Unsupported(unsupported) = error {
+            let reason = unsupported.to_string();
+            linted.unchecked.push(Unchecked {
+                check: "all",
+                position: Some(*position),
+                field: String::new(),
+                webhook,
+                reason,
+            });
+        }
+    }
+    linted.findings.sort_by(|a, b| {
+        let key = |found: &Found| (found.position, std::cmp::Reverse(found.severity), found.check.id);
+        key(a).cmp(&key(b))
+    });
+    linted
+}
+
+impl Linted {
+    fn note(
+        &mut self,
+        check: &'static Check,
+        manifests: &Manifests<'_>,
+        observed: Observed,
+        about: Option<(&Subject, usize)>,
+    ) {
+        match observed {
+            Ok(violations) => {
+                for violation in violations {
+                    let defect = manifests.located(violation, about);
+                    self.findings.push(manifests.found(check, defect));
+                }
+            }
+            Err(Obstacle::NotApplicable(_)) => {}
+            Err(
+                Obstacle::NotChecked(reason) | Obstacle::Uncontacted(reason) | Obstacle::Unequipped(reason),
+            ) => {
+                let position = about.map(|(_, position)| position);
+                let field =
+                    about.map(|(subject, _)| format!("webhooks[{}]", subject.index)).unwrap_or_default();
+                let webhook = about.map(|(subject, _)| subject.name()).unwrap_or_default();
+                self.unchecked.push(Unchecked { check: check.id, position, field, webhook, reason });
+            }
+        }
+    }
+}
+
+impl<'a> Manifests<'a> {
+    fn new(objects: &'a [Value], now: Timestamp, horizon: Option<Duration>) -> Self {
+        let configurations: Vec<usize> = (0..objects.len())
+            .filter(|position| objects.get(*position).is_some_and(is_configuration))
+            .collect();
+        let (mut readable, mut unreadable) = (Vec::new(), Vec::new());
+        for position in &configurations {
+            let Some(object) = objects.get(*position) else { continue };
+            match config::webhooks(object) {
+                Ok(_) => readable.push((*position, Arc::new(object.clone()))),
+                Err(error) => unreadable.push((*position, error)),
+            }
+        }
+        // Each of them was read already.
+        let shared = readable.iter().map(|(_, object)| Arc::clone(object));
+        let subjects = Subject::of_shared(shared).unwrap_or_default();
+        let position = |subject: &Subject| {
+            let mut readable = readable.iter();
+            let own = readable.find(|(_, object)| Arc::ptr_eq(object, &subject.configuration));
+            own.map(|(position, _)| *position).unwrap_or_default()
+        };
+        let positions = subjects.iter().map(position).collect();
+        let around = objects.iter().filter(|object| !is_configuration(object));
+        let cluster_fixture = ClusterFixture::new(around);
+        Self { objects, configurations, subjects, positions, unreadable, cluster_fixture, now, horizon }
+    }
+
+    pub(super) fn object(&self, position: usize) -> &'a Value {
+        self.objects.get(position).unwrap_or(&Value::Null)
+    }
+
+    /// The configurations with their positions.
+    pub(super) fn configurations(&self) -> impl Iterator<Item = (usize, &'a Value)> {
+        self.configurations.iter().map(|position| (*position, self.object(*position)))
+    }
+
+    /// The webhooks with the positions of their configurations.
+    pub(super) fn webhooks(&self) -> impl Iterator<Item = (&Subject, usize)> {
+        self.subjects.iter().zip(self.positions.iter().copied())
+    }
+
+    /// Whether the webhooks of the configuration there could be read.
+    pub(super) fn is_readable(&self, position: usize) -> bool {
+        !self.unreadable.iter().any(|(unreadable, _)| *unreadable == position)
+    }
+
+    /// What a check of webhooks found, in the object where it stands: with the webhook that it looked at, or that it says
+    /// itself.
+    pub(super) fn located(&self, mut violation: Violation, looked_at: Option<(&Subject, usize)>) -> Defect {
+        let about = violation.about.clone();
+        let said = about.and_then(|id| self.webhooks().find(|(it, _)| Arc::ptr_eq(&it.webhook.id, &id)));
+        let Some((subject, position)) = said.or(looked_at).or_else(|| self.webhooks().next()) else {
+            return Defect { position: 0, violation };
+        };
+        let entry = format!("webhooks[{}]", subject.index);
+        let field = std::mem::take(&mut violation.field);
+        violation.field = if field.is_empty() { entry } else { format!("{entry}.{field}") };
+        Defect { position, violation }
+    }
+
+    fn found(&self, check: &'static Check, Defect { position, violation }: Defect) -> Found {
+        let Violation { kind, message, severity, field, .. } = violation;
+        let webhook = self.webhook_at(position, &field);
+        Found { check, position, field, webhook, severity: severity.unwrap_or(check.severity), kind, message }
+    }
+
+    /// `CONFIGURATION/WEBHOOK` of the webhook with the field, or the name of the object.
+    fn webhook_at(&self, position: usize, field: &str) -> String {
+        let index = field.strip_prefix("webhooks[").and_then(|rest| rest.split_once(']'));
+        let index = index.and_then(|(index, _)| index.parse::<usize>().ok());
+        if let Some(index) = index
+            && let Some((subject, _)) = self.webhooks().find(|(it, at)| *at == position && it.index == index)
+        {
+            return subject.name();
+        }
+        let object = self.object(position);
+        let name = text(object, &["metadata", "name"]);
+        let entry = index.and_then(|index| object.get("webhooks")?.get(index)?.get("name")?.as_str());
+        entry.map_or_else(|| name.to_owned(), |entry| format!("{name}/{entry}"))
+    }
+}
+
+/// Whether `object` is a webhook configuration, of whatever version.
+fn is_configuration(object: &Value) -> bool {
+    let group = text(object, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    let kind = text(object, &["kind"]);
+    group == "admissionregistration.k8s.io"
+        && ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"].contains(&kind)
+}

@@ -1,0 +1,263 @@
+//! What other webhooks do to an object: the library of foreign mutations.
+//!
+//! A foreign mutation takes part in a chain as a webhook, so that reinvocation and defaults are the dispatcher's own.
+//! It is never called over a network: [`super::line`] knows the host of its URL and asks for the answer here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use kubernetes_admission::caller::Reply;
+use kubernetes_admission::config::{
+    ClientConfig, FailurePolicy, MatchPolicy, ReinvocationPolicy, Rule, Scope, SideEffects, Source, Webhook,
+    WebhookId, WebhookTarget,
+};
+use kubernetes_admission::event::Phase;
+use kubernetes_types::json::{at, set};
+use kubernetes_types::selector::Selector;
+use serde_json::{Value, json};
+
+use super::shape::{self, pod_spec};
+
+/// The host of a foreign mutation's URL: a name that never resolves (RFC 2606).
+const HOST: &str = "https://foreign.admit.invalid/";
+/// What everything that a foreign mutation adds is called.
+const MARK: &str = "admit-foreign";
+const LABEL: &str = "admit.dev/foreign";
+
+/// Something that another webhook may do.
+#[derive(Clone, Copy, Debug)]
+pub struct OtherWebhook {
+    /// A kebab-case name, such as `add-container`.
+    pub name: &'static str,
+    /// What it does, for people: `adds a container`.
+    pub does: &'static str,
+    /// Where it adds what, if the object has a place for it and not yet the thing.
+    addition: fn(&Value) -> Option<Addition>,
+}
+
+/// One thing that is added.
+struct Addition {
+    /// JSON pointer to the map or list that gets it.
+    parent: String,
+    /// The member's name; none in a list.
+    member: Option<&'static str>,
+    value: Value,
+}
+
+/// All foreign mutations.
+pub const LIBRARY: [OtherWebhook; 6] = [
+    OtherWebhook { name: "add-label", does: "adds a label", addition: add_label },
+    OtherWebhook { name: "add-annotation", does: "adds an annotation", addition: add_annotation },
+    OtherWebhook { name: "set-name", does: "gives the object its name", addition: set_name },
+    OtherWebhook { name: "add-container", does: "adds a container", addition: add_container },
+    OtherWebhook { name: "add-init-container", does: "adds an init container", addition: add_init_container },
+    OtherWebhook { name: "add-volume", does: "adds a volume", addition: add_volume },
+];
+
+impl OtherWebhook {
+    /// Whether there is something in `object` that it would do.
+    pub fn applies_to(&self, object: &Value) -> bool {
+        (self.addition)(object).is_some()
+    }
+
+    /// The webhook that does it, for everything and at most once.
+    pub fn webhook(&self) -> Arc<Webhook> {
+        let all = || vec!["*".to_owned()];
+        Arc::new(Webhook {
+            id: Arc::new(WebhookId {
+                configuration: "foreign".to_owned(),
+                name: self.name.to_owned(),
+                ordinal: 0,
+            }),
+            source: Source::Api,
+            phase: Phase::Mutating,
+            reinvocation_policy: ReinvocationPolicy::Never,
+            client_config: ClientConfig {
+                target: WebhookTarget::Url(format!("{HOST}{}", self.name)),
+                ca_bundle: Vec::new(),
+            },
+            rules: vec![Rule {
+                operations: all(),
+                api_groups: all(),
+                api_versions: all(),
+                resources: vec!["*/*".to_owned()],
+                scope: Scope::All,
+            }],
+            failure_policy: FailurePolicy::Fail,
+            match_policy: MatchPolicy::Exact,
+            namespace_selector: Selector::default(),
+            object_selector: Selector::default(),
+            side_effects: SideEffects::None,
+            timeout: Duration::from_secs(30),
+            admission_review_versions: vec!["v1".to_owned()],
+            match_conditions: Vec::new(),
+        })
+    }
+
+    /// Whether what it adds to `before` is in `after`: nothing of it is missing or has another value.
+    pub fn survives(&self, before: &Value, after: &Value) -> bool {
+        let Some(Addition { parent, member, value }) = (self.addition)(before) else { return true };
+        let Some(parent) = after.pointer(&parent) else { return false };
+        match (parent, member) {
+            (Value::Object(members), Some(member)) => {
+                members.get(member).is_some_and(|found| includes(found, &value))
+            }
+            (Value::Array(items), None) => items.iter().any(|found| includes(found, &value)),
+            _ => false,
+        }
+    }
+
+    /// The list that it adds to, as a JSON pointer, if what it adds to `before` is in `after` by its name.
+    pub fn list_of(&self, before: &Value, after: &Value) -> Option<String> {
+        let Addition { parent, member: None, .. } = (self.addition)(before)? else { return None };
+        let items = after.pointer(&parent)?.as_array()?;
+        items.iter().any(|item| item["name"] == MARK).then_some(parent)
+    }
+
+    fn operations(&self, object: &Value) -> Vec<Value> {
+        let Some(Addition { parent, member, value }) = (self.addition)(object) else { return Vec::new() };
+        let path = match member {
+            Some(member) => format!("{parent}/{}", shape::escaped(member)),
+            None => format!("{parent}/-"),
+        };
+        let empty = if member.is_some() { json!({}) } else { json!([]) };
+        let mut operations = Vec::new();
+        if object.pointer(&parent).is_none_or(Value::is_null) {
+            operations.push(json!({"op": "add", "path": parent, "value": empty}));
+        }
+        operations.push(json!({"op": "add", "path": path, "value": value}));
+        operations
+    }
+}
+
+/// Whether `found` has everything that `wanted` has; it may have more.
+fn includes(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => {
+            wanted.iter().all(|(name, wanted)| found.get(name).is_some_and(|found| includes(found, wanted)))
+        }
+        (found, wanted) => found == wanted,
+    }
+}
+
+/// Whether a webhook is a foreign mutation.
+pub(super) fn is_one(webhook: &Webhook) -> bool {
+    matches!(&webhook.client_config.target, WebhookTarget::Url(url) if url.starts_with(HOST))
+}
+
+/// What a foreign mutation answers to `review`, if `url` is that of one.
+pub(super) fn answer(url: &str, review: &[u8]) -> Option<Reply> {
+    let name = url.strip_prefix(HOST)?;
+    let foreign = LIBRARY.iter().find(|foreign| foreign.name == name)?;
+    let review: Value = serde_json::from_slice(review).ok()?;
+    let operations = foreign.operations(at(&review, &["request", "object"]));
+    let mut response = json!({"uid": at(&review, &["request", "uid"]), "allowed": true});
+    if !operations.is_empty() {
+        set(&mut response, &["patchType"], "JSONPatch");
+        set(&mut response, &["patch"], STANDARD.encode(Value::from(operations).to_string()));
+    }
+    let answer =
+        json!({"apiVersion": review.get("apiVersion"), "kind": "AdmissionReview", "response": response});
+    Some(Reply {
+        status: 200,
+        content_type: Some("application/json".to_owned()),
+        body: Bytes::from(answer.to_string()),
+    })
+}
+
+fn member(object: &Value, parent: &str, member: &'static str, value: impl Into<Value>) -> Option<Addition> {
+    let there = object.pointer(parent).and_then(|parent| parent.get(member));
+    there.is_none().then(|| Addition { parent: parent.to_owned(), member: Some(member), value: value.into() })
+}
+
+fn item(object: &Value, list: &str, value: Value) -> Option<Addition> {
+    let parent = format!("{}/{list}", pod_spec(object)?);
+    let items = object.pointer(&parent).and_then(Value::as_array);
+    let there = items.into_iter().flatten().any(|item| item["name"] == MARK);
+    (!there).then_some(Addition { parent, member: None, value })
+}
+
+fn add_label(object: &Value) -> Option<Addition> {
+    member(object, "/metadata/labels", LABEL, "yes")
+}
+
+fn add_annotation(object: &Value) -> Option<Addition> {
+    member(object, "/metadata/annotations", LABEL, "yes")
+}
+
+/// Only an object without a name can be given one.
+fn set_name(object: &Value) -> Option<Addition> {
+    object.pointer("/metadata/generateName")?;
+    member(object, "/metadata", "name", MARK)
+}
+
+fn add_container(object: &Value) -> Option<Addition> {
+    item(object, "containers", json!({"name": MARK, "image": "example.com/foreign:1"}))
+}
+
+fn add_init_container(object: &Value) -> Option<Addition> {
+    item(object, "initContainers", json!({"name": MARK, "image": "example.com/foreign:1"}))
+}
+
+fn add_volume(object: &Value) -> Option<Addition> {
+    item(object, "volumes", json!({"name": MARK, "emptyDir": {}}))
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::patch::Patch;
+
+    use super::*;
+
+    fn apply(foreign: &OtherWebhook, object: &Value) -> Value {
+        let patch = Value::from(foreign.operations(object)).to_string();
+        Patch::decode(patch.as_bytes()).unwrap().apply(object).unwrap()
+    }
+
+    fn objects() -> Vec<Value> {
+        let pod_spec = json!({"containers": [{"name": "app", "image": "app"}]});
+        vec![
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}, "spec": pod_spec}),
+            json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"},
+                "spec": {"jobTemplate": {"spec": {"template": {"spec": pod_spec}}}}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "labels": {"a": "b"}}}),
+        ]
+    }
+
+    #[test]
+    fn each_mutation_applies_once_and_is_found_again() {
+        for foreign in LIBRARY {
+            assert!(objects().iter().any(|object| foreign.applies_to(object)), "{}", foreign.name);
+            for object in objects().iter().filter(|object| foreign.applies_to(object)) {
+                let changed = apply(&foreign, object);
+                assert_ne!(changed, *object, "{}", foreign.name);
+                assert!(foreign.survives(object, &changed), "{}", foreign.name);
+                assert!(!foreign.survives(object, object), "{}", foreign.name);
+                assert!(!foreign.applies_to(&changed), "{}", foreign.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_others_put_into_an_added_container_does_no_harm() {
+        let pod = &objects()[0];
+        let container = LIBRARY.iter().find(|foreign| foreign.name == "add-container").unwrap();
+        let mut changed = apply(container, pod);
+        changed["spec"]["containers"][1]["env"] = json!([{"name": "A", "value": "b"}]);
+        assert!(container.survives(pod, &changed));
+        changed["spec"]["containers"][1]["image"] = json!("other");
+        assert!(!container.survives(pod, &changed));
+        assert_eq!(container.list_of(pod, &changed).as_deref(), Some("/spec/containers"));
+        assert_eq!(container.list_of(pod, pod), None);
+    }
+
+    #[test]
+    fn a_config_map_has_no_place_for_a_container() {
+        let names: Vec<&str> =
+            LIBRARY.iter().filter(|foreign| foreign.applies_to(&objects()[2])).map(|f| f.name).collect();
+        assert_eq!(names, ["add-label", "add-annotation"]);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which requests the checks that look at one webhook alone try: a few of every kind and operation that it asks for.
+
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation};
+use kubernetes_admission::matching;
+use kubernetes_api_server::ClusterFixture;
+
+use super::stored::{as_stored, delete, update};
+use super::subject::Subject;
+
+/// How many requests a webhook is tried with.
+const MOST: usize = 32;
+/// What is done to an object of the corpus.
+const OPERATIONS: [Operation; 3] = [Operation::Create, Operation::Update, Operation::Delete];
+
+/// Requests for one webhook: bounded, however large the corpus is.
+#[derive(Debug, Default)]
+pub(super) struct Samples {
+    /// In the order in which the kinds came.
+    kinds: Vec<OfKind>,
+}
+
+#[derive(Debug)]
+struct OfKind {
+    kind: GroupVersionKind,
+    /// One list for each of [`OPERATIONS`].
+    requests: [Vec<Attributes>; OPERATIONS.len()],
+}
+
+impl Samples {
+    /// Takes what `subject` asks for of the creation of an object, an update that changes nothing, and its deletion.
+    pub(super) fn add(&mut self, subject: &Subject, creation: &Attributes, cluster_fixture: &ClusterFixture) {
+        let known = if let Some(known) = self.kinds.iter().position(|known| known.kind == creation.kind) {
+            self.kinds.get_mut(known)
+        } else {
+            self.kinds.push(OfKind { kind: creation.kind.clone(), requests: Default::default() });
+            self.kinds.last_mut()
+        };
+        let requests = known.into_iter().flat_map(|known| &mut known.requests);
+        for (operation, requests) in OPERATIONS.into_iter().zip(requests) {
+            // What is sent to a subresource is not stored.
+            let is_made = operation == Operation::Create || creation.subresource.is_empty();
+            if !is_made || requests.len() >= MOST {
+                continue;
+            }
+            let request = request(creation, operation, cluster_fixture);
+            if matching::is_called(&subject.webhook, &mut cluster_fixture.run(request.clone())) {
+                requests.push(request);
+            }
+        }
+    }
+
+    /// The requests to try: one of each kind, then the next of each. The operations take turns, from object to object
+    /// and from kind to kind.
+    pub(super) fn requests(&self) -> Vec<Attributes> {
+        let kinds =
+            self.kinds.iter().filter(|kind| kind.requests.iter().any(|requests| !requests.is_empty()));
+        let mut queues: Vec<_> =
+            kinds.enumerate().map(|(first, kind)| kind.in_turns(first).into_iter()).collect();
+        let mut chosen = Vec::new();
+        while chosen.len() < MOST {
+            let before = chosen.len();
+            chosen.extend(queues.iter_mut().filter_map(Iterator::next).cloned());
+            if chosen.len() == before {
+                break;
+            }
+        }
+        chosen.truncate(MOST);
+        chosen
+    }
+}
+
+impl OfKind {
+    /// The requests, the operations taking turns, beginning with the operation number `first` of those that there are.
+    fn in_turns(&self, first: usize) -> Vec<&Attributes> {
+        let mut lists: Vec<&Vec<Attributes>> = self.requests.iter().filter(|list| !list.is_empty()).collect();
+        let first = first.checked_rem(lists.len()).unwrap_or_default();
+        lists.rotate_left(first);
+        let longest = lists.iter().map(|list| list.len()).max().unwrap_or_default();
+        (0..longest).flat_map(|object| lists.iter().filter_map(move |list| list.get(object))).collect()
+    }
+}
+
+fn request(creation: &Attributes, operation: Operation, cluster_fixture: &ClusterFixture) -> Attributes {
+    let object = creation.object.as_ref().unwrap_or(&serde_json::Value::Null);
+    let stored = || as_stored(object, &creation.user, cluster_fixture);
+    match operation {
+        Operation::Update => update(creation, stored(), stored()),
+        Operation::Delete => delete(creation, stored()),
+        Operation::Create | Operation::Connect => creation.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::attributes::UserInfo;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// What a webhook for these operations on everything is tried with: kinds, names and operations.
+    fn chosen(operations: &[&str], objects: &[(&str, &str)]) -> Vec<String> {
+        let rule =
+            json!({"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]});
+        let configuration = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "c"}, "webhooks": [{
+                "name": "w.example.com", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+                "admissionReviewVersions": ["v1"], "rules": [rule],
+            }],
+        });
+        let subject = Subject::of(&[configuration]).unwrap().remove(0);
+        let cluster_fixture = ClusterFixture::new([]);
+        let mut samples = Samples::default();
+        for (kind, name) in objects {
+            let object: Value = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}});
+            let creation = cluster_fixture.create(object, "default", UserInfo::default()).unwrap();
+            samples.add(&subject, &creation, &cluster_fixture);
+        }
+        let told =
+            |request: &Attributes| format!("{} {} {}", request.operation, request.kind.kind, request.name);
+        samples.requests().iter().map(told).collect()
+    }
+
+    #[test]
+    fn kinds_come_first_and_operations_take_turns() {
+        let objects = [("Pod", "a"), ("Pod", "b"), ("Secret", "c"), ("Node", "d")];
+        assert_eq!(
+            chosen(&["*"], &objects),
+            [
+                "CREATE Pod a",
+                "UPDATE Secret c",
+                "DELETE Node d",
+                "UPDATE Pod a",
+                "DELETE Secret c",
+                "CREATE Node d",
+                "DELETE Pod a",
+                "CREATE Secret c",
+                "UPDATE Node d",
+                "CREATE Pod b",
+                "UPDATE Pod b",
+                "DELETE Pod b",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_the_rules_ask_for_is_tried() {
+        assert_eq!(
+            chosen(&["DELETE"], &[("Pod", "a"), ("Secret", "b")]),
+            ["DELETE Pod a", "DELETE Secret b"]
+        );
+        assert_eq!(chosen(&["CONNECT"], &[("Pod", "a")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn there_are_never_more_than_a_few() {
+        assert_eq!(chosen(&["*"], &[("Pod", "a"); 100]).len(), MOST);
+    }
+}

@@ -1,0 +1,83 @@
+//! Where things stand in an object.
+
+use serde_json::Value;
+
+use kubernetes_types::json::at;
+
+/// JSON pointer to the `PodSpec` in `object`, if it has one.
+pub fn pod_spec(object: &Value) -> Option<&'static str> {
+    let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let pointer = match kind {
+        "Pod" => "/spec",
+        "PodTemplate" => "/template/spec",
+        "CronJob" => "/spec/jobTemplate/spec/template/spec",
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "ReplicationController" | "Job" => {
+            "/spec/template/spec"
+        }
+        _ => return None,
+    };
+    object.pointer(pointer).filter(|spec| spec.is_object()).map(|_| pointer)
+}
+
+/// A name as a segment of a JSON pointer. Source: RFC 6901.
+pub fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// Takes away what stands at `pointer`. Says whether there was something.
+pub fn remove(object: &mut Value, pointer: &str) -> bool {
+    let Some((parent, last)) = pointer.rsplit_once('/') else { return false };
+    let last = last.replace("~1", "/").replace("~0", "~");
+    match object.pointer_mut(parent) {
+        Some(Value::Object(members)) => members.remove(&last).is_some(),
+        Some(Value::Array(items)) => match last.parse::<usize>() {
+            Ok(index) if index < items.len() => {
+                items.remove(index);
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// `NAMESPACE/NAME` of `object`, or what is left of that: `generateName` with a star.
+pub fn object_name(object: &Value) -> String {
+    let text = |field: &str| at(object, &["metadata", field]).as_str().filter(|text| !text.is_empty());
+    let name = match (text("name"), text("generateName")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(prefix)) => format!("{prefix}*"),
+        (None, None) => "without a name".to_owned(),
+    };
+    match text("namespace") {
+        Some(namespace) => format!("{namespace}/{name}"),
+        None => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_spec_is_where_its_kind_has_it() {
+        let pod = json!({"kind": "Pod", "spec": {}});
+        assert_eq!(pod_spec(&pod), Some("/spec"));
+        let job = json!({"kind": "Job", "spec": {"template": {"spec": {}}}});
+        assert_eq!(pod_spec(&job), Some("/spec/template/spec"));
+        assert_eq!(pod_spec(&json!({"kind": "Job", "spec": {}})), None);
+        assert_eq!(pod_spec(&json!({"kind": "ConfigMap"})), None);
+    }
+
+    #[test]
+    fn members_and_items_are_taken_away_by_pointer() {
+        let mut object = json!({"a": {"b/c": 1}, "l": [1, 2]});
+        assert!(remove(&mut object, "/a/b~1c"));
+        assert!(remove(&mut object, "/l/0"));
+        assert!(!remove(&mut object, "/l/7"));
+        assert!(!remove(&mut object, ""));
+        assert_eq!(object, json!({"a": {}, "l": [2]}));
+    }
+}

@@ -1,0 +1,206 @@
+//! The object of a creation as validating webhooks see it and as the server stores it, and the requests that are about it
+//! from then on.
+
+use serde_json::{Value, json};
+
+use kubernetes_admission::attributes::{Attributes, GroupVersionKind, Operation, UserInfo};
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::{self, at, set};
+
+/// When everything was created.
+const CREATED: &str = "2026-01-01T00:00:00Z";
+const UID: &str = "6f3d1d2e-0000-4000-8000-00000000000a";
+
+/// The object as the server stores it that `user` creates: with a name, a uid, a generation, a status.
+pub(super) fn as_stored(object: &Value, user: &UserInfo, cluster_fixture: &ClusterFixture) -> Value {
+    let kind = GroupVersionKind::of(object);
+    let mut stored = object.clone();
+    if let Some(resource) = cluster_fixture.resource_of(&kind) {
+        let mut creation = Attributes {
+            operation: Operation::Create,
+            resource: resource.name,
+            subresource: String::new(),
+            kind,
+            namespace: String::new(),
+            name: String::new(),
+            object: Some(stored),
+            old_object: None,
+            options: None,
+            dry_run: false,
+            user: user.clone(),
+        };
+        prepare(&mut creation, cluster_fixture);
+        stored = creation.object.take().unwrap_or_default();
+        cluster_fixture.normalize(&mut stored);
+    } else {
+        identify(&mut stored);
+    }
+    set(&mut stored, &["metadata", "resourceVersion"], "1");
+    stored
+}
+
+/// A stored object with finalizers once its deletion has begun, for which it waits.
+///
+/// Source for definitions of custom resources: apiextensions-apiserver `pkg/registry/customresourcedefinition/etcd.go`,
+/// `Delete`, and pkg/controller/finalizer.
+pub(super) fn as_deleting(stored: Value, cluster_fixture: &ClusterFixture) -> Value {
+    if GroupVersionKind::of(&stored).kind == "CustomResourceDefinition" {
+        return as_deleting_definition(stored);
+    }
+    let mut deleting = cluster_fixture.marked(&stored).unwrap_or(stored);
+    set(&mut deleting, &["metadata", "deletionTimestamp"], CREATED);
+    deleting
+}
+
+fn as_deleting_definition(stored: Value) -> Value {
+    let mut deleting = stored;
+    set(&mut deleting, &["metadata", "deletionTimestamp"], CREATED);
+    if let Some(Value::Array(finalizers)) = deleting.pointer_mut("/metadata/finalizers") {
+        finalizers.insert(0, "customresourcecleanup.apiextensions.k8s.io".into());
+    }
+    let terminating = json!({
+        "type": "Terminating", "status": "True", "reason": "InstanceDeletionInProgress",
+        "message": "CustomResource deletion is in progress", "lastTransitionTime": CREATED,
+    });
+    if let Some(Value::Array(conditions)) = deleting.pointer_mut("/status/conditions") {
+        conditions.push(terminating);
+    }
+    deleting
+}
+
+/// Writes into the object of a request what the server does before validating webhooks see it: always the same, so that
+/// the same request has the same answer.
+pub(super) fn prepare(request: &mut Attributes, cluster_fixture: &ClusterFixture) {
+    let creates = request.operation == Operation::Create && request.subresource.is_empty();
+    if let (true, Some(object)) = (creates, &mut request.object) {
+        // Before the strategy of limit ranges, which gives one without a name a random one.
+        let name = name(object);
+        set(object, &["metadata", "name"], name);
+    }
+    cluster_fixture.prepare(request);
+    if let ("approval", Some(object)) = (request.subresource.as_str(), &mut request.object) {
+        let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten() {
+            set(condition, &["lastUpdateTime"], CREATED);
+            set(condition, &["lastTransitionTime"], CREATED);
+        }
+    }
+    if !creates {
+        return;
+    }
+    let Some(object) = &mut request.object else { return };
+    identify(object);
+    if request.name.is_empty() {
+        request.name = name(object);
+    }
+    if let Some(time) = object.pointer_mut("/status/lastPhaseTransitionTime") {
+        *time = CREATED.into();
+    }
+    if object["kind"] == "Service"
+        && let Some(spec) = object.get_mut("spec")
+    {
+        allocate(spec);
+    }
+}
+
+fn identify(object: &mut Value) {
+    let name = name(object);
+    set(object, &["metadata", "name"], name);
+    // A Job's selector and its Pods' labels name it.
+    if let Some(Value::String(uid)) = object.pointer("/metadata/uid").cloned()
+        && let Some(spec) = object.get_mut("spec").filter(|_| !uid.is_empty())
+    {
+        rename(spec, &uid);
+    }
+    set(object, &["metadata", "uid"], UID);
+    set(object, &["metadata", "creationTimestamp"], CREATED);
+}
+
+/// Writes the uid in the place of another one.
+fn rename(value: &mut Value, uid: &str) {
+    match value {
+        Value::String(text) if text == uid => UID.clone_into(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| rename(item, uid)),
+        Value::Object(members) => members.values_mut().for_each(|member| rename(member, uid)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The name, or the one that the server makes of `generateName`.
+fn name(object: &Value) -> String {
+    let text = |field: &str| json::text(object, &["metadata", field]);
+    if text("name").is_empty() { format!("{}x7k2p", text("generateName")) } else { text("name").to_owned() }
+}
+
+/// Gives a Service an address, unless it is an alias.
+///
+/// Source: kubernetes pkg/registry/core/service/storage/alloc.go.
+fn allocate(spec: &mut Value) {
+    let Some(members) = spec.as_object_mut() else { return };
+    if members.get("type") == Some(&"ExternalName".into()) {
+        return;
+    }
+    let address = members.entry("clusterIP").or_insert_with(|| "10.0.0.10".into()).clone();
+    members.entry("clusterIPs").or_insert_with(|| json!([address]));
+    members.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
+    members.entry("ipFamilyPolicy").or_insert_with(|| "SingleStack".into());
+}
+
+/// What the server stores of `written`, with which an update of `old` ends; the generation is left alone, since it only
+/// counts.
+pub(super) fn as_updated(update: &Attributes, written: &Value, cluster_fixture: &ClusterFixture) -> Value {
+    let mut request = Attributes { object: Some(written.clone()), ..update.clone() };
+    cluster_fixture.prepare(&mut request);
+    let mut stored = request.object.unwrap_or_default();
+    if let Some(generation) = update.old_object.as_ref().and_then(|old| old.pointer("/metadata/generation")) {
+        set(&mut stored, &["metadata", "generation"], generation.clone());
+    }
+    stored
+}
+
+/// The request that writes `written` over `stored`, which `creation` has made.
+pub(super) fn update(creation: &Attributes, stored: Value, written: Value) -> Attributes {
+    Attributes {
+        operation: Operation::Update,
+        name: name(&stored),
+        object: Some(written),
+        old_object: Some(stored),
+        options: Some(json!({"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"})),
+        ..creation.clone()
+    }
+}
+
+/// The request that deletes `stored`, which `creation` has made.
+///
+/// Source of the precondition: kubernetes pkg/registry/core/namespace/storage and apiextensions-apiserver
+/// pkg/registry/customresourcedefinition/etcd.go, `Delete`.
+pub(super) fn delete(creation: &Attributes, stored: Value) -> Attributes {
+    let mut options = json!({"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"});
+    if ["Namespace", "CustomResourceDefinition"].contains(&creation.kind.kind.as_str()) {
+        set(&mut options, &["preconditions"], json!({"uid": at(&stored, &["metadata", "uid"])}));
+    }
+    Attributes {
+        operation: Operation::Delete,
+        name: name(&stored),
+        object: None,
+        old_object: Some(stored),
+        options: Some(options),
+        ..creation.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_name_of_its_own_is_stored_the_same_each_time() {
+        let cluster_fixture = ClusterFixture::new([]);
+        for kind in ["LimitRange", "ConfigMap"] {
+            let object = json!({"apiVersion": "v1", "kind": kind, "metadata": {"generateName": "a-"}});
+            let stored = || as_stored(&object, &UserInfo::default(), &cluster_fixture);
+            assert_eq!(stored()["metadata"]["name"], "a-x7k2p");
+            assert_eq!(stored(), stored());
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! A webhook that is verified.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use kubernetes_admission::attributes::Attributes;
+use kubernetes_admission::config::{
+    self, ConfigError, FailurePolicy, ReinvocationPolicy, Source, Webhook, WebhookId,
+};
+use kubernetes_admission::event::Phase;
+use kubernetes_admission::matching;
+use kubernetes_api_server::ClusterFixture;
+use kubernetes_types::json::at;
+use kubernetes_types::selector::Selector;
+use serde_json::Value;
+
+use super::environment::WebhookSet;
+
+/// A webhook that is verified.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The webhook as its configuration says.
+    pub webhook: Arc<Webhook>,
+    /// The webhook as it is called here: a call that fails is never passed over.
+    pub called: Arc<Webhook>,
+    /// The whole configuration as it was written.
+    pub configuration: Arc<Value>,
+    /// The position in `webhooks` of the configuration.
+    pub index: usize,
+    /// Whether a webhook of the other phase has the same name, as in products that call both configurations alike.
+    pub has_namesake: bool,
+}
+
+/// The name of a webhook that has a namesake in the other phase: it says which of the two it is.
+pub fn with_phase(name: &str, phase: Phase) -> String {
+    let phase = match phase {
+        Phase::Mutating => "mutating",
+        Phase::Validating => "validating",
+    };
+    format!("{name} ({phase})")
+}
+
+impl Subject {
+    /// The webhooks of `configurations`, in dispatch order: those that mutate first.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first field that cannot be read.
+    pub fn of(configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+        Self::of_shared(configurations.iter().cloned().map(Arc::new))
+    }
+
+    /// As [`Self::of`]; the webhooks have the same configurations, not copies.
+    pub(super) fn of_shared(
+        configurations: impl IntoIterator<Item = Arc<Value>>,
+    ) -> Result<Vec<Self>, ConfigError> {
+        Self::from_sources(configurations.into_iter().map(|configuration| (configuration, Source::Api)))
+    }
+
+    /// The webhooks of `manifests`, which are from files of the API server, and of `configurations`, in dispatch order.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first field that cannot be read.
+    pub fn with_manifests(manifests: &[Value], configurations: &[Value]) -> Result<Vec<Self>, ConfigError> {
+        let from = |objects: &[Value], source| {
+            objects.iter().map(move |object| (Arc::new(object.clone()), source)).collect::<Vec<_>>()
+        };
+        let (from_files, from_api) = (from(manifests, Source::Manifest), from(configurations, Source::Api));
+        Self::from_sources(from_files.into_iter().chain(from_api))
+    }
+
+    fn from_sources(
+        configurations: impl IntoIterator<Item = (Arc<Value>, Source)>,
+    ) -> Result<Vec<Self>, ConfigError> {
+        let mut subjects = Vec::new();
+        for (configuration, source) in configurations {
+            let webhooks = match source {
+                Source::Manifest => config::manifest_webhooks(&configuration)?,
+                Source::Api => config::webhooks(&configuration)?,
+            };
+            for (index, webhook) in webhooks.into_iter().enumerate() {
+                let called = Webhook { failure_policy: FailurePolicy::Fail, ..webhook.clone() };
+                subjects.push(Self {
+                    webhook: Arc::new(webhook),
+                    called: Arc::new(called),
+                    configuration: Arc::clone(&configuration),
+                    index,
+                    has_namesake: false,
+                });
+            }
+        }
+        let ids = |phase: Phase| -> HashSet<WebhookId> {
+            let of_phase = subjects.iter().filter(|subject| subject.webhook.phase == phase);
+            of_phase.map(|subject| (*subject.webhook.id).clone()).collect()
+        };
+        let [mutating, validating] = [Phase::Mutating, Phase::Validating].map(ids);
+        for subject in &mut subjects {
+            let id = &*subject.webhook.id;
+            subject.has_namesake = mutating.contains(id) && validating.contains(id);
+        }
+        // Those from files first; configurations by name, byte by byte; the webhooks of one in the author's order.
+        subjects.sort_by(|a, b| {
+            let key = |subject: &Self| {
+                let Webhook { phase, source, .. } = *subject.webhook;
+                (phase == Phase::Validating, source == Source::Api, subject.configuration_name())
+            };
+            key(a).cmp(&key(b))
+        });
+        Ok(subjects)
+    }
+
+    /// `CONFIGURATION/WEBHOOK`, with the ordinal where names are not unique, and the phase if the other phase has that name
+    /// too.
+    pub fn name(&self) -> String {
+        let id = &self.webhook.id;
+        let name = match id.ordinal {
+            0 => format!("{}/{}", id.configuration, id.name),
+            ordinal => format!("{}/{}/{ordinal}", id.configuration, id.name),
+        };
+        if self.has_namesake { with_phase(&name, self.webhook.phase) } else { name }
+    }
+
+    /// What serves it: the host and port of its URL, or `SERVICE.NAMESPACE.svc:PORT`.
+    pub fn server(&self) -> String {
+        self.webhook.client_config.target.authority()
+    }
+
+    /// The entry of `webhooks` as it was written.
+    pub fn declaration(&self) -> &Value {
+        self.entry_of(&self.configuration)
+    }
+
+    /// The entry of `webhooks` in `configuration`, which is this one in another form; null where there is none.
+    pub(super) fn entry_of<'a>(&self, configuration: &'a Value) -> &'a Value {
+        at(configuration, &["webhooks"]).get(self.index).unwrap_or(&Value::Null)
+    }
+
+    /// Whether the rules are for `request`, whatever the selectors and conditions say.
+    pub fn asks_for(&self, request: &Attributes, cluster_fixture: &ClusterFixture) -> bool {
+        let webhook = Webhook {
+            namespace_selector: Selector::default(),
+            object_selector: Selector::default(),
+            match_conditions: Vec::new(),
+            ..(*self.webhook).clone()
+        };
+        matching::is_called(&webhook, &mut cluster_fixture.run(request.clone()))
+    }
+
+    /// What is to be said beside everything that is said of the webhook.
+    pub fn caveat(&self) -> Option<String> {
+        let conditions = self.webhook.match_conditions.iter();
+        let names: Vec<&str> = conditions
+            .filter(|condition| condition.mentions("authorizer"))
+            .map(|condition| &*condition.name)
+            .collect();
+        if names.is_empty() {
+            return None;
+        }
+        let names = names.join(", ");
+        Some(format!(
+            "its matchConditions ({names}) ask what a user may do: users had only the roles of the API server and of the \
+             files"
+        ))
+    }
+
+    /// The webhook alone, called as its phase asks for.
+    pub fn alone(&self) -> WebhookSet {
+        let webhook = vec![Arc::clone(&self.called)];
+        match self.webhook.phase {
+            Phase::Mutating => WebhookSet { mutating: webhook, validating: Vec::new() },
+            Phase::Validating => WebhookSet { mutating: Vec::new(), validating: webhook },
+        }
+    }
+
+    /// The webhook with another reinvocation policy.
+    pub fn with_reinvocation(&self, reinvocation_policy: ReinvocationPolicy) -> Arc<Webhook> {
+        Arc::new(Webhook { reinvocation_policy, ..(*self.called).clone() })
+    }
+
+    fn configuration_name(&self) -> String {
+        self.webhook.id.configuration.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn configuration(kind: &str, name: &str, webhooks: &[&str]) -> Value {
+        let webhooks: Vec<Value> = webhooks
+            .iter()
+            .map(|name| {
+                json!({"name": name, "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore"})
+            })
+            .collect();
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name},
+            "webhooks": webhooks})
+    }
+
+    #[test]
+    fn webhooks_come_in_dispatch_order_and_those_that_mutate_first() {
+        let subjects = Subject::of(&[
+            configuration("ValidatingWebhookConfiguration", "a", &["v"]),
+            configuration("MutatingWebhookConfiguration", "z", &["y", "x", "y"]),
+            configuration("MutatingWebhookConfiguration", "b", &["m"]),
+        ])
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["b/m", "z/y", "z/x", "z/y/1", "a/v"]);
+        assert_eq!(subjects[3].declaration()["name"], "y");
+    }
+
+    #[test]
+    fn webhooks_from_files_come_first() {
+        let kind = "MutatingWebhookConfiguration";
+        let subjects = Subject::with_manifests(
+            &[
+                configuration("ValidatingWebhookConfiguration", "v.static.k8s.io", &["v"]),
+                configuration(kind, "z.static.k8s.io", &["z"]),
+            ],
+            &[configuration(kind, "a", &["a"])],
+        )
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["z.static.k8s.io/z", "a/a", "v.static.k8s.io/v"]);
+    }
+
+    #[test]
+    fn a_mutating_and_a_validating_webhook_of_one_name_say_which_they_are() {
+        let subjects = Subject::of(&[
+            configuration("ValidatingWebhookConfiguration", "a", &["x", "y"]),
+            configuration("MutatingWebhookConfiguration", "a", &["x", "x"]),
+        ])
+        .unwrap();
+        let names: Vec<String> = subjects.iter().map(Subject::name).collect();
+        assert_eq!(names, ["a/x (mutating)", "a/x/1", "a/x (validating)", "a/y"]);
+    }
+
+    #[test]
+    fn conditions_that_ask_the_authorizer_have_a_caveat() {
+        let mut configuration = configuration("ValidatingWebhookConfiguration", "a", &["v", "w"]);
+        configuration["webhooks"][0]["matchConditions"] = json!([
+            {"name": "no-leases", "expression": "request.resource.resource != 'leases'"},
+            {"name": "not-trusted", "expression": "!authorizer.path('/trusted').check('get').allowed()"},
+        ]);
+        configuration["webhooks"][1]["matchConditions"] =
+            json!([{"name": "named", "expression": "request.name != 'authorizer'"}]);
+        let subjects = Subject::of(&[configuration]).unwrap();
+        assert!(subjects[0].caveat().unwrap().contains("(not-trusted)"));
+        assert_eq!(subjects[1].caveat(), None);
+    }
+
+    #[test]
+    fn a_call_that_fails_is_never_passed_over() {
+        let subjects = Subject::of(&[configuration("ValidatingWebhookConfiguration", "a", &["v"])]).unwrap();
+        assert_eq!(subjects[0].webhook.failure_policy, FailurePolicy::Ignore);
+        assert_eq!(subjects[0].called.failure_policy, FailurePolicy::Fail);
+    }
+}

@@ -1,0 +1,165 @@
+//! The URL of a call, as the API server puts it together and prints it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use url::Url;
+
+use kubernetes_admission::audit::go_duration;
+use kubernetes_admission::config::WebhookTarget;
+
+/// Where a call goes.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    /// With `?timeout=`, as in error texts.
+    pub(super) url: String,
+}
+
+impl Address {
+    /// # Errors
+    /// A URL that is none: configurations with one are refused at registration.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
+    /// Rule: HTTP-03, HTTP-05.
+    pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
+        let (origin, path) = match target {
+            WebhookTarget::Service(service) => {
+                (format!("https://{}", service.authority()), service.path.as_bytes().to_vec())
+            }
+            WebhookTarget::Url(url) => {
+                let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
+                Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
+                let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+                (format!("{scheme}://{host}"), percent_decoded(path))
+            }
+        };
+        let seconds = Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
+        Ok(Self { url: format!("{origin}{}?timeout={}", encoded(&cleaned(&path)), go_duration(seconds)) })
+    }
+}
+
+/// Whether a call goes to the API server itself, which kube-apiserver makes with credentials of its own.
+///
+/// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
+/// pkg/apiserver/resolvers.go, `loopbackResolver`.
+/// Rule: HTTP-15.
+pub(super) fn is_the_api_server(target: &WebhookTarget) -> bool {
+    match target {
+        WebhookTarget::Service(service) => {
+            service.namespace == "default" && service.name == "kubernetes" && service.port == 443
+        }
+        WebhookTarget::Url(url) => Url::parse(url).is_ok_and(|url| {
+            url.host_str() == Some("kubernetes.default.svc") && url.port_or_known_default() == Some(443)
+        }),
+    }
+}
+
+/// `path` without empty, `.` and `..` segments and without a slash at its end.
+///
+/// Source: Go path/path.go, `Clean`.
+/// Rule: HTTP-04.
+fn cleaned(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in path.split(|&byte| byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => {
+                segments.pop();
+            }
+            segment => segments.push(segment),
+        }
+    }
+    let mut path = b"/".to_vec();
+    path.extend(segments.join(&b'/'));
+    path
+}
+
+/// `path` as bytes, each `%XX` as the byte that it stands for; any other `%` stays.
+pub fn percent_decoded(path: &str) -> Vec<u8> {
+    let bytes = path.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        if let (b'%', Some(high), Some(low)) = (byte, digit(at + 1), digit(at + 2)) {
+            decoded.extend(u8::try_from(high * 16 + low));
+            at += 3;
+        } else {
+            decoded.push(byte);
+            at += 1;
+        }
+    }
+    decoded
+}
+
+/// Source: Go net/url/url.go, `shouldEscape` for paths.
+fn encoded(path: &[u8]) -> String {
+    let mut out = String::with_capacity(path.len());
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use kubernetes_admission::config::ServiceReference;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
+        assert_eq!(Address::new(target, timeout), Ok(Address { url: expect.to_owned() }));
+    }
+
+    #[test]
+    fn paths_are_cleaned_and_seconds_are_rounded_up() {
+        for (url, expect) in [
+            ("https://h", "https://h/?timeout=10s"),
+            ("https://h:8443/", "https://h:8443/?timeout=10s"),
+            ("https://H/mutate/", "https://H/mutate?timeout=10s"),
+            ("https://h//a/./b/../c", "https://h/a/c?timeout=10s"),
+            ("https://h/a%2Fb%20c", "https://h/a/b%20c?timeout=10s"),
+            ("https://[::1]:1/a!", "https://[::1]:1/a%21?timeout=10s"),
+        ] {
+            check(&WebhookTarget::Url(url.to_owned()), Duration::from_millis(9_001), expect);
+        }
+    }
+
+    #[test]
+    fn the_api_server_itself_has_two_names() {
+        let service = |namespace: &str, name: &str, port: u16| {
+            let (namespace, name) = (namespace.to_owned(), name.to_owned());
+            WebhookTarget::Service(ServiceReference { namespace, name, path: String::new(), port })
+        };
+        let url = |url: &str| WebhookTarget::Url(url.to_owned());
+        for (target, expect) in [
+            (service("default", "kubernetes", 443), true),
+            (service("default", "kubernetes", 8443), false),
+            (service("other", "kubernetes", 443), false),
+            (service("default", "other", 443), false),
+            (url("https://kubernetes.default.svc/version"), true),
+            (url("https://kubernetes.default.svc:443"), true),
+            (url("https://kubernetes.default.svc:6443"), false),
+            (url("https://kubernetes.default"), false),
+        ] {
+            assert_eq!(is_the_api_server(&target), expect, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_named_with_its_port() {
+        let service = ServiceReference {
+            namespace: "ns".to_owned(),
+            name: "svc".to_owned(),
+            path: String::new(),
+            port: 443,
+        };
+        let target = WebhookTarget::Service(service);
+        check(&target, Duration::from_secs(1), "https://svc.ns.svc:443/?timeout=1s");
+    }
+}

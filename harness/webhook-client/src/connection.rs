@@ -1,0 +1,302 @@
+//! HTTP clients, one for each `clientConfig` and address, so that connections are used again.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, Method, header};
+use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference, WebhookTarget};
+use kubernetes_types::status::Unsupported;
+use reqwest::{RequestBuilder, redirect, retry};
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use url::{Host, Url};
+
+use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
+use super::proxy::{self, Proxies};
+use super::{ServiceResolver, failure, tls};
+
+/// How many clients are kept.
+const MAX_CLIENTS: usize = 200;
+const IDLE_CONNECTIONS: usize = 25;
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Why there is no client, or no connection.
+#[derive(Debug)]
+pub(super) enum Error {
+    /// No client can be made.
+    Client(String),
+    /// The call failed.
+    Transport(String),
+    Unsupported(Unsupported),
+}
+
+impl From<UserError> for Error {
+    fn from(error: UserError) -> Self {
+        match error {
+            UserError::Client(text) => Self::Client(text),
+            UserError::Request(text) => Self::Transport(text),
+            UserError::Unsupported(what) => Self::Unsupported(what),
+        }
+    }
+}
+
+/// Which client: addresses of services may change, those of URLs are found by each connection. The last is the proxy.
+type Key = (ClientConfig, Vec<SocketAddr>, Versions, Option<Identity>, Option<Url>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Versions {
+    Http1,
+    Http1And2,
+}
+
+/// The clients, at most [`MAX_CLIENTS`] of them.
+///
+/// Rule: HTTP-22.
+pub(super) struct Connections {
+    services: Arc<dyn ServiceResolver>,
+    credentials: WebhookCredentials,
+    proxies: Proxies,
+    clients: Mutex<Clients>,
+}
+
+#[derive(Default)]
+struct Clients {
+    by_key: HashMap<Key, reqwest::Client>,
+    oldest_first: VecDeque<Key>,
+}
+
+/// A client that knows how to reach a service by its name.
+pub(super) struct Client {
+    http: reqwest::Client,
+    /// The authority of the service's URL: what is reached at an address that its name does not have.
+    service: Option<String>,
+    /// Who calls.
+    credentials: HeaderMap,
+    key: Key,
+    /// Whom to tell that the webhook does not take the credentials.
+    plugin: Option<FromPlugin>,
+}
+
+impl Client {
+    /// Another connection like those of this client.
+    pub(super) fn another(&self) -> Another {
+        Another(self.key.clone())
+    }
+
+    /// The plugin that printed the credentials.
+    pub(super) fn take_plugin(&mut self) -> Option<FromPlugin> {
+        self.plugin.take()
+    }
+
+    /// A request to `url`. A URL without a port is what makes the client take the port of the service's address, so the
+    /// port goes into the Host header only.
+    ///
+    /// Rule: HTTP-01, HTTP-02.
+    pub(super) fn request(self, method: Method, url: &str) -> RequestBuilder {
+        let service = self.service.as_ref().and_then(|service| Some((service, path_at(url, service)?)));
+        let request = match service {
+            Some((service, path)) => {
+                let name = service.rsplit_once(':').map_or(service.as_str(), |(name, _)| name);
+                self.http.request(method, format!("https://{name}{path}")).header(header::HOST, service)
+            }
+            None => self.http.request(method, url),
+        };
+        request
+            .headers(self.credentials)
+            .header(header::ACCEPT, "application/json, */*")
+            .header(header::USER_AGENT, "kube-apiserver-admission")
+    }
+}
+
+/// A connection on which nothing is sent.
+pub(super) struct Another(Key);
+
+impl Another {
+    /// What a server says that ends a connection right after the handshake: in TLS 1.3 it refuses the client's certificate only
+    /// then. None if it says nothing.
+    pub(super) async fn why_it_ends(self, url: &str) -> Option<Error> {
+        let Self((config, addresses, _, identity, None)) = self else { return None };
+        let url = Url::parse(url).ok()?;
+        let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
+        let tcp = match addresses.as_slice() {
+            [] => TcpStream::connect((host.as_str(), url.port_or_known_default()?)).await.ok()?,
+            addresses => TcpStream::connect(addresses).await.ok()?,
+        };
+        let tls = tls::client_config(&config.ca_bundle, &["http/1.1"], identity.as_ref()).ok()?;
+        let name = ServerName::try_from(host).ok()?;
+        // The answer to the client's last message of the handshake may come before or after the library takes it for done.
+        let error = match TlsConnector::from(Arc::new(tls)).connect(name, tcp).await {
+            Ok(mut stream) => stream.read(&mut [0]).await.err()?,
+            Err(error) => error,
+        };
+        let error = error.get_ref()?.downcast_ref::<rustls::Error>()?;
+        Some(Error::Transport(failure::tls(error)))
+    }
+
+    /// Why the proxy did not lead to the webhook, if it is the proxy that failed.
+    pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
+        let Self((.., proxy)) = self;
+        proxy::why_no_tunnel(&proxy?, &Url::parse(url).ok()?).await.map(Error::Transport)
+    }
+}
+
+impl Connections {
+    pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
+        let proxies = Proxies::from_environment();
+        Self { services, credentials: WebhookCredentials::default(), proxies, clients: Mutex::default() }
+    }
+
+    pub(super) fn with_credentials(self, credentials: WebhookCredentials) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// The client for a request to `url` on behalf of `config`.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go, `HookClient`; client-go transport/transport.go, `TLSConfigFor`.
+    /// Rule: HTTP-13, NEW-06.
+    pub(super) async fn client(
+        &self,
+        config: &ClientConfig,
+        phase: Option<Phase>,
+        url: &str,
+    ) -> Result<Client, Error> {
+        let user = phase.and_then(|phase| self.credentials.of(phase).user(&config.target));
+        let identity = user.map(|user| user.identity()).transpose()?.flatten();
+        let plugin = match user {
+            Some(user) => {
+                check_bundle_of(config)?;
+                user.ask_plugin(self.credentials.plugins(), config).await?
+            }
+            None => None,
+        };
+        let identity = identity.or_else(|| plugin.as_ref()?.identity().cloned());
+        let (service, versions) = match &config.target {
+            WebhookTarget::Service(service) => (Some(service), Versions::Http1),
+            WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
+            WebhookTarget::Url(_) => (None, Versions::Http1),
+        };
+        let authority = service.map(|service| (service, service.authority()));
+        // A redirect may lead away from the service.
+        let service = authority.filter(|(_, authority)| path_at(url, authority).is_some());
+        let route = match &service {
+            Some((service, _)) => self.addresses(service).await.map(|addresses| (addresses, None)),
+            None => self.proxy(url).map(|proxy| (Vec::new(), proxy)),
+        };
+        let (addresses, proxy) = route.or_else(|error| check_bundle_of(config).and(Err(error)))?;
+        let key = (config.clone(), addresses, versions, identity, proxy);
+        let service = service.map(|(_, authority)| authority);
+        let http = self.known_or_built(&key, service.as_deref()).map_err(Error::Client)?;
+        // As in Go's client: what is wrong with certificates comes first.
+        let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
+        Ok(Client { http, service, credentials, key, plugin })
+    }
+
+    fn known_or_built(&self, key: &Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(http) = clients.by_key.get(key) {
+            return Ok(http.clone());
+        }
+        let http = build(key, service)?;
+        if clients.oldest_first.len() == MAX_CLIENTS
+            && let Some(oldest) = clients.oldest_first.pop_front()
+        {
+            clients.by_key.remove(&oldest);
+        }
+        clients.oldest_first.push_back(key.clone());
+        clients.by_key.insert(key.clone(), http.clone());
+        Ok(http)
+    }
+
+    /// Where a service listens: host and port.
+    pub(super) fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        self.services.resolve(service)
+    }
+
+    fn proxy(&self, url: &str) -> Result<Option<Url>, Error> {
+        if self.proxies.is_empty() {
+            return Ok(None);
+        }
+        Url::parse(url).map_or(Ok(None), |url| self.proxies.for_url(&url)).map_err(Error::Unsupported)
+    }
+
+    /// The addresses of a service, which kube-apiserver has in the URL when it looks for a proxy.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go, `resolvingRoundTripper`.
+    async fn addresses(&self, service: &ServiceReference) -> Result<Vec<SocketAddr>, Error> {
+        let (host, port) = self.resolve(service).map_err(Error::Transport)?;
+        let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        if self.proxy(&format!("https://{bracketed}:{port}/"))?.is_some() {
+            let what = format!(
+                "calls of services through a proxy ({} is at {host}; to reach it directly, add {host} to NO_PROXY)",
+                service.authority()
+            );
+            return Err(Error::Unsupported(Unsupported { what }));
+        }
+        let mut addresses: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), port))
+            .await
+            .map_err(|error| Error::Transport(format!("dial tcp: lookup {host}: {error}")))?
+            .collect();
+        addresses.sort_unstable();
+        Ok(addresses)
+    }
+}
+
+/// Go's client reads the bundle when it is made: before it asks a credential plugin or looks for the Service. Here it is read
+/// once, by [`build`], and before that only where another error would come first.
+fn check_bundle_of(config: &ClientConfig) -> Result<(), Error> {
+    if config.ca_bundle.is_empty() {
+        return Ok(());
+    }
+    tls::bundle(&config.ca_bundle).map(drop).map_err(Error::Client)
+}
+
+fn build(
+    (config, addresses, versions, identity, proxy): &Key,
+    service: Option<&str>,
+) -> Result<reqwest::Client, String> {
+    let protocols: &[&str] = match versions {
+        Versions::Http1 => &["http/1.1"],
+        Versions::Http1And2 => &["h2", "http/1.1"],
+    };
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls::client_config(&config.ca_bundle, protocols, identity.as_ref())?)
+        .redirect(redirect::Policy::none())
+        .referer(false)
+        .retry(retry::never())
+        // Not what the library finds in the environment: its rules are others.
+        .no_proxy()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .pool_idle_timeout(IDLE);
+    if let Some(proxy) = proxy {
+        builder = builder.proxy(reqwest::Proxy::all(proxy.clone()).map_err(|error| error.to_string())?);
+    }
+    if *versions == Versions::Http1 {
+        builder = builder.http1_only();
+    }
+    if let Some(name) = service.and_then(|service| service.rsplit_once(':')).map(|(name, _)| name) {
+        builder = builder.resolve_to_addrs(name, addresses);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+/// The path and the query of `url`, if it leads to `authority`.
+fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
+    url.strip_prefix("https://")?
+        .strip_prefix(authority)
+        .filter(|path| path.is_empty() || path.starts_with(['/', '?']))
+}
+
+/// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
+/// Rule: HTTP-12.
+fn is_loopback(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => false,
+    })
+}

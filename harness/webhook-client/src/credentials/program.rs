@@ -1,0 +1,166 @@
+//! Runs a credential plugin.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use kubernetes_types::quoting::system_error;
+use kubernetes_types::status::Unsupported;
+use tokio::io::AsyncReadExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::UserError;
+
+/// How long a plugin may run. client-go has no bound.
+const LONGEST_RUN: Duration = Duration::from_secs(60);
+/// How many bytes a plugin may print. client-go has no bound.
+const MAX_STDOUT: u64 = 1 << 20;
+
+/// A program, as client-go calls it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Program {
+    /// A path without dots, or a name that is looked for in PATH.
+    pub(super) command: String,
+    pub(super) args: Vec<String>,
+    /// Added to the variables of this process.
+    pub(super) env: Vec<(String, String)>,
+}
+
+/// Why a program printed nothing that counts.
+pub(super) enum RunError {
+    /// No program has this name.
+    NotFound,
+    Other(UserError),
+}
+
+impl From<UserError> for RunError {
+    fn from(error: UserError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Program {
+    /// What the program writes to standard output, with `info` in `KUBERNETES_EXEC_INFO`. Its standard input is empty, and
+    /// its standard error that of this process.
+    ///
+    /// # Errors
+    /// It cannot be started or fails, in the words of client-go; it runs or prints for too long.
+    ///
+    /// Source: client-go plugin/pkg/client/auth/exec/exec.go, `refreshCredsLocked` and `wrapCmdRunErrorLocked`.
+    pub(super) async fn run(&self, info: &str) -> Result<Vec<u8>, RunError> {
+        let file = self.file().ok_or(RunError::NotFound)?;
+        let mut command = Command::new(&file);
+        command.args(&self.args).envs(self.env.iter().map(|(name, value)| (name, value)));
+        command.env("KUBERNETES_EXEC_INFO", info);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(|error| not_started(&file, &error))?;
+        let running = async {
+            let mut stdout = Vec::new();
+            if let Some(pipe) = child.stdout.take() {
+                pipe.take(MAX_STDOUT + 1).read_to_end(&mut stdout).await?;
+            }
+            if stdout.len() as u64 > MAX_STDOUT {
+                return Ok(Err(MAX_STDOUT));
+            }
+            Ok::<_, io::Error>(Ok((stdout, child.wait().await?)))
+        };
+        let unsupported = |what: String| UserError::Unsupported(Unsupported { what });
+        let (stdout, status) = match timeout(LONGEST_RUN, running).await {
+            Ok(Ok(Ok(done))) => done,
+            Ok(Ok(Err(limit))) => {
+                return Err(unsupported(format!(
+                    "credential plugins that print more than {} KiB",
+                    limit >> 10
+                ))
+                .into());
+            }
+            Ok(Err(error)) => return Err(UserError::Request(format!("exec: {error}")).into()),
+            Err(_elapsed) => {
+                let longest = LONGEST_RUN.as_secs();
+                return Err(
+                    unsupported(format!("credential plugins that run longer than {longest} s")).into()
+                );
+            }
+        };
+        if status.success() { Ok(stdout) } else { Err(self.failed(status).into()) }
+    }
+
+    fn failed(&self, status: ExitStatus) -> UserError {
+        let code = status.code().unwrap_or(-1);
+        UserError::Request(format!("exec: executable {} failed with exit code {code}", self.command))
+    }
+
+    /// Source: Go `os/exec/lp_unix.go`, `LookPath`. What is found in a relative folder of PATH does not count.
+    fn file(&self) -> Option<PathBuf> {
+        if self.command.contains('/') {
+            return Some(PathBuf::from(&self.command));
+        }
+        look_in(&env::var_os("PATH").unwrap_or_default(), &self.command)
+    }
+}
+
+fn look_in(path: &OsStr, command: &str) -> Option<PathBuf> {
+    let files = env::split_paths(path).map(|folder| folder.join(command));
+    files.into_iter().find(|file| is_executable(file)).filter(|file| file.is_absolute())
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    file.is_file()
+}
+
+/// Source: Go `os/exec_posix.go`, `startProcess`.
+fn not_started(file: &Path, error: &io::Error) -> UserError {
+    if error.kind() == io::ErrorKind::InvalidInput {
+        let what = "credential plugins with a NUL byte in command, args or env".to_owned();
+        return UserError::Unsupported(Unsupported { what });
+    }
+    let reason = system_error(error);
+    UserError::Request(format!("exec: fork/exec {}: {reason}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Program {
+        // The PATH of the tests may lack the commands that the script needs.
+        let script = format!("PATH=$PATH:/usr/bin:/bin; {script}");
+        Program { command: "/bin/sh".to_owned(), args: vec!["-c".to_owned(), script], env: Vec::new() }
+    }
+
+    #[tokio::test]
+    async fn what_a_plugin_may_print_is_bounded() {
+        let printed = shell("head -c 1048576 /dev/zero").run("").await.unwrap_or_default();
+        assert_eq!(printed.len() as u64, MAX_STDOUT);
+        let error = shell("cat /dev/zero").run("").await.err();
+        assert!(matches!(&error, Some(RunError::Other(UserError::Unsupported(what)))
+                if what.what == "credential plugins that print more than 1024 KiB"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn how_long_a_plugin_may_run_is_bounded() {
+        // Neither prints nor ends before it is killed.
+        let error = shell("exec tail -f /dev/null").run("").await.err();
+        assert!(matches!(&error, Some(RunError::Other(UserError::Unsupported(what)))
+                if what.what == "credential plugins that run longer than 60 s"));
+    }
+
+    #[test]
+    fn a_relative_folder_of_path_does_not_count() {
+        let folder = if Path::new("/usr/bin/env").is_file() { "/usr/bin" } else { "/bin" };
+        assert!(look_in(OsStr::new(folder), "env").is_some());
+        assert!(look_in(OsStr::new("relative:/nowhere"), "env").is_none());
+        assert!(look_in(OsStr::new(folder), "no-such-command").is_none());
+    }
+}

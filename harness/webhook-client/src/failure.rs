@@ -1,0 +1,203 @@
+//! What went wrong on the way, in the words of Go's HTTP client.
+
+use std::error::Error as StdError;
+use std::io;
+
+use kubernetes_admission::caller::CallError;
+use kubernetes_types::quoting::quote;
+use rustls::{AlertDescription, CertificateError, InvalidMessage, PeerIncompatible};
+use url::Url;
+
+use super::certificate::Complaint;
+use super::connection;
+
+/// Source: Go net/url/url.go, `Error`.
+/// Rule: HTTP-16.
+pub(super) fn post_failed(url: &str, text: &str) -> CallError {
+    CallError::Transport(format!("Post {}: {text}", quote(url)))
+}
+
+/// Source: client-go rest/request.go, `transformResponse`.
+/// Rule: HTTP-31.
+pub(super) fn reading_failed(text: &str) -> CallError {
+    CallError::Transport(format!(
+        "unexpected error when reading response body. Please retry. Original error: {text}"
+    ))
+}
+
+/// Why a request to `url` got no response.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors of the system go out in its own words")]
+pub(super) async fn transport(error: &reqwest::Error, url: &str) -> connection::Error {
+    connection::Error::Transport(match cause(error) {
+        Cause::Tls(error) => tls(error),
+        Cause::Io(error) => {
+            let peer = peer(url).await;
+            match error.kind() {
+                io::ErrorKind::ConnectionRefused => {
+                    format!("dial tcp {peer}: connect: connection refused")
+                }
+                io::ErrorKind::ConnectionReset => format!("read tcp {peer}: read: connection reset by peer"),
+                io::ErrorKind::BrokenPipe => format!("write tcp {peer}: write: broken pipe"),
+                io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+                io::ErrorKind::HostUnreachable => format!("dial tcp {peer}: connect: no route to host"),
+                io::ErrorKind::NetworkUnreachable => {
+                    format!("dial tcp {peer}: connect: network is unreachable")
+                }
+                _ if error.to_string().starts_with(ALERT_OF_HTTP2) => alert_by_name(&error.to_string()),
+                _ if error.to_string().contains("lookup") => {
+                    format!("dial tcp: lookup {}: no such host", host(url))
+                }
+                _ => format!("dial tcp {peer}: {error}"),
+            }
+        }
+        Cause::Http(error) if error.is_incomplete_message() => "EOF".to_owned(),
+        Cause::Http(error) if error.is_parse() => {
+            format!("net/http: HTTP/1.x transport connection broken: malformed HTTP response ({error})")
+        }
+        Cause::Http(error) => innermost(error),
+        Cause::Other(text) if text.contains("dns error") || text.contains("lookup") => {
+            format!("dial tcp: lookup {}: no such host", host(url))
+        }
+        Cause::Other(text) => text,
+    })
+}
+
+/// Whether the connection ended before the request was sent on it. Why it ended is lost then.
+pub(super) fn was_not_sent(error: &reqwest::Error) -> bool {
+    matches!(cause(error), Cause::Http(error) if error.is_canceled())
+}
+
+/// Why a body could not be read.
+pub(super) fn body(error: &reqwest::Error) -> String {
+    let text = innermost(error);
+    match cause(error) {
+        Cause::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => "unexpected EOF".to_owned(),
+        Cause::Io(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+            "read: connection reset by peer".to_owned()
+        }
+        Cause::Http(error) if error.is_incomplete_message() => "unexpected EOF".to_owned(),
+        _ if text.contains("chunk size") => "invalid byte in chunk length".to_owned(),
+        Cause::Http(_) if text.contains("end of file") => "unexpected EOF".to_owned(),
+        _ if text.to_lowercase().contains("gzip") => "gzip: invalid header".to_owned(),
+        Cause::Tls(_) | Cause::Io(_) | Cause::Http(_) | Cause::Other(_) => text,
+    }
+}
+
+/// What is at the bottom of an error, as far as it is known.
+enum Cause<'a> {
+    Tls(&'a rustls::Error),
+    Io(&'a io::Error),
+    Http(&'a hyper::Error),
+    Other(String),
+}
+
+/// The most telling error on the way down; an `io::Error` may hide another error without being its source.
+fn cause(error: &reqwest::Error) -> Cause<'_> {
+    let mut found = None;
+    let mut next: Option<&(dyn StdError + 'static)> = error.source();
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<rustls::Error>() {
+            return Cause::Tls(error);
+        }
+        if let Some(error) = error.downcast_ref::<hyper::Error>() {
+            found = Some(Cause::Http(error));
+        }
+        next = error.source();
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            found = Some(Cause::Io(error));
+            if let Some(inner) = error.get_ref() {
+                next = Some(inner);
+            }
+        }
+    }
+    found.unwrap_or_else(|| Cause::Other(innermost(error)))
+}
+
+fn innermost(error: &(dyn StdError + 'static)) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// Source: Go crypto/tls; net/http/transport.go.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other errors go out in the words of rustls")]
+pub(super) fn tls(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(other)) => {
+            match other.0.downcast_ref::<Complaint>() {
+                Some(complaint) => format!("tls: failed to verify certificate: {complaint}"),
+                None => format!("tls: failed to verify certificate: x509: {other}"),
+            }
+        }
+        rustls::Error::InvalidCertificate(other) => {
+            format!("tls: failed to verify certificate: x509: {other}")
+        }
+        rustls::Error::AlertReceived(alert) => format!("remote error: tls: {}", alert_text(*alert)),
+        rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
+            "http: server gave HTTP response to HTTPS client".to_owned()
+        }
+        rustls::Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
+            "tls: server selected unsupported protocol version 302".to_owned()
+        }
+        other => format!("tls: {other}"),
+    }
+}
+
+/// The HTTP/2 library keeps of an alert only what rustls says of it.
+const ALERT_OF_HTTP2: &str = "received fatal alert: ";
+
+fn alert_by_name(text: &str) -> String {
+    let name = text.strip_prefix(ALERT_OF_HTTP2).unwrap_or(text);
+    let alert = (0..=u8::MAX).map(AlertDescription::from).find(|alert| format!("{alert:?}") == name);
+    format!("remote error: tls: {}", alert.map_or_else(|| name.to_owned(), alert_text))
+}
+
+/// Source: Go crypto/tls/alert.go.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "alerts without a text of their own are named by their number"
+)]
+fn alert_text(alert: AlertDescription) -> String {
+    let text = match alert {
+        AlertDescription::CloseNotify => "close notify",
+        AlertDescription::UnexpectedMessage => "unexpected message",
+        AlertDescription::BadRecordMac => "bad record MAC",
+        AlertDescription::HandshakeFailure => "handshake failure",
+        AlertDescription::BadCertificate => "bad certificate",
+        AlertDescription::UnsupportedCertificate => "unsupported certificate",
+        AlertDescription::CertificateRevoked => "revoked certificate",
+        AlertDescription::CertificateExpired => "expired certificate",
+        AlertDescription::CertificateUnknown => "unknown certificate",
+        AlertDescription::IllegalParameter => "illegal parameter",
+        AlertDescription::UnknownCA => "unknown certificate authority",
+        AlertDescription::AccessDenied => "access denied",
+        AlertDescription::DecodeError => "error decoding message",
+        AlertDescription::DecryptError => "error decrypting message",
+        AlertDescription::ProtocolVersion => "protocol version not supported",
+        AlertDescription::InsufficientSecurity => "insufficient security level",
+        AlertDescription::InternalError => "internal error",
+        AlertDescription::UnrecognisedName => "unrecognized name",
+        AlertDescription::CertificateRequired => "certificate required",
+        AlertDescription::NoApplicationProtocol => "no application protocol",
+        other => return format!("alert({})", u8::from(other)),
+    };
+    text.to_owned()
+}
+
+fn host(url: &str) -> String {
+    Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// The address that was dialled first.
+async fn peer(url: &str) -> String {
+    let Ok(url) = Url::parse(url) else { return String::new() };
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port_or_known_default().unwrap_or(443);
+    let text = format!("{host}:{port}");
+    match tokio::net::lookup_host((host.trim_matches(['[', ']']), port)).await {
+        Ok(mut addresses) => addresses.next().map_or(text, |address| address.to_string()),
+        Err(_) => text,
+    }
+}

@@ -1,0 +1,402 @@
+//! Calls webhooks over HTTPS.
+
+mod address;
+mod certificate;
+mod connection;
+mod credentials;
+mod direct;
+mod failure;
+mod inspection;
+mod proxy;
+mod tls;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Method, StatusCode, header};
+use kubernetes_admission::caller::{Call, CallError, Caller, Reply};
+use kubernetes_admission::config::{ClientConfig, Phase, ServiceReference};
+use kubernetes_types::budget::{Budget, Reservation};
+use kubernetes_types::status::Unsupported;
+use kubernetes_types::weight::expected;
+use reqwest::RequestBuilder;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, info_span};
+use url::Url;
+
+pub use self::address::percent_decoded;
+pub use self::credentials::{Credentials, WebhookCredentials};
+pub use self::direct::DirectRequest;
+pub use self::inspection::{CertificateFacts, Inspection, bundled};
+pub use self::tls::check_bundle;
+use address::Address;
+use connection::Connections;
+use failure::{post_failed, reading_failed};
+
+/// How often a webhook may say "retry after".
+const MAX_RETRIES: usize = 10;
+/// How many requests a chain of redirects may cost.
+const MAX_REDIRECTS: usize = 10;
+/// How large a reply may be. The API server has no bound.
+///
+/// Rule: HTTP-25.
+const MAX_REPLY: usize = 32 * 1024 * 1024;
+/// How many JSON values a reply may have, each of which costs some hundred bytes once it is read. The API server has no
+/// bound.
+const MAX_VALUES: usize = 250_000;
+
+/// How much of a review or of a reply is not counted: more than most have.
+const FREE_BYTES: usize = 32 << 10;
+/// What a reply is in memory beside its text: the document, and the patch in it.
+const COPIES: usize = 2;
+
+/// Finds where a service listens.
+pub trait ServiceResolver: Send + Sync {
+    /// Host (a name or an IP) and port to connect to.
+    ///
+    /// # Errors
+    /// The text of kube-apiserver's resolver, such as `service "x" not found`.
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String>;
+}
+
+/// Knows no service.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "there is nothing to know")]
+pub struct NoServices;
+
+impl ServiceResolver for NoServices {
+    fn resolve(&self, service: &ServiceReference) -> Result<(String, u16), String> {
+        Err(format!("service \"{}\" not found", service.name))
+    }
+}
+
+/// What a webhook asked for instead of giving its last reply at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a match that forgets one must not compile")]
+pub enum RedirectOrRetry {
+    /// To ask at another place: with a POST again for 307 and 308, else with a GET.
+    Redirected {
+        /// The HTTP status.
+        status: u16,
+        /// The URL, made absolute.
+        to: String,
+    },
+    /// To send the same again, by `Retry-After`.
+    AskedToWait {
+        /// The HTTP status.
+        status: u16,
+        /// How long to wait before.
+        wait: Duration,
+    },
+}
+
+/// Which redirects are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a redirect leads to the same origin or to another one")]
+pub enum Redirects {
+    /// All, as kube-apiserver does: also to another host, and to plain HTTP.
+    #[default]
+    All,
+    /// Those to the same scheme, host and port. Any other is a failed call.
+    SameOrigin,
+}
+
+impl Redirects {
+    fn allow(self, from: &str, to: &str) -> bool {
+        let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+        match self {
+            Self::All => true,
+            Self::SameOrigin => origin(from).is_some_and(|from| Some(from) == origin(to)),
+        }
+    }
+}
+
+/// The [`Caller`] that calls webhooks over HTTPS, as kube-apiserver does. Keeps connections alive. Uses the
+/// proxies that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name.
+pub struct HttpsCaller {
+    connections: Connections,
+    redirects: Redirects,
+    /// What reviews and replies may take, if that is limited.
+    memory: Option<Budget>,
+}
+
+/// The span of one HTTP request.
+///
+/// Source: go.opentelemetry.io/contrib `instrumentation/net/http/otelhttp/transport.go`, `RoundTrip`.
+fn span_of(method: &Method, url: &str) -> Span {
+    macro_rules! request {
+        ($name:literal) => {
+            info_span!(
+                $name,
+                otel.kind = "client",
+                "http.request.method" = method.as_str(),
+                "http.response.status_code" = Empty,
+                "url.full" = url,
+            )
+        };
+    }
+    // A webhook is asked by a POST, and by a GET where it redirects to.
+    if *method == Method::GET { request!("HTTP GET") } else { request!("HTTP POST") }
+}
+
+impl HttpsCaller {
+    /// A caller that finds services by `services`, and follows all redirects.
+    pub fn new(services: Arc<dyn ServiceResolver>) -> Self {
+        Self { connections: Connections::new(services), redirects: Redirects::All, memory: None }
+    }
+
+    /// The same caller with credentials, which nothing has called yet.
+    #[must_use]
+    pub fn with_credentials(self, credentials: WebhookCredentials) -> Self {
+        Self { connections: self.connections.with_credentials(credentials), ..self }
+    }
+
+    /// The same caller with other redirects.
+    #[must_use]
+    pub fn with_redirects(self, redirects: Redirects) -> Self {
+        Self { redirects, ..self }
+    }
+
+    /// The same caller, whose reviews and replies take their bytes from `memory` for as long as they are in use.
+    #[must_use]
+    pub fn with_memory(self, memory: Budget) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// A share of the memory, if that is limited.
+    fn share(&self) -> Option<Reservation> {
+        self.memory.as_ref().map(|memory| memory.share(FREE_BYTES))
+    }
+
+    /// One POST, and the requests that its redirects ask for.
+    ///
+    /// Source: Go net/http/client.go, `redirectBehavior` and `defaultCheckRedirect`.
+    /// Rule: HTTP-01, HTTP-11.
+    async fn request(
+        &self,
+        address: &Address,
+        call: &Call<'_>,
+        deadline: Instant,
+        detours: &mut Vec<RedirectOrRetry>,
+    ) -> Result<reqwest::Response, CallError> {
+        let mut url = address.url.clone();
+        let mut method = Method::POST;
+        let mut referer = None;
+        let mut last_location = String::new();
+        for _ in 0..MAX_REDIRECTS {
+            let complete = |mut request: RequestBuilder| {
+                if method == Method::POST {
+                    request =
+                        request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
+                }
+                if let Some(trace) = call.trace {
+                    request = request.headers(trace.headers().clone());
+                }
+                match &referer {
+                    Some(referer) => request.header(header::REFERER, referer),
+                    None => request,
+                }
+            };
+            let response =
+                self.once((call.client_config, call.phase), &method, &url, deadline, complete).await?;
+            let status = response.status().as_u16();
+            method = match status {
+                301..=303 => Method::GET,
+                307 | 308 => method,
+                _ => return Ok(response),
+            };
+            let Some(location) = response.headers().get(header::LOCATION) else { return Ok(response) };
+            let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+            let next: String = Url::parse(&url)
+                .and_then(|base| base.join(&location))
+                .map_err(|error| {
+                    let text = format!(
+                        "failed to parse Location header {}: {error}",
+                        kubernetes_types::quoting::quote(&location)
+                    );
+                    post_failed(&url, &text)
+                })?
+                .into();
+            detours.push(RedirectOrRetry::Redirected { status, to: next.clone() });
+            if !self.redirects.allow(&url, &next) {
+                let text =
+                    format!("the redirect to {next} is not followed: it leaves the webhook's host and port");
+                return Err(post_failed(&url, &text));
+            }
+            referer = (!next.starts_with("http:")).then(|| url.clone());
+            url = next;
+            last_location = location;
+        }
+        Err(post_failed(&last_location, "stopped after 10 redirects"))
+    }
+
+    /// One HTTP request, as `complete` makes it, and nothing that its answer asks for.
+    ///
+    /// Rule: HTTP-32.
+    async fn once(
+        &self,
+        (config, phase): (&ClientConfig, Option<Phase>),
+        method: &Method,
+        url: &str,
+        deadline: Instant,
+        complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<reqwest::Response, CallError> {
+        let sending = async {
+            let mut client = self.connections.client(config, phase, url).await?;
+            let plugin = client.take_plugin();
+            let another = client.another();
+            let response = match complete(client.request(method.clone(), url)).send().await {
+                Ok(response) => response,
+                Err(error) if failure::was_not_sent(&error) => {
+                    let why = Box::pin(another.why_it_ends(url)).await;
+                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                }
+                Err(error) if error.is_connect() => {
+                    let why = Box::pin(another.why_no_tunnel(url)).await;
+                    return Err(why.unwrap_or(failure::transport(&error, url).await));
+                }
+                Err(error) => return Err(failure::transport(&error, url).await),
+            };
+            Span::current().record("http.response.status_code", response.status().as_u16());
+            if let Some(plugin) = plugin.filter(|_| response.status() == StatusCode::UNAUTHORIZED) {
+                plugin.unauthorized().await;
+            }
+            Ok(response)
+        };
+        match timeout_at(deadline, sending).instrument(span_of(method, url)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(connection::Error::Client(text))) => Err(CallError::Client(text)),
+            Ok(Err(connection::Error::Unsupported(what))) => Err(CallError::Unsupported(what)),
+            Ok(Err(connection::Error::Transport(text))) => Err(post_failed(url, &text)),
+            Err(_elapsed) => Err(post_failed(url, "context deadline exceeded")),
+        }
+    }
+
+    /// As [`Caller::call`], and writes down what the webhook asked for meanwhile, also if there is no reply.
+    ///
+    /// # Errors
+    /// As for [`Caller::call`].
+    ///
+    /// Source: client-go `rest/{request,with_retry}.go`; apiserver pkg/util/webhook/client.go.
+    /// Rule: HTTP-08, HTTP-09, HTTP-10.
+    pub async fn call_noting(
+        &self,
+        call: Call<'_>,
+        detours: &mut Vec<RedirectOrRetry>,
+    ) -> Result<Reply, CallError> {
+        let deadline = Instant::now() + call.timeout;
+        if address::is_the_api_server(&call.client_config.target) {
+            let what = "a webhook that is the API server itself (the Service default/kubernetes)".to_owned();
+            return Err(Unsupported { what }.into());
+        }
+        let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
+        let mut retries = 0;
+        let response = loop {
+            let response = self.request(&address, &call, deadline, detours).await?;
+            let Some(wait) = retry_after(&response) else { break response };
+            detours.push(RedirectOrRetry::AskedToWait { status: response.status().as_u16(), wait });
+            if retries == MAX_RETRIES {
+                break response;
+            }
+            retries += 1;
+            let next = Instant::now() + wait;
+            if next >= deadline {
+                sleep_until(deadline).await;
+                return Err(post_failed(&address.url, "context deadline exceeded"));
+            }
+            // What is left of the body is read, so that the connection can be used again.
+            let _ = timeout_at(deadline, read(response, &mut self.share())).await;
+            sleep_until(next).await;
+        };
+        reply(response, deadline, self.share()).await
+    }
+}
+
+impl Caller for HttpsCaller {
+    async fn call(&self, call: Call<'_>) -> Result<Reply, CallError> {
+        self.call_noting(call, &mut Vec::new()).await
+    }
+
+    fn keep(&self, review: Bytes) -> Result<Bytes, CallError> {
+        let Some(mut share) = self.share() else { return Ok(review) };
+        share.try_grow(review.len())?;
+        Ok(share.hold(review))
+    }
+}
+
+/// How long a webhook asks to wait before the same review is sent again: with 429 and 5xx only, in whole seconds.
+///
+/// Source: client-go `rest/with_retry.go`, `checkWait`.
+/// Rule: HTTP-09.
+fn retry_after(response: &reqwest::Response) -> Option<Duration> {
+    let status = response.status();
+    if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
+        return None;
+    }
+    let seconds: i64 = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds.max(0).unsigned_abs().min(24 * 3600)))
+}
+
+/// What came back, read to its end.
+async fn reply(
+    response: reqwest::Response,
+    deadline: Instant,
+    mut share: Option<Reservation>,
+) -> Result<Reply, CallError> {
+    let status = response.status().as_u16();
+    let content_type = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let body = match timeout_at(deadline, read(response, &mut share)).await {
+        Ok(body) => body?,
+        Err(_elapsed) => return Err(reading_failed("context deadline exceeded")),
+    };
+    let expected = expected(&body);
+    if expected.values > MAX_VALUES {
+        let what = format!("responses of webhooks with more than {MAX_VALUES} JSON values");
+        return Err(Unsupported { what }.into());
+    }
+    let body = match share {
+        Some(mut share) => {
+            share.resize(body.len() + COPIES * expected.weight)?;
+            share.hold(body)
+        }
+        None => body,
+    };
+    Ok(Reply { status, content_type, body })
+}
+
+/// What has come is reserved as it comes.
+async fn read(mut response: reqwest::Response, share: &mut Option<Reservation>) -> Result<Bytes, CallError> {
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(body.freeze()),
+            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_REPLY => {
+                let what = format!("responses of webhooks with more than {} MiB", MAX_REPLY >> 20);
+                return Err(Unsupported { what }.into());
+            }
+            Ok(Some(chunk)) => {
+                if let Some(share) = share {
+                    // What grows takes up to twice as much.
+                    share.resize(2 * (body.len() + chunk.len()))?;
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Err(error) => return Err(reading_failed(&failure::body(&error))),
+        }
+    }
+}
+
+impl fmt::Debug for HttpsCaller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpsCaller").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

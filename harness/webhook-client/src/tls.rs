@@ -1,0 +1,221 @@
+//! Whom a call trusts: the `caBundle`, or the system's roots.
+
+use std::sync::Arc;
+
+use rustls::client::ResolvesClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
+};
+
+use super::certificate;
+use super::credentials::Identity;
+
+/// TLS for calls that trust `ca_bundle` (PEM), or the system's roots if it is empty.
+///
+/// # Errors
+/// What kube-apiserver says about a bundle without a certificate.
+///
+/// Source: client-go transport/transport.go, `rootCertPool`.
+pub(super) fn client_config(
+    ca_bundle: &[u8],
+    protocols: &[&str],
+    identity: Option<&Identity>,
+) -> Result<ClientConfig, String> {
+    let mut config = client_config_with(verifier(ca_bundle)?, protocols)?;
+    if let Some(identity) = identity {
+        config.client_auth_cert_resolver = Arc::new(Always(Arc::new(certified_key(identity)?)));
+    }
+    Ok(config)
+}
+
+/// Shows the certificate to every server that asks for one.
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Always {
+    fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.key.choose_scheme(schemes).map(|_signer| Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// # Errors
+/// The text of Go's crypto/tls/tls.go, `X509KeyPair`.
+pub(super) fn certified_key(identity: &Identity) -> Result<CertifiedKey, String> {
+    let chain =
+        CertificateDer::pem_slice_iter(&identity.certificate).filter_map(Result::ok).collect::<Vec<_>>();
+    if chain.is_empty() {
+        return Err("tls: failed to find any PEM data in certificate input".to_owned());
+    }
+    let key = PrivateKeyDer::from_pem_slice(&identity.key)
+        .map_err(|_error| "tls: failed to find any PEM data in key input".to_owned())?;
+    let key = ring::sign::any_supported_type(&key)
+        .map_err(|_error| "tls: failed to parse private key".to_owned())?;
+    let certified = CertifiedKey::new(chain, key);
+    match certified.keys_match() {
+        Err(rustls::Error::InconsistentKeys(rustls::InconsistentKeys::KeyMismatch)) => {
+            Err("tls: private key does not match public key".to_owned())
+        }
+        Ok(()) | Err(_) => Ok(certified),
+    }
+}
+
+/// TLS for calls to those whom `verifier` lets pass.
+///
+/// Rule: HTTP-17.
+///
+/// # Errors
+/// The library knows no version of TLS.
+pub(super) fn client_config_with(
+    verifier: Arc<dyn ServerCertVerifier>,
+    protocols: &[&str],
+) -> Result<ClientConfig, String> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Ok(config)
+}
+
+/// Says no where Go says no.
+///
+/// # Errors
+/// As [`client_config`].
+pub(super) fn verifier(ca_bundle: &[u8]) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let trusted = trusted(ca_bundle)?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(trusted.iter().cloned());
+    Ok(Arc::new(Verifier { roots, trusted, provider: Arc::new(ring::default_provider()) }))
+}
+
+/// The certificates that are trusted.
+///
+/// Rule: HTTP-18.
+///
+/// # Errors
+/// As [`client_config`].
+pub(super) fn trusted(ca_bundle: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    if ca_bundle.is_empty() { Ok(system_roots()) } else { bundle(ca_bundle) }
+}
+
+/// The certificates of a `caBundle`; one that can be parsed is enough.
+///
+/// Rule: HTTP-21.
+///
+/// # Errors
+/// As [`client_config`].
+pub(super) fn bundle(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect();
+    let mut complaint = None;
+    for certificate in &certificates {
+        match x509_parser::parse_x509_certificate(certificate) {
+            Ok(_) => return Ok(certificates),
+            Err(error) => complaint = complaint.or(Some(error)),
+        }
+    }
+    Err(match complaint {
+        Some(error) => {
+            format!("unable to load root certificates: failed to parse certificate: x509: {error}")
+        }
+        None => "unable to load root certificates: unable to parse bytes as PEM block".to_owned(),
+    })
+}
+
+/// Whether a `caBundle` has a certificate.
+///
+/// # Errors
+/// As [`bundle`].
+///
+/// Source: apiserver pkg/util/webhook/validation.go, `ValidateCABundle`.
+pub fn check_bundle(pem: &[u8]) -> Result<(), String> {
+    bundle(pem).map(drop)
+}
+
+fn system_roots() -> Vec<CertificateDer<'static>> {
+    rustls_native_certs::load_native_certs().certs
+}
+
+/// Says no where Go says no, in its words and in its order.
+#[derive(Debug)]
+struct Verifier {
+    roots: RootCertStore,
+    trusted: Vec<CertificateDer<'static>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn chain(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        // Go trusts a certificate that is in the bundle itself; webpki wants it to be signed by one that is.
+        if self.trusted.iter().any(|trusted| trusted == leaf) {
+            return Ok(());
+        }
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        let parsed = ParsedCertificate::try_from(leaf)?;
+        rustls::client::verify_server_cert_signed_by_trust_anchor(
+            &parsed,
+            &self.roots,
+            intermediates,
+            now,
+            algorithms,
+        )
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        leaf: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let chain = || self.chain(leaf, intermediates, now);
+        match certificate::complaint(leaf, &self.trusted, server_name, now, chain) {
+            None => Ok(ServerCertVerified::assertion()),
+            Some(complaint) => Err(CertificateError::Other(OtherError(Arc::new(complaint))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, cert, dss, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, cert, dss, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,114 @@
+//! Fields that another manager owns.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
+
+use crate::go;
+use crate::managed::{Manager, Operation};
+use crate::path;
+use crate::set::Set;
+
+/// Fields that would get other values although other managers own them; never empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflicts(BTreeMap<Manager, Set>);
+
+/// One of `details.causes`, of type `FieldManagerConflict`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Cause {
+    /// Who owns the field.
+    pub message: String,
+    /// The field, such as `.spec.replicas`.
+    pub field: String,
+}
+
+/// How many bytes of conflicts are listed at most: a name of a megabyte may have a hundred thousand fields below it.
+const MOST_BYTES: usize = 1 << 20;
+
+impl Conflicts {
+    /// The conflicts with managers that own these fields.
+    pub(crate) const fn of(sets: BTreeMap<Manager, Set>) -> Self {
+        Self(sets)
+    }
+
+    /// The fields by who owns them. Upstream has managers in a random order.
+    pub const fn by_manager(&self) -> &BTreeMap<Manager, Set> {
+        &self.0
+    }
+
+    /// Those in other fields; none if there are no others.
+    pub(crate) fn except(self, fields: &Set) -> Option<Self> {
+        let rest = self.0.into_iter().map(|(manager, set)| (manager, set.difference(fields)));
+        let rest: BTreeMap<_, _> = rest.filter(|(_, set)| !set.is_empty()).collect();
+        (!rest.is_empty()).then_some(Self(rest))
+    }
+
+    /// How many fields.
+    fn count(&self) -> usize {
+        self.0.values().map(Set::len).sum()
+    }
+
+    /// The fields with who owns them, as many as can be listed.
+    fn listed(&self) -> Vec<(&Manager, Vec<String>)> {
+        let mut bytes = 0;
+        let mut fields_of = |set: &Set| {
+            let mut fields = Vec::new();
+            // It stops when enough are listed.
+            let _ = set.try_for_each(&mut |path| {
+                let field = path::text(path);
+                bytes += field.len();
+                fields.push(field);
+                if bytes > MOST_BYTES { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            fields
+        };
+        self.0.iter().map(|(manager, set)| (manager, fields_of(set))).collect()
+    }
+
+    /// The message of the Status. Of very many conflicts it lists the first.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `getConflictMessage`.
+    pub fn message(&self) -> String {
+        let (count, listed) = (self.count(), self.listed());
+        if count == 1
+            && let Some((manager, fields)) = listed.first()
+        {
+            return format!("Apply failed with 1 conflict: conflict with {manager}: {}", fields.concat());
+        }
+        let mut lines = Vec::new();
+        for (manager, fields) in listed {
+            lines.push(format!("conflicts with {manager}:"));
+            lines.extend(fields.into_iter().map(|field| format!("- {field}")));
+        }
+        format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
+    }
+
+    /// The causes in the details of the Status. Of very many conflicts, those are the first.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `NewConflictError`.
+    pub fn causes(&self) -> Vec<Cause> {
+        let causes = |(manager, fields): (&Manager, Vec<String>)| {
+            let message = format!("conflict with {manager}");
+            let cause = move |field| Cause { message: message.clone(), field };
+            fields.into_iter().map(cause).collect::<Vec<_>>()
+        };
+        self.listed().into_iter().flat_map(causes).collect()
+    }
+}
+
+/// As conflicts name who owns a field.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/conflict.go, `printManager`.
+impl fmt::Display for Manager {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&go::quoted(self.name()))?;
+        if !self.subresource().is_empty() {
+            write!(formatter, " with subresource {}", go::quoted(self.subresource()))?;
+        }
+        if self.operation() == Operation::Update {
+            write!(formatter, " using {}", self.api_version())?;
+        }
+        Ok(())
+    }
+}

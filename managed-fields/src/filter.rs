@@ -1,0 +1,74 @@
+//! Fields that some requests cannot set.
+
+use crate::path::PathElement;
+use crate::set::{Builder, Node, Set};
+
+/// Which of the fields that a request sets count.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
+pub enum Filter {
+    /// All but these and what is below them.
+    Exclude(Set),
+    /// Only what is below one of these prefixes, or above it.
+    Include(Vec<Vec<Pattern>>),
+}
+
+/// One step of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "upstream has these two")]
+pub enum Pattern {
+    /// Any field or item.
+    Any,
+    /// This one.
+    Element(PathElement),
+}
+
+impl Pattern {
+    fn matches(&self, element: &PathElement) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Element(expected) => expected == element,
+        }
+    }
+}
+
+impl Filter {
+    /// What counts of `fields`.
+    ///
+    /// Source: structured-merge-diff fieldpath/set.go, `NewExcludeSetFilter` and `FilterIncludeMatches`.
+    pub(crate) fn apply(&self, fields: &Set) -> Set {
+        match self {
+            Self::Exclude(excluded) => fields.recursive_difference(excluded),
+            Self::Include(prefixes) => {
+                include(fields, &prefixes.iter().map(Vec::as_slice).collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+fn include(fields: &Set, prefixes: &[&[Pattern]]) -> Set {
+    if prefixes.iter().any(|prefix| prefix.is_empty()) {
+        return fields.clone();
+    }
+    let below = |element: &PathElement| -> Vec<&[Pattern]> {
+        prefixes
+            .iter()
+            .filter_map(|prefix| prefix.split_first())
+            .filter_map(|(pattern, rest)| pattern.matches(element).then_some(rest))
+            .collect()
+    };
+    let mut included = Builder::default();
+    for element in fields.members() {
+        if !below(element).is_empty() {
+            included.insert(element.clone());
+        }
+    }
+    for (element, set) in fields.children() {
+        let rest = below(element);
+        if !rest.is_empty() {
+            let below = Builder::of(include(set, &rest));
+            included.attach(element, Node { is_member: false, below });
+        }
+    }
+    included.finish()
+}

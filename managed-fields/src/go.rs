@@ -1,0 +1,243 @@
+//! How Go writes values: in errors, in keys of managedFields and in JSON.
+
+use std::fmt::Write as _;
+
+use serde_json::{Number, Value};
+
+/// A number as Go has read it from JSON.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Numeric {
+    /// What fits into 64 bits with a sign.
+    Int(i64),
+    /// Everything else.
+    Float(f64),
+}
+
+impl Numeric {
+    pub(crate) fn of(number: &Number) -> Self {
+        number.as_i64().map_or_else(|| Self::Float(number.as_f64().unwrap_or_default()), Self::Int)
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "Go compares an integer and a float as floats, too")]
+    pub(crate) fn as_float(self) -> f64 {
+        match self {
+            Self::Int(int) => int as f64,
+            Self::Float(float) => float,
+        }
+    }
+}
+
+/// Which numbers Go writes with an exponent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exponents {
+    /// As `%v` does: below 1e-4 and from 1e6 on.
+    Verb,
+    /// As json-iterator does: below 1e-6 and from 1e21 on, with two digits at least.
+    JsonIterator,
+    /// As encoding/json does: the same with as few digits as there are.
+    Json,
+}
+
+/// A float with as few digits as tell it from its neighbours.
+///
+/// Source: Go strconv/ftoa.go, `%e is used if`; encoding/json/encode.go, `floatEncoder`;
+/// json-iterator `stream_float.go`, `WriteFloat64`.
+pub(crate) fn float(float: f64, exponents: Exponents) -> String {
+    let text = format!("{float:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let power: i32 = exponent.parse().unwrap_or_default();
+    let plain = if exponents == Exponents::Verb { -4..6 } else { -6..21 };
+    if float == 0.0 || plain.contains(&power) {
+        return format!("{float}");
+    }
+    let sign = if power < 0 { '-' } else { '+' };
+    let power = power.unsigned_abs();
+    if exponents == Exponents::Json && sign == '-' {
+        return format!("{mantissa}e{sign}{power}");
+    }
+    format!("{mantissa}e{sign}{power:02}")
+}
+
+/// Text in double quotes as `%q` writes it.
+///
+/// Source: Go strconv/quote.go, `appendEscapedRune`.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for letter in text.chars() {
+        let escaped = match letter {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(letter);
+                continue;
+            }
+            '\u{7}' => "\\a",
+            '\u{8}' => "\\b",
+            '\u{c}' => "\\f",
+            '\n' => "\\n",
+            '\r' => "\\r",
+            '\t' => "\\t",
+            '\u{b}' => "\\v",
+            _ => "",
+        };
+        quoted.push_str(escaped);
+        let code = u32::from(letter);
+        // Writing to a string cannot fail.
+        let _ = match letter {
+            _ if !escaped.is_empty() => Ok(()),
+            _ if code < 0x20 || code == 0x7f => write!(quoted, "\\x{code:02x}"),
+            _ if is_printable(letter) => {
+                quoted.push(letter);
+                Ok(())
+            }
+            _ if code < 0x1_0000 => write!(quoted, "\\u{code:04x}"),
+            _ => write!(quoted, "\\U{code:08x}"),
+        };
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Whether Go prints a letter as it is: neither a control nor a space other than ` ` nor what only joins others.
+fn is_printable(letter: char) -> bool {
+    letter == ' '
+        || !(letter.is_control()
+            || letter.is_whitespace()
+            || matches!(letter,
+                '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{fffe}'..='\u{ffff}'
+                | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}'))
+}
+
+/// What `%v` makes of a value of structured-merge-diff, which is a pointer to a struct.
+pub(crate) fn pointer(value: &Value) -> String {
+    format!("&{{{}}}", plain(value))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(_) => value.to_string(),
+        Value::Number(number) => number_text(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{name}:{}", plain(value));
+            format!("map[{}]", members.iter().map(member).collect::<Vec<_>>().join(" "))
+        }
+    }
+}
+
+/// What `%#v` makes of a value of structured-merge-diff.
+pub(crate) fn syntax_of_pointer(value: &Value) -> String {
+    format!("&value.valueUnstructured{{Value:{}}}", syntax(value))
+}
+
+fn syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Bool(_) => value.to_string(),
+        Value::Number(number) => number_text(number),
+        Value::String(text) => quoted(text),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", items.iter().map(syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| format!("{}:{}", quoted(name), syntax(value));
+            let members = members.iter().map(member).collect::<Vec<_>>().join(", ");
+            format!("map[string]interface {{}}{{{members}}}")
+        }
+    }
+}
+
+/// What `%T` makes of a value that was read from JSON.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) => match Numeric::of(number) {
+            Numeric::Int(_) => "int64",
+            Numeric::Float(_) => "float64",
+        },
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+pub(crate) fn number_text(number: &Number) -> String {
+    match Numeric::of(number) {
+        Numeric::Int(int) => int.to_string(),
+        Numeric::Float(value) => float(value, Exponents::Verb),
+    }
+}
+
+/// Which letters are escaped in JSON beside those that have to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Escapes {
+    /// None.
+    Needed,
+    /// Those that mean something to browsers.
+    Html,
+}
+
+/// Appends `text` in double quotes.
+///
+/// Source: json-iterator `stream_str.go`, `WriteString` and `WriteStringWithHTMLEscaped`; encoding/json/encode.go,
+/// `appendString`, which writes `\b` and `\f` otherwise.
+pub(crate) fn write_json_text(out: &mut String, text: &str, escapes: Escapes, exponents: Exponents) {
+    out.push('"');
+    for letter in text.chars() {
+        let html = escapes == Escapes::Html;
+        // Writing to a string cannot fail.
+        let _ = match letter {
+            '"' => out.write_str("\\\""),
+            '\\' => out.write_str("\\\\"),
+            '\n' => out.write_str("\\n"),
+            '\r' => out.write_str("\\r"),
+            '\t' => out.write_str("\\t"),
+            '\u{8}' if exponents == Exponents::Json => out.write_str("\\b"),
+            '\u{c}' if exponents == Exponents::Json => out.write_str("\\f"),
+            '\0'..='\u{1f}' => write!(out, "\\u{:04x}", u32::from(letter)),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if html => write!(out, "\\u{:04x}", u32::from(letter)),
+            _ => out.write_char(letter),
+        };
+    }
+    out.push('"');
+}
+
+/// Appends a value as compact JSON with sorted names, escaped for browsers.
+pub(crate) fn write_json(out: &mut String, value: &Value, exponents: Exponents) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => match Numeric::of(number) {
+            Numeric::Int(int) => out.push_str(&int.to_string()),
+            Numeric::Float(value) => out.push_str(&float(value, exponents)),
+        },
+        Value::String(text) => write_json_text(out, text, Escapes::Html, exponents),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_json(out, item, exponents);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            out.push('{');
+            for (index, (name, value)) in members.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_json_text(out, name, Escapes::Html, exponents);
+                out.push(':');
+                write_json(out, value, exponents);
+            }
+            out.push('}');
+        }
+    }
+}

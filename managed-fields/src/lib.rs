@@ -1,0 +1,34 @@
+//! `metadata.managedFields` and server-side apply, as kube-apiserver has them.
+//!
+//! It knows nothing of the API server: the types of objects come from the caller as a [`Schema`], their versions as
+//! [`Versions`], the time as text. A [`FieldManager`] says what a write stores.
+
+mod conflict;
+mod filter;
+mod go;
+mod last_applied;
+mod managed;
+mod manager;
+mod path;
+mod reader;
+mod scale;
+mod schema;
+mod set;
+mod typed;
+mod updater;
+mod value;
+mod versions;
+
+pub use conflict::{Cause, Conflicts};
+pub use filter::{Filter, Pattern};
+pub use managed::{Manager, Operation, validate_entries};
+pub use manager::{Error, FieldManager, Writer, Written, restore_times};
+pub use path::{Path, PathElement};
+pub use scale::{entries_of_parent, entries_of_scale};
+pub use schema::{Atom, ListType, MapType, Relation, Scalar, Schema, Type};
+pub use set::Set;
+pub use typed::{
+    Comparison, Duplicates, ValidationError, ValidationErrors, compare, extract_items, field_set, merge,
+    remove_items, validate,
+};
+pub use versions::{ConversionError, Versions};

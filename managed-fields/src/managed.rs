@@ -1,0 +1,287 @@
+//! Who owns which fields of an object: `metadata.managedFields`, read and written.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::go::{self, Escapes, Exponents};
+use crate::set::Set;
+
+/// How a manager came to own fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "upstream refuses others")]
+pub enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+impl Operation {
+    /// As `operation` has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Apply => "Apply",
+            Self::Update => "Update",
+        }
+    }
+}
+
+/// Who owns fields: what tells one entry of managedFields from another. Managers are sorted as upstream sorts them.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    name: Arc<str>,
+    operation: Operation,
+    api_version: Arc<str>,
+    subresource: Arc<str>,
+    /// What upstream knows it by.
+    identifier: Arc<str>,
+}
+
+impl Manager {
+    pub(crate) fn new(name: &str, operation: Operation, api_version: &str, subresource: &str) -> Self {
+        let api_version = if operation == Operation::Apply { "" } else { api_version };
+        Self {
+            name: name.into(),
+            operation,
+            api_version: api_version.into(),
+            subresource: subresource.into(),
+            identifier: identifier(name, operation, api_version, subresource).into(),
+        }
+    }
+
+    /// The `fieldManager` of its requests.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How it came to own fields.
+    pub const fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// The version of its requests; empty for [`Operation::Apply`], where one entry has the fields of all versions.
+    pub fn api_version(&self) -> &str {
+        &self.api_version
+    }
+
+    /// The subresource; empty for the object itself.
+    pub fn subresource(&self) -> &str {
+        &self.subresource
+    }
+}
+
+/// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `BuildManagerIdentifier`.
+fn identifier(name: &str, operation: Operation, api_version: &str, subresource: &str) -> String {
+    let mut text = String::from("{");
+    for (member, value) in [
+        ("manager", name),
+        ("operation", operation.as_str()),
+        ("apiVersion", api_version),
+        ("subresource", subresource),
+    ] {
+        if value.is_empty() {
+            continue;
+        }
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push('"');
+        text.push_str(member);
+        text.push_str("\":");
+        go::write_json_text(&mut text, value, Escapes::Html, Exponents::Json);
+    }
+    text.push('}');
+    text
+}
+
+impl Ord for Manager {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identifier.cmp(&other.identifier)
+    }
+}
+
+impl PartialOrd for Manager {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Manager {
+    fn eq(&self, other: &Self) -> bool {
+        self.identifier == other.identifier
+    }
+}
+
+impl Eq for Manager {}
+
+/// What one manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct VersionedSet {
+    pub(crate) set: Set,
+    pub(crate) api_version: String,
+    pub(crate) operation: Operation,
+}
+
+impl VersionedSet {
+    /// Another set of fields in the same version.
+    pub(crate) fn with(&self, set: Set) -> Self {
+        Self { set, api_version: self.api_version.clone(), operation: self.operation }
+    }
+}
+
+/// What each manager owns.
+pub(crate) type Fields = BTreeMap<Manager, VersionedSet>;
+
+/// When a manager last came to own a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Time {
+    /// In UTC and whole seconds, as the server writes it.
+    pub(crate) text: String,
+    /// Whether that is in this write.
+    pub(crate) is_now: bool,
+}
+
+/// What each manager owns, and since when.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Managed {
+    pub(crate) fields: Fields,
+    /// Also of managers that own nothing any more; of those without a time there is none.
+    pub(crate) times: BTreeMap<Manager, Time>,
+}
+
+/// Before all other times.
+const EPOCH: &str = "1970-01-01T00:00:00Z";
+
+impl Managed {
+    pub(crate) fn time(&self, manager: &Manager) -> &str {
+        self.times.get(manager).map_or(EPOCH, |time| &time.text)
+    }
+
+    /// Whether an entry has the time of this write.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.fields.keys().any(|manager| self.times.get(manager).is_some_and(|time| time.is_now))
+    }
+
+    /// Reads `metadata.managedFields`, which may be absent (null).
+    ///
+    /// # Errors
+    /// What the server says of an entry.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `DecodeManagedFields`.
+    pub(crate) fn decode(entries: &Value) -> Result<Self, String> {
+        let mut decoded = Self::default();
+        for (index, entry) in entries.as_array().into_iter().flatten().enumerate() {
+            let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+            let operation = match text("operation") {
+                "Apply" => Operation::Apply,
+                "Update" => Operation::Update,
+                _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+            };
+            if text("apiVersion").is_empty() {
+                return Err("apiVersion must not be empty".to_owned());
+            }
+            match text("fieldsType") {
+                "FieldsV1" => {}
+                "" => return Err(format!("missing fieldsType in managed fields entry {index}")),
+                other => {
+                    return Err(format!(
+                        "invalid fieldsType {} in managed fields entry {index}",
+                        go::quoted(other)
+                    ));
+                }
+            }
+            let set = match entry.get("fieldsV1") {
+                None | Some(Value::Null) => Ok(Set::new()),
+                Some(fields) => Set::from_value(fields),
+            };
+            let set = set.map_err(|error| {
+                format!("error decoding versioned set from {}: error decoding set: {error}", shown(entry))
+            })?;
+            let api_version = text("apiVersion").to_owned();
+            let manager = Manager::new(text("manager"), operation, &api_version, text("subresource"));
+            decoded.times.remove(&manager);
+            if let Some(time) = entry.get("time").and_then(Value::as_str) {
+                decoded.times.insert(manager.clone(), Time { text: time.to_owned(), is_now: false });
+            }
+            decoded.fields.insert(manager, VersionedSet { set, api_version, operation });
+        }
+        Ok(decoded)
+    }
+
+    /// `metadata.managedFields`, sorted; none if no one owns anything.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/managedfields.go, `encodeManagedFields`.
+    pub(crate) fn encode(&self) -> Option<Value> {
+        let mut entries: Vec<_> = self.fields.iter().collect();
+        entries.sort_by(|(manager, owned), (other, others)| {
+            let operations = owned.operation.cmp(&others.operation);
+            operations
+                .then_with(|| self.time(manager).cmp(self.time(other)))
+                .then_with(|| manager.name.cmp(&other.name))
+                .then_with(|| owned.api_version.cmp(&others.api_version))
+                .then_with(|| manager.subresource.cmp(&other.subresource))
+        });
+        let entry = |(manager, owned): (&Manager, &VersionedSet)| {
+            let mut entry = Map::new();
+            for (name, value) in [
+                ("manager", manager.name()),
+                ("operation", owned.operation.as_str()),
+                ("apiVersion", &owned.api_version),
+                ("time", self.times.get(manager).map_or("", |time| &time.text)),
+                ("fieldsType", "FieldsV1"),
+                ("subresource", &manager.subresource),
+            ] {
+                if !value.is_empty() {
+                    entry.insert(name.to_owned(), value.into());
+                }
+            }
+            entry.insert("fieldsV1".to_owned(), owned.set.to_value());
+            Value::Object(entry)
+        };
+        (!entries.is_empty()).then(|| entries.into_iter().map(entry).collect())
+    }
+}
+
+/// Checks `metadata.managedFields`, null where there are none, as it is after mutating admission.
+///
+/// # Errors
+/// What the server says of an entry that it cannot read.
+///
+/// Source: apimachinery pkg/util/managedfields/fieldmanager.go, `ValidateManagedFields`.
+pub fn validate_entries(entries: &Value) -> Result<(), String> {
+    Managed::decode(entries).map(|_managed| ())
+}
+
+/// Whether `entries` ask for no managedFields at all: `[]` or `[{}]`.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `isResetManagedFields`.
+pub(crate) fn is_reset(entries: &Value) -> bool {
+    match entries.as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([entry]) => entry.as_object().is_some_and(|members| {
+            members.values().all(|value| value.is_null() || value.as_str().is_some_and(str::is_empty))
+        }),
+        Some(_) | None => false,
+    }
+}
+
+/// An entry as Go prints the struct.
+fn shown(entry: &Value) -> String {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
+    let time = entry
+        .get("time")
+        .and_then(Value::as_str)
+        .map_or_else(|| "<nil>".to_owned(), |time| time.replace('T', " ").replace('Z', " +0000 UTC"));
+    let fields = entry.get("fieldsV1").map(Value::to_string).unwrap_or_default();
+    format!(
+        "{{{} {} {} {time} {} {fields} {}}}",
+        text("manager"),
+        text("operation"),
+        text("apiVersion"),
+        text("fieldsType"),
+        text("subresource"),
+    )
+}

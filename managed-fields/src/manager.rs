@@ -1,0 +1,466 @@
+//! What a write makes of `metadata.managedFields`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::conflict::Conflicts;
+use crate::filter::Filter;
+use crate::last_applied;
+use crate::managed::{self, Managed, Manager, Operation, Time, VersionedSet};
+use crate::set::Set;
+use crate::typed::{Duplicates, validate};
+use crate::updater::{Failure, Force, Updater};
+use crate::versions::{Versioned, Versions};
+
+/// How many managers may own fields by updates.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `DefaultMaxUpdateManagers`.
+const MOST_UPDATERS: usize = 10;
+
+/// Who owns what the eldest of too many managers owned.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/capmanagers.go.
+const ANCIENT: &str = "ancient-changes";
+
+/// Who owns what was there before the first apply.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/skipnonapplied.go.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// What no manager owns.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/stripmeta.go.
+const STRIPPED: [&[&str]; 12] = [
+    &["apiVersion"],
+    &["kind"],
+    &["metadata"],
+    &["metadata", "name"],
+    &["metadata", "namespace"],
+    &["metadata", "creationTimestamp"],
+    &["metadata", "selfLink"],
+    &["metadata", "uid"],
+    &["metadata", "clusterName"],
+    &["metadata", "generation"],
+    &["metadata", "managedFields"],
+    &["metadata", "resourceVersion"],
+];
+
+/// Keeps the managedFields of the objects of one kind.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_structs, reason = "callers make it")]
+pub struct FieldManager<'a, V> {
+    /// What is known of the versions of the kind.
+    pub versions: &'a V,
+    /// The version of the requests, such as `apps/v1`. All objects that are given and returned are of it.
+    pub api_version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The subresource that is written; empty for the object itself.
+    pub subresource: &'a str,
+    /// By version: which fields such a request can set. All, where there is nothing.
+    pub reset_fields: &'a BTreeMap<String, Filter>,
+}
+
+/// Whose write it is, and when.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "callers make it")]
+pub struct Writer<'a> {
+    /// The `fieldManager`; an empty one is called `unknown`.
+    pub manager: &'a str,
+    /// The time in UTC and whole seconds: `2026-01-02T03:04:05Z`.
+    pub now: &'a str,
+}
+
+impl Writer<'_> {
+    fn time(&self) -> Time {
+        Time { text: self.now.to_owned(), is_now: true }
+    }
+}
+
+/// An object with its new `metadata.managedFields`, without if no one owns anything.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Written {
+    /// The object.
+    pub object: Value,
+    /// Whether an entry has the time of this write, which is precise until the object is JSON for the first time.
+    pub is_timed: bool,
+}
+
+/// Why an object cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each is another answer to the client")]
+pub enum Error {
+    /// Bad Request with this message.
+    BadRequest(String),
+    /// Conflict: other managers own fields that would get other values.
+    Conflicts(Conflicts),
+    /// Internal Server Error with this message.
+    Internal(String),
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Conflicts(conflicts) => Self::Conflicts(conflicts),
+            Failure::Other(message) => Self::Internal(message),
+        }
+    }
+}
+
+/// `metadata.managedFields`, null where there are none.
+fn entries(object: &Value) -> &Value {
+    object.get("metadata").and_then(|metadata| metadata.get("managedFields")).unwrap_or(&Value::Null)
+}
+
+/// Replaces `metadata.managedFields`.
+pub(crate) fn set_entries(object: &mut Value, entries: Option<Value>) {
+    let Some(members) = object.as_object_mut() else { return };
+    if entries.is_none() && !members.get("metadata").is_some_and(Value::is_object) {
+        return;
+    }
+    let metadata = members.entry("metadata").or_insert(Value::Null);
+    if metadata.is_null() {
+        *metadata = Map::new().into();
+    }
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    match entries {
+        Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+        None => metadata.remove("managedFields"),
+    };
+}
+
+fn without_entries(object: &Value) -> Value {
+    let mut object = object.clone();
+    set_entries(&mut object, None);
+    object
+}
+
+/// What was written: no object if an apply changed nothing.
+struct Change {
+    object: Option<Value>,
+    managed: Managed,
+}
+
+impl<V: Versions> FieldManager<'_, V> {
+    /// What a create, an update or a patch stores. `new` is the object to be stored, `live` what is stored, none if there is
+    /// nothing yet.
+    ///
+    /// The request may set managedFields itself, though not by a subresource: what cannot be read is ignored, and `[]` or
+    /// `[{}]` takes all away. Of an object of which no one owns anything, no one comes to own anything but by an apply.
+    ///
+    /// # Errors
+    /// [`Error::Internal`], if an object is not of its type or cannot be converted.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Update`; skipnonapplied.go, `Update`.
+    pub fn update(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Result<Written, Error> {
+        let empty;
+        let live = if let Some(live) = live {
+            live
+        } else {
+            empty = self.versions.empty(self.api_version);
+            &empty
+        };
+        let managed = self.managed_before(live, &new);
+        set_entries(&mut new, None);
+        let has_uid = live
+            .get("metadata")
+            .and_then(|metadata| metadata.get("uid"))
+            .is_some_and(|uid| uid.as_str().is_some_and(|uid| !uid.is_empty()));
+        if managed.fields.is_empty() && has_uid {
+            return Ok(Written { object: new, is_timed: false });
+        }
+        let managed = self.updated(&without_entries(live), &new, managed, by)?;
+        set_entries(&mut new, managed.encode());
+        Ok(Written { object: new, is_timed: managed.is_timed() })
+    }
+
+    /// The same, where a failure keeps the managedFields as they are.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `UpdateNoErrors`.
+    pub fn update_no_errors(&self, live: Option<&Value>, new: Value, by: &Writer<'_>) -> Written {
+        self.update(live, new.clone(), by).unwrap_or_else(|_error| {
+            let mut object = new;
+            set_entries(&mut object, live.map(entries).filter(|entries| !entries.is_null()).cloned());
+            Written { object, is_timed: false }
+        })
+    }
+
+    /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `decodeLiveOrNew`.
+    fn managed_before(&self, live: &Value, new: &Value) -> Managed {
+        let of_live = || Managed::decode(entries(live)).unwrap_or_default();
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        if managed::is_reset(entries(new)) {
+            return Managed::default();
+        }
+        match Managed::decode(entries(new)) {
+            Ok(managed) if !managed.fields.is_empty() => managed,
+            Ok(_) | Err(_) => of_live(),
+        }
+    }
+
+    /// Who owns what after an update.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/{structuredmerge,stripmeta,managedfieldsupdater,
+    /// buildmanagerinfo,capmanagers}.go, `Update`.
+    fn updated(
+        &self,
+        live: &Value,
+        new: &Value,
+        managed: Managed,
+        by: &Writer<'_>,
+    ) -> Result<Managed, Error> {
+        let what = "failed to convert new object";
+        let new_typed = self.typed(new, Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(new)))
+        })?;
+        let what = "failed to convert live object";
+        let live_typed = self.typed(live, Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("{what} ({}) to smd typed: {error}", self.name_of(live)))
+        })?;
+        let Managed { fields, mut times } = managed;
+        let (mut fields, set) =
+            self.updater().update(&live_typed, &new_typed, &fields).map_err(|failure| match failure {
+                Failure::Conflicts(conflicts) => Error::Conflicts(conflicts),
+                Failure::Other(error) => Error::Internal(format!(
+                    "failed to update ManagedFields ({}): {error}",
+                    self.name_of(new)
+                )),
+            })?;
+        let set = set.difference(&Set::of_fields(&STRIPPED));
+        if !set.is_empty() {
+            let owner = self.manager(by.manager, Operation::Update);
+            let api_version = self.api_version.to_owned();
+            let set = fields.get(&owner).map_or_else(|| set.clone(), |before| set.union(&before.set));
+            times.insert(owner.clone(), by.time());
+            fields.insert(owner, VersionedSet { set, api_version, operation: Operation::Update });
+        }
+        let mut managed = Managed { fields, times };
+        cap(&mut managed);
+        Ok(managed)
+    }
+
+    /// What an apply stores. `applied` is what the request says, as it is: with `apiVersion` and `kind`, without defaults.
+    /// `live` is what is stored, none if there is nothing yet.
+    ///
+    /// The object has no defaults where none were before. What is emptied by this is null: a struct, list or map of Go's
+    /// types is then absent.
+    ///
+    /// # Errors
+    /// [`Error`], if the apply is refused.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Apply`; versioncheck.go,
+    /// lastappliedupdater.go and managedfieldsupdater.go, `Apply`.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        applied: &Value,
+        by: &Writer<'_>,
+        force: bool,
+    ) -> Result<Written, Error> {
+        let empty;
+        let live = if let Some(live) = live {
+            live
+        } else {
+            empty = self.versions.empty(self.api_version);
+            &empty
+        };
+        let managed = Managed::decode(entries(live))
+            .map_err(|error| Error::Internal(format!("failed to decode managed fields: {error}")))?;
+        let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") != self.api_version || text("kind") != self.kind {
+            let kind = group_version_kind(text("apiVersion"), text("kind"));
+            return Err(Error::BadRequest(format!("invalid object type: {kind}")));
+        }
+        let force = if force { Force::Yes } else { Force::No };
+        let live = without_entries(live);
+        let change = match self.applied(&live, applied, managed.clone(), by, force) {
+            Err(Error::Conflicts(conflicts)) if by.manager == last_applied::KUBECTL => {
+                // What kubectl applied on the client's side is kubectl's already.
+                match self.last_applied(&live) {
+                    Some(owned) => match conflicts.except(&owned) {
+                        Some(conflicts) => Err(Error::Conflicts(conflicts)),
+                        None => self.applied(&live, applied, managed, by, Force::Yes),
+                    },
+                    None => Err(Error::Conflicts(conflicts)),
+                }
+            }
+            change => change,
+        }?;
+        let mut object = change.object.unwrap_or(live);
+        if by.manager == last_applied::KUBECTL {
+            last_applied::refresh(&mut object, applied);
+        }
+        set_entries(&mut object, change.managed.encode());
+        Ok(Written { object, is_timed: change.managed.is_timed() })
+    }
+
+    /// Source: apimachinery pkg/util/managedfields/internal/{skipnonapplied,managedfieldsupdater,stripmeta,
+    /// structuredmerge}.go, `Apply`.
+    fn applied(
+        &self,
+        live: &Value,
+        applied: &Value,
+        mut managed: Managed,
+        by: &Writer<'_>,
+        force: Force,
+    ) -> Result<Change, Error> {
+        if managed.fields.is_empty() {
+            let empty = self.versions.empty(self.api_version);
+            let before = Writer { manager: BEFORE_FIRST_APPLY, now: by.now };
+            managed = self.updated(&empty, live, managed, &before).map_err(|error| match error {
+                Error::Internal(error) => {
+                    Error::Internal(format!("failed to create manager for existing fields: {error}"))
+                }
+                error @ (Error::BadRequest(_) | Error::Conflicts(_)) => error,
+            })?;
+        }
+        if entries(applied).is_array() {
+            return Err(Error::BadRequest("metadata.managedFields must be nil".to_owned()));
+        }
+        let applied_typed = self.typed(applied, Duplicates::Refused).map_err(|error| {
+            let name = self.name_of(applied);
+            Error::Internal(format!("failed to create typed patch object ({name}): {error}"))
+        })?;
+        let live_typed = self.typed(live, Duplicates::Allowed).map_err(|error| {
+            Error::Internal(format!("failed to create typed live object ({}): {error}", self.name_of(live)))
+        })?;
+        let owner = self.manager(by.manager, Operation::Apply);
+        let Managed { fields, mut times } = managed;
+        let (object, mut owners) =
+            self.updater().apply(&live_typed, &applied_typed, &fields, &owner, force)?;
+        if let Some(owned) = owners.get_mut(&owner) {
+            owned.set = owned.set.difference(&Set::of_fields(&STRIPPED));
+            if owned.set.is_empty() {
+                owners.remove(&owner);
+            }
+        }
+        if object.is_some() {
+            times.insert(owner, by.time());
+        }
+        let object = object.map(|object| object.object.as_ref().clone());
+        Ok(Change { object, managed: Managed { fields: owners, times } })
+    }
+
+    /// What of the live object kubectl applied on the client's side, none if it did not.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/lastappliedmanager.go, `allowedConflictsFromLastApplied`.
+    fn last_applied(&self, live: &Value) -> Option<Set> {
+        let last: Value = serde_json::from_str(last_applied::annotation(live)?).ok()?;
+        let text = |name: &str| last.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") != self.api_version || text("kind").is_empty() {
+            return None;
+        }
+        let live = self.typed(live, Duplicates::Refused).ok()?;
+        let last = self.typed(&last, Duplicates::Refused).ok()?;
+        let changes = crate::typed::compare(&last.object, &live.object, last.of).ok()?;
+        let owned = last.field_set().difference(&changes.modified).difference(&changes.added);
+        Some(owned.difference(&changes.removed))
+    }
+
+    fn updater(&self) -> Updater<'_, V> {
+        Updater { versions: self.versions, filters: self.reset_fields }
+    }
+
+    fn typed(&self, object: &Value, duplicates: Duplicates) -> Result<Versioned<V::Schema>, String> {
+        let typed = Versioned::new(self.versions, object.clone(), self.api_version)
+            .map_err(|error| error.to_string())?;
+        validate(&typed.object, typed.of, duplicates).map_err(|errors| errors.to_string())?;
+        Ok(typed)
+    }
+
+    /// Source: apimachinery pkg/util/managedfields/internal/buildmanagerinfo.go, `buildManagerInfo`.
+    fn manager(&self, name: &str, operation: Operation) -> Manager {
+        let name = if name.is_empty() { "unknown" } else { name };
+        Manager::new(name, operation, self.api_version, self.subresource)
+    }
+
+    /// Source: apimachinery pkg/util/managedfields/internal/structuredmerge.go, `objectGVKNN`.
+    fn name_of(&self, object: &Value) -> String {
+        let text = |name: &str| {
+            object
+                .get("metadata")
+                .and_then(|metadata| metadata.get(name))
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let kind = group_version_kind(self.api_version, self.kind);
+        format!("{}/{}; {kind}", text("namespace"), text("name"))
+    }
+}
+
+/// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionKind.String`.
+fn group_version_kind(api_version: &str, kind: &str) -> String {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    format!("{group}/{version}, Kind={kind}")
+}
+
+/// Gives what the eldest of too many updaters own to one manager for each version.
+///
+/// Source: apimachinery pkg/util/managedfields/internal/capmanagers.go, `capUpdateManagers`.
+fn cap(managed: &mut Managed) {
+    let is_updater = |(_, owned): &(&Manager, &VersionedSet)| owned.operation == Operation::Update;
+    let mut updaters: Vec<Manager> =
+        managed.fields.iter().filter(is_updater).map(|(manager, _)| manager.clone()).collect();
+    let mut count = updaters.len();
+    if count <= MOST_UPDATERS {
+        return;
+    }
+    updaters.sort_by_cached_key(|manager| (managed.time(manager).to_owned(), manager.clone()));
+    let mut firsts: BTreeMap<String, Manager> = BTreeMap::new();
+    for manager in updaters {
+        if count <= MOST_UPDATERS {
+            return;
+        }
+        let Some(owned) = managed.fields.get(&manager).cloned() else { continue };
+        let Some(first) = firsts.get(&owned.api_version) else {
+            firsts.insert(owned.api_version, manager);
+            continue;
+        };
+        let ancient = Manager::new(ANCIENT, Operation::Update, &owned.api_version, "");
+        if !managed.fields.contains_key(&ancient)
+            && let Some(first) = managed.fields.remove(first)
+        {
+            managed.fields.insert(ancient.clone(), first);
+        }
+        managed.fields.remove(&manager);
+        managed.fields.entry(ancient.clone()).and_modify(|all| all.set = all.set.union(&owned.set));
+        count -= 1;
+        match managed.times.get(&manager).cloned() {
+            Some(time) => managed.times.insert(ancient, time),
+            None => managed.times.remove(&ancient),
+        };
+    }
+}
+
+/// Gives the entries of `new` the times that they had, if nothing but times changed, so that nothing is stored. The rest of
+/// the objects is compared by `same`: as values of their Go types, and strictly where they have none.
+///
+/// Source: apiserver pkg/endpoints/handlers/fieldmanager/equality.go, `IgnoreManagedFieldsTimestampsTransformer`.
+pub fn restore_times(old: &Value, new: &mut Value, same: impl FnOnce(&Value, &Value) -> bool) {
+    let (before, after) = (entries(old), entries(new));
+    if before == after || !same_but_for_times(before, after) {
+        return;
+    }
+    if same(&without_entries(old), &without_entries(new)) {
+        let entries = before.clone();
+        set_entries(new, Some(entries));
+    }
+}
+
+/// Whether there are entries on both sides, and no others when their times are left out.
+fn same_but_for_times(before: &Value, after: &Value) -> bool {
+    let timeless = |entry: &Value| {
+        let mut entry = entry.clone();
+        if let Some(members) = entry.as_object_mut() {
+            members.remove("time");
+        }
+        entry
+    };
+    let (Some(before), Some(after)) = (before.as_array(), after.as_array()) else { return false };
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(one, other)| timeless(one) == timeless(other))
+}

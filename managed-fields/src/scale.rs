@@ -1,0 +1,81 @@
+//! The managedFields of a Scale, which are those of its object in another form.
+//!
+//! Source: apimachinery pkg/util/managedfields/scalehandler.go.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::managed::{Managed, VersionedSet};
+use crate::path::{Path, PathElement};
+use crate::set::Set;
+
+/// The version of every Scale.
+const SCALE: &str = "autoscaling/v1";
+
+/// Where a Scale has the replicas.
+fn replicas_of_scale() -> Path {
+    vec![PathElement::field("spec"), PathElement::field("replicas")]
+}
+
+/// `metadata.managedFields` of the Scale of an object with the entries `parent`: who owns the replicas. `replicas` says by
+/// version of the object where it has them, or that it has none.
+///
+/// # Errors
+/// What the server says of entries that it cannot read.
+pub fn entries_of_scale(parent: &Value, replicas: &BTreeMap<String, Option<Path>>) -> Result<Value, String> {
+    let parent = Managed::decode(parent)?;
+    let mut scale = Managed::default();
+    for (manager, owned) in &parent.fields {
+        let Some(Some(path)) = replicas.get(&owned.api_version) else { continue };
+        if owned.set.has(path) {
+            let set = Set::of_paths([replicas_of_scale()]);
+            let owned = VersionedSet { set, api_version: SCALE.to_owned(), operation: owned.operation };
+            scale.fields.insert(manager.clone(), owned);
+            scale.times.extend(parent.times.get(manager).map(|time| (manager.clone(), time.clone())));
+        }
+    }
+    Ok(scale.encode().unwrap_or_default())
+}
+
+/// `metadata.managedFields` of an object that had the entries `parent` and whose Scale has the entries `scale` now.
+/// `api_version` is that of the object.
+///
+/// # Errors
+/// What the server says of entries that it cannot read.
+pub fn entries_of_parent(
+    parent: &Value,
+    scale: &Value,
+    api_version: &str,
+    replicas: &BTreeMap<String, Option<Path>>,
+) -> Result<Value, String> {
+    let parent = Managed::decode(parent)?;
+    let mut of_scale = Managed::decode(scale)?.fields;
+    let mut merged = Managed::default();
+    for (manager, owned) in &parent.fields {
+        let Some(path) = replicas.get(&owned.api_version) else { continue };
+        let mut owned = owned.clone();
+        if let Some(path) = path.as_ref().filter(|path| owned.set.has(path)) {
+            let still_owns = of_scale.remove(manager).is_some();
+            if !still_owns {
+                owned.set = owned.set.difference(&Set::of_paths([path.clone()]));
+                if owned.set.is_empty() {
+                    continue;
+                }
+            }
+        }
+        merged.fields.insert(manager.clone(), owned);
+        merged.times.extend(parent.times.get(manager).map(|time| (manager.clone(), time.clone())));
+    }
+    let path = replicas.get(api_version).cloned().flatten().unwrap_or_default();
+    for (manager, owned) in of_scale {
+        if !owned.set.has(&replicas_of_scale()) {
+            continue;
+        }
+        let set = Set::of_paths([path.clone()]);
+        merged.times.extend(parent.times.get(&manager).map(|time| (manager.clone(), time.clone())));
+        let api_version = api_version.to_owned();
+        merged.fields.insert(manager, VersionedSet { set, api_version, operation: owned.operation });
+    }
+    Ok(merged.encode().unwrap_or_default())
+}

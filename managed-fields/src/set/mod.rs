@@ -1,0 +1,154 @@
+//! Sets of fields: who owns what, as `fieldsV1` has it.
+
+mod builder;
+mod operations;
+mod serialize;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub(crate) use self::builder::{Builder, Node};
+use crate::path::{Path, PathElement};
+
+/// A set of the fields of an object.
+///
+/// It is a tree. A field may be in the set without the fields below it, and they without it: `f:metadata` is not owned by
+/// who owns `f:labels` in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set {
+    /// What is in the set; sorted.
+    members: Vec<PathElement>,
+    /// What has fields below it that are in the set; sorted, and none of the sets is empty.
+    children: Vec<(PathElement, Arc<Set>)>,
+}
+
+impl Set {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self { members: Vec::new(), children: Vec::new() }
+    }
+
+    /// The set of these fields. The empty path, which is the object itself, is in no set.
+    pub fn of_paths(paths: impl IntoIterator<Item = Path>) -> Self {
+        let mut paths: Vec<Path> = paths.into_iter().collect();
+        paths.sort();
+        Self::of_sorted(&paths, 0)
+    }
+
+    /// The set of members of structs, from the root of the object on.
+    pub fn of_fields(paths: &[&[&str]]) -> Self {
+        Self::of_paths(paths.iter().map(|path| path.iter().map(|name| PathElement::field(name)).collect()))
+    }
+
+    fn of_sorted(paths: &[Path], depth: usize) -> Self {
+        let mut set = Self::new();
+        let groups = paths.chunk_by(|path, other| path.get(depth) == other.get(depth));
+        for group in groups {
+            let Some(element) = group.first().and_then(|path| path.get(depth)) else { continue };
+            let longer = group.iter().position(|path| path.len() > depth + 1).unwrap_or(group.len());
+            if longer > 0 {
+                set.members.push(element.clone());
+            }
+            let below = group.get(longer..).unwrap_or_default();
+            if !below.is_empty() {
+                set.children.push((element.clone(), Arc::new(Self::of_sorted(below, depth + 1))));
+            }
+        }
+        set
+    }
+
+    /// Whether no field is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.children.is_empty()
+    }
+
+    /// How many fields are in the set.
+    pub fn len(&self) -> usize {
+        self.members.len() + self.children.iter().map(|(_, set)| set.len()).sum::<usize>()
+    }
+
+    /// Whether the field is in the set.
+    pub fn has(&self, path: &[PathElement]) -> bool {
+        match path {
+            [] => false,
+            [element] => self.has_member(element),
+            [element, rest @ ..] => self.child(element).is_some_and(|set| set.has(rest)),
+        }
+    }
+
+    /// Whether what is directly below the root is in the set.
+    pub(crate) fn has_member(&self, element: &PathElement) -> bool {
+        self.members.binary_search(element).is_ok()
+    }
+
+    /// What is in the set below one step.
+    pub(crate) fn child(&self, element: &PathElement) -> Option<&Self> {
+        let index = self.children.binary_search_by(|(child, _)| child.cmp(element)).ok()?;
+        self.children.get(index).map(|(_, set)| set.as_ref())
+    }
+
+    pub(crate) fn members(&self) -> &[PathElement] {
+        &self.members
+    }
+
+    pub(crate) fn children(&self) -> impl Iterator<Item = (&PathElement, &Self)> {
+        self.children.iter().map(|(element, set)| (element, set.as_ref()))
+    }
+
+    /// The fields in the set, each before what is below it, but for fields beside each other.
+    ///
+    /// Source: structured-merge-diff fieldpath/set.go, `Iterate`.
+    pub fn paths(&self) -> Vec<Path> {
+        let mut paths = Vec::new();
+        // It never stops.
+        let _ = self.try_for_each(&mut |path| {
+            paths.push(path.to_vec());
+            ControlFlow::Continue(())
+        });
+        paths
+    }
+
+    /// Gives the fields to `visit` in the same order, until it breaks.
+    pub(crate) fn try_for_each(
+        &self,
+        visit: &mut impl FnMut(&[PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.walk(&mut Vec::new(), visit)
+    }
+
+    fn walk(
+        &self,
+        prefix: &mut Path,
+        visit: &mut impl FnMut(&[PathElement]) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        for member in &self.members {
+            prefix.push(member.clone());
+            let flow = visit(prefix);
+            prefix.pop();
+            flow?;
+        }
+        for (element, set) in &self.children {
+            prefix.push(element.clone());
+            let flow = set.walk(prefix, visit);
+            prefix.pop();
+            flow?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Reads a set as `fieldsV1` has it.
+    ///
+    /// # Errors
+    /// What the server says of it.
+    pub fn from_value(value: &Value) -> Result<Self, String> {
+        Self::from_json(&value.to_string())
+    }
+}
+
+impl FromIterator<Path> for Set {
+    fn from_iter<I: IntoIterator<Item = Path>>(paths: I) -> Self {
+        Self::of_paths(paths)
+    }
+}

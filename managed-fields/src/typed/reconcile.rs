@@ -1,0 +1,61 @@
+//! Sets of fields that were written when the schema was another one.
+
+use crate::path::PathElement;
+use crate::schema::{MapType, Relation, Scalar, Schema, Type};
+use crate::set::{Node, Set};
+
+/// What `fields` of an object of type `of` are today; none if that changes nothing. Who owns a part of what is one value now
+/// owns all of it.
+///
+/// Source: structured-merge-diff `typed/reconcile_schema.go`, `ReconcileFieldSetWithSchema`.
+pub(crate) fn reconcile<T: Schema>(fields: &Set, of: Type<T>) -> Option<Set> {
+    let atomic = visit(Some(fields), of, false).below.finish();
+    (!atomic.is_empty()).then(|| fields.recursive_difference(&atomic).union(&atomic))
+}
+
+/// What is one value now; `is_atomic` says whether it was before.
+fn visit<T: Schema>(fields: Option<&Set>, of: Type<T>, is_atomic: bool) -> Node {
+    let atom = of.atom();
+    let below = |element: &PathElement| match (atom.map, atom.scalar, atom.list) {
+        (Some(map), _, _) => match element {
+            PathElement::Field(name) => of.field(name).or(map.element),
+            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) | PathElement::Unknown => {
+                map.element
+            }
+        },
+        (None, None, Some(list)) => Some(list.element),
+        (None, _, _) => None,
+    };
+    let becomes_atomic = match (atom.map, atom.scalar, atom.list) {
+        (Some(map), _, _) if is_deduced(map) => return Node::default(),
+        (Some(map), _, _) => map.is_atomic && fields.is_some(),
+        (None, None, Some(list)) => list.relation == Relation::Atomic,
+        (None, _, _) => return Node::default(),
+    };
+    if becomes_atomic && !is_atomic {
+        return Node { is_member: true, ..Node::default() };
+    }
+    let mut node = Node::default();
+    let Some(fields) = fields else { return node };
+    for (element, set) in fields.children() {
+        if let Some(of) = below(element) {
+            node.below.attach(element, visit(Some(set), of, false));
+        }
+    }
+    for element in fields.members() {
+        if let Some(of) = below(element).filter(|_| fields.child(element).is_none()) {
+            node.below.attach(element, visit(None, of, true));
+        }
+    }
+    node
+}
+
+/// Source: structured-merge-diff `typed/reconcile_schema.go`, `isUntypedDeducedMap`.
+fn is_deduced<T: Schema>(map: MapType<T>) -> bool {
+    !map.has_fields
+        && match map.element {
+            Some(Type::Deduced) => true,
+            Some(Type::Declared(declared)) => declared.atom().scalar == Some(Scalar::Untyped),
+            Some(Type::Untyped) | None => false,
+        }
+}

@@ -1,0 +1,127 @@
+//! The versions of one kind of objects.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::go;
+use crate::schema::{Schema, Type};
+use crate::set::Set;
+use crate::typed::{Duplicates, field_set, remove_items, validate};
+
+/// What is known of the versions of one kind. The caller implements it.
+pub trait Versions {
+    /// How its types are referred to.
+    type Schema: Schema;
+
+    /// The type of its objects in `api_version`, such as `apps/v1`; none if there is no such version, or no longer. What
+    /// managers own in such a version is forgotten.
+    fn root(&self, api_version: &str) -> Option<Type<Self::Schema>>;
+
+    /// `object` in another version than it has.
+    ///
+    /// # Errors
+    /// [`ConversionError`], if it cannot be converted.
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, ConversionError>;
+
+    /// The zero value of the kind as Go writes it, with `apiVersion` and `kind`: what it has already, nobody owns of a new
+    /// object.
+    fn empty(&self, api_version: &str) -> Value;
+}
+
+/// Why an object cannot be converted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(clippy::exhaustive_enums, reason = "one of them is no failure of the request")]
+pub enum ConversionError {
+    /// There is no such version, or no longer: what managers own in it is forgotten.
+    #[error("{0}")]
+    UnknownVersion(String),
+    /// The conversion failed, and the request with it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// An object in one of its versions.
+#[derive(Clone, Debug)]
+pub(crate) struct Versioned<T> {
+    pub(crate) object: Rc<Value>,
+    pub(crate) api_version: Rc<str>,
+    pub(crate) of: Type<T>,
+}
+
+impl<T: Schema> Versioned<T> {
+    /// The same type, another object.
+    pub(crate) fn with(&self, object: Value) -> Self {
+        Self { object: Rc::new(object), ..self.clone() }
+    }
+}
+
+impl<T: Schema> Versioned<T> {
+    /// An object that has the version already.
+    pub(crate) fn new(
+        versions: &impl Versions<Schema = T>,
+        object: Value,
+        api_version: &str,
+    ) -> Result<Self, ConversionError> {
+        let of = root(versions, api_version)?;
+        Ok(Self { object: Rc::new(object), api_version: api_version.into(), of })
+    }
+
+    /// The object in another version.
+    ///
+    /// Source: apimachinery pkg/util/managedfields/internal/versionconverter.go, `Convert`; pkg/runtime/scheme.go,
+    /// `ObjectKinds`.
+    pub(crate) fn convert(
+        &self,
+        versions: &impl Versions<Schema = T>,
+        api_version: &str,
+    ) -> Result<Self, ConversionError> {
+        if api_version.matches('/').count() > 1 {
+            return Err(failed(&format!("unexpected GroupVersion string: {api_version}")));
+        }
+        // What is left of an object may have lost its version to a manager that says it owned it.
+        let Some(members) = self.object.as_object() else {
+            let of = go::type_name(&self.object);
+            return Err(failed(&format!("failed to convert value to unstructured for type {of}")));
+        };
+        let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") == api_version {
+            return Ok(self.clone());
+        }
+        if text("kind").is_empty() {
+            return Err(failed("Object 'Kind' is missing in 'unstructured object has no kind'"));
+        }
+        if text("apiVersion").is_empty() {
+            return Err(failed("Object 'apiVersion' is missing in 'unstructured object has no version'"));
+        }
+        let of = root(versions, api_version)?;
+        let object = versions.convert(&self.object, api_version)?;
+        validate(&object, of, Duplicates::Refused)
+            .map_err(|errors| ConversionError::Failed(errors.to_string()))?;
+        Ok(Self { object: Rc::new(object), api_version: api_version.into(), of })
+    }
+
+    /// The fields of the object.
+    pub(crate) fn field_set(&self) -> Set {
+        field_set(&self.object, self.of)
+    }
+
+    /// The object without some of its fields.
+    pub(crate) fn without(&self, fields: &Set) -> Self {
+        self.with(remove_items(self.object.as_ref().clone(), fields, self.of))
+    }
+
+    /// A set of its fields with the declared fields above them.
+    pub(crate) fn with_named_fields(&self, fields: &Set) -> Set {
+        fields.with_named_fields(Some(self.of))
+    }
+}
+
+fn failed(message: &str) -> ConversionError {
+    ConversionError::Failed(message.to_owned())
+}
+
+fn root<V: Versions>(versions: &V, api_version: &str) -> Result<Type<V::Schema>, ConversionError> {
+    let unknown = || ConversionError::UnknownVersion(format!("no corresponding type for {api_version}"));
+    versions.root(api_version).ok_or_else(unknown)
+}

@@ -1,0 +1,11 @@
+//! What Kubernetes' own packages make of managedFields, and what hostile input does.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test may panic")]
+
+mod answers;
+mod facts;
+mod free_form;
+mod hostile;
+mod laws;
+mod schemas;
+mod writes;

@@ -1,0 +1,90 @@
+//! admit called as `kube-apiserver`.
+
+mod certificates;
+mod settings;
+
+use std::process::ExitCode;
+
+use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
+use crate::exit_code::{self, Failure};
+use crate::serve::listener;
+use crate::serve::running::Running;
+
+use self::settings::Settings;
+
+const FLAGS: &str = include_str!("flags.txt");
+
+/// Acts as kube-apiserver. The exit status is 1 whatever is wrong, as there, but 5 for what admit does not imitate.
+///
+/// Source: component-base cli/run.go; the words of kube-apiserver 1.37.1.
+pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
+    let table = Table::read(FLAGS, Syntax::Pflag);
+    let values = match table.parse(arguments) {
+        Err(why) => {
+            anstream::eprintln!("Error: {}", output::lines(&why));
+            return ExitCode::FAILURE;
+        }
+        Ok(Parsed::Help) => {
+            let about = "Serves the Kubernetes API as admit does: objects are kept in memory.";
+            crate::print(&format!("{about}\n\nUsage:\n  kube-apiserver [flags]\n{}", flags::help(FLAGS)));
+            return ExitCode::SUCCESS;
+        }
+        Ok(Parsed::Run(values)) => values,
+    };
+    if values.last("version").is_some_and(|value| flags::boolean(value) != Some(false)) {
+        crate::print(&format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
+        return ExitCode::SUCCESS;
+    }
+    if !values.arguments.is_empty() {
+        let quoted: Vec<String> = values.arguments.iter().map(|text| harness::quoting::quote(text)).collect();
+        let list = quoted.join(" ");
+        anstream::eprintln!(
+            "Error: \"kube-apiserver\" does not take any arguments, got [{}]",
+            output::lines(&list)
+        );
+        return ExitCode::FAILURE;
+    }
+    match exit_code::with_runtime(serve(&table, &values)) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
+            if failure.code == exit_code::ExitCode::Unsupported {
+                failure.code.into()
+            } else {
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Failure> {
+    if let Some(name) =
+        table.with_effect(values, Effect::Refused).into_iter().find(|name| asks_for_something(values, name))
+    {
+        return Err(Failure::unsupported(format!("admit does not imitate this: --{name}")));
+    }
+    let settings = Settings::new(values)?;
+    let log = settings.log.start()?;
+    let ignored = table.with_effect(values, Effect::Ignored);
+    if !ignored.is_empty() {
+        log.info(&format!("these flags have no effect: --{}", ignored.join(", --")));
+    }
+    if let Some(servers) = values.text("etcd-servers") {
+        log.info(&format!("objects are kept in memory, not in etcd at {servers}"));
+    }
+    // From here on a signal ends the command cleanly, also before the first request.
+    let mut signals = exit_code::heed_signals(1)?;
+    fake_webhooks::raise_open_file_limit();
+    let socket = listener::bind(settings.listen)?;
+    let address = socket.address();
+    let (running, certificate) = settings.running(values, socket, log)?;
+    if let Some(path) = certificate {
+        log.info(&format!("generated a certificate and its key: {}", path.display()));
+    }
+    Running::until(running, &mut signals, || log.info(&format!("serving on {address}"))).await
+}
+
+/// Whether a flag has another value than the default one of such flags: nothing, false or zero.
+fn asks_for_something(values: &Values, name: &str) -> bool {
+    values.text(name).is_some_and(|value| flags::boolean(value) != Some(false))
+}

@@ -1,0 +1,336 @@
+//! What the flags of kube-apiserver come to.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness::server::{
+    Advertised, AuditPolicy, Authentication, Authenticators, AuthorizationMode, Limits, Options, Tokens,
+};
+
+use super::super::flags::Values;
+use super::certificates::{self, Serving};
+use crate::Failure;
+use crate::admission_control::AdmissionControl;
+use crate::admission_plugins::PluginFlags;
+use crate::serve::audit_file::{self, AuditFile};
+use crate::serve::clients::ClientAuthorities;
+use crate::serve::listener::Socket;
+use crate::serve::running::Running;
+use crate::serve::{Log, LogFlags, tls, tokens};
+
+const DEFAULT_PORT: u16 = 6443;
+const DEFAULT_CERT_DIR: &str = "/var/run/kubernetes";
+/// The addresses that Services get.
+const SERVICE_RANGE: &str = "10.0.0.0/24";
+/// The address of the Service `kubernetes`.
+const SERVICE_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+/// The size of an event above which `--audit-log-truncate-enabled` leaves its objects out.
+const MAX_EVENT_SIZE: usize = 102_400;
+
+/// What was checked before anything is opened.
+pub(super) struct Settings {
+    pub(super) listen: SocketAddr,
+    pub(super) log: LogFlags,
+    authorization_mode: AuthorizationMode,
+    /// Where clients outside of this machine reach the server.
+    advertised: Option<IpAddr>,
+}
+
+impl Settings {
+    /// # Errors
+    /// A flag is missing or wrong, in the words of kube-apiserver 1.37.1; or admit does not imitate its value.
+    pub(super) fn new(values: &Values) -> Result<Self, Failure> {
+        required(values)?;
+        let port = match values.text("secure-port") {
+            None => DEFAULT_PORT,
+            Some(text) => text.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--secure-port {text} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
+                ))
+            })?,
+        };
+        let ip = |name: &str| values.text(name).and_then(|text| text.trim().parse::<IpAddr>().ok());
+        let bound = ip("bind-address").unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let advertised = ip("advertise-address").or_else(|| default_address(bound));
+        let is_reconciled = values.text("endpoint-reconciler-type") != Some("none");
+        if let Some(address) =
+            ip("advertise-address").filter(|address| address.is_loopback() && is_reconciled)
+        {
+            return Err(Failure::usage(format!(
+                "cannot use public IP {address} with endpoint reconciler: <nil>: Invalid value: \"{address}\": may not be in the \
+                 loopback range (127.0.0.0/8, ::1/128)"
+            )));
+        }
+        if let Some(range) = values.text("service-cluster-ip-range").filter(|range| *range != SERVICE_RANGE) {
+            let what = format!("--service-cluster-ip-range={range}: admit has {SERVICE_RANGE} only");
+            return Err(Failure::unsupported(what));
+        }
+        let verbosity = values.text("v").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let log = LogFlags::new(values.text("logging-format") == Some("json"), verbosity);
+        let advertised = advertised.filter(|_| is_reconciled);
+        Ok(Self { listen: SocketAddr::new(bound, port), log, authorization_mode: mode(values)?, advertised })
+    }
+
+    /// Everything that is served on `socket`, and the file of a certificate that was made for it.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not what it should be.
+    pub(super) fn running(
+        self,
+        values: &Values,
+        socket: Socket,
+        log: Log,
+    ) -> Result<(Running, Option<PathBuf>), Failure> {
+        let path = |name: &str| values.text(name).map(Path::new);
+        let selection = PluginFlags::new(
+            &values.list("enable-admission-plugins"),
+            &values.list("disable-admission-plugins"),
+        )
+        .for_kube_apiserver_itself()?;
+        let control = AdmissionControl { file: path("admission-control-config-file").map(Path::to_owned) };
+        let plugins = control.read(&selection)?;
+        let clients = path("client-ca-file").map(ClientAuthorities::read).transpose()?;
+        let authentication = self.authentication(values, log)?;
+        let serving = self.serving(values)?;
+        let tls = tls::server_config(&serving.certificate, &serving.key, clients.as_ref())
+            .map_err(|why| Failure::usage(format!("cannot use the certificate: {why}")))?;
+        let (audit, audit_policy) = audit(values, log)?;
+        let limit = |name: &str, default: usize| {
+            values
+                .text(name)
+                .and_then(|text| text.parse().ok())
+                .filter(|number| *number > 0)
+                .unwrap_or(default)
+        };
+        let limits = Limits::default();
+        let advertised = Advertised {
+            address: self.advertised,
+            port: socket.address().port(),
+            client_authorities: clients.as_ref().map_or_else(String::new, |clients| clients.pem().to_owned()),
+        };
+        let options = Options {
+            credentials: plugins.credentials,
+            manifests: plugins.manifests.manifests,
+            plugins: selection,
+            plugin_configuration: plugins.in_tree,
+            hostname: crate::hostname(),
+            audit: audit.as_ref().map(AuditFile::sink),
+            audit_policy,
+            authorization_mode: self.authorization_mode,
+            limits: Limits {
+                requests: limit("max-requests-inflight", limits.requests),
+                mutating_requests: limit("max-mutating-requests-inflight", limits.mutating_requests),
+                ..limits
+            },
+            advertised,
+            ..Options::default()
+        };
+        let running = Running {
+            socket,
+            tls: Arc::new(tls),
+            authentication,
+            clients,
+            options,
+            folders: plugins.manifests.folders,
+            audit,
+            log,
+        };
+        Ok((running, serving.made))
+    }
+
+    fn authentication(&self, values: &Values, log: Log) -> Result<Authentication, Failure> {
+        let mut known = Tokens::default();
+        if let Some(path) = values.text("token-auth-file") {
+            tokens::read(Path::new(path), &mut known, log)?;
+        }
+        let mut anonymous = values.is_set("anonymous-auth", true);
+        if anonymous && self.authorization_mode == AuthorizationMode::AlwaysAllow {
+            log.info(
+                "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use \
+                 a different authorizer",
+            );
+            anonymous = false;
+        }
+        for path in values
+            .all("service-account-key-file")
+            .iter()
+            .chain(values.all("service-account-signing-key-file"))
+        {
+            key(Path::new(path))?;
+        }
+        let service_account_issuers = values.all("service-account-issuer").to_vec();
+        let authenticators = Authenticators { tokens: known, service_account_issuers, anonymous };
+        Ok(Authentication::Authenticators(Arc::new(authenticators)))
+    }
+
+    fn serving(&self, values: &Values) -> Result<Serving, Failure> {
+        match (values.text("tls-cert-file"), values.text("tls-private-key-file")) {
+            (Some(certificate), Some(key)) => certificates::read(Path::new(certificate), Path::new(key)),
+            (None, None) => {
+                let folder = Path::new(values.text("cert-dir").unwrap_or(DEFAULT_CERT_DIR));
+                let mut addresses = vec![SERVICE_ADDRESS];
+                addresses.extend(self.advertised);
+                if !self.listen.ip().is_unspecified() {
+                    addresses.push(self.listen.ip());
+                }
+                certificates::in_folder(folder, &addresses)
+            }
+            _ => Err(Failure::usage("--tls-cert-file and --tls-private-key-file must be specified together")),
+        }
+    }
+}
+
+/// The flags without which kube-apiserver does not start.
+///
+/// Source: kubernetes pkg/controlplane/apiserver/options/validation.go; the words of kube-apiserver 1.37.1.
+fn required(values: &Values) -> Result<(), Failure> {
+    let has = |name: &str| values.text(name).is_some();
+    let mut missing = Vec::new();
+    if !has("etcd-servers") {
+        missing.push("--etcd-servers must be specified");
+    }
+    if !has("service-account-issuer") {
+        missing.push("service-account-issuer is a required flag");
+    }
+    if !has("service-account-key-file") {
+        missing
+            .push("either `--service-account-key-file` or `--service-account-signing-endpoint` must be set");
+    }
+    if !has("service-account-issuer") || !has("service-account-signing-key-file") {
+        missing.push("--service-account-signing-key-file and --service-account-issuer are required flags");
+    }
+    match missing.as_slice() {
+        [] => Ok(()),
+        [one] => Err(Failure::usage(one)),
+        several => Err(Failure::usage(format!("[{}]", several.join(", ")))),
+    }
+}
+
+fn mode(values: &Values) -> Result<AuthorizationMode, Failure> {
+    let modes = values.list("authorization-mode");
+    match modes.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] | ["AlwaysAllow"] => Ok(AuthorizationMode::AlwaysAllow),
+        ["RBAC"] => Ok(AuthorizationMode::Rbac),
+        several => {
+            const KNOWN: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
+            match several.iter().find(|mode| !KNOWN.contains(mode)) {
+                Some(unknown) => {
+                    Err(Failure::usage(format!("authorization-mode {unknown:?} is not a valid mode")))
+                }
+                None => Err(Failure::unsupported(format!(
+                    "--authorization-mode={}: admit has RBAC or AlwaysAllow",
+                    several.join(",")
+                ))),
+            }
+        }
+    }
+}
+
+/// The address of this machine on the way to others: that of the interface which a datagram would leave by, unless the
+/// server listens on one address only. None where there is only the loopback interface.
+///
+/// Source: apimachinery pkg/util/net/interface.go, `ResolveBindAddress`.
+fn default_address(bound: IpAddr) -> Option<IpAddr> {
+    if !bound.is_unspecified() && !bound.is_loopback() {
+        return Some(bound);
+    }
+    // Nothing is sent: the address is of a network for documents.
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(203, 0, 113, 1), 9)).ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
+
+/// The audit log and its policy. Without a policy kube-apiserver writes no events.
+fn audit(values: &Values, log: Log) -> Result<(Option<AuditFile>, Option<AuditPolicy>), Failure> {
+    let Some(policy) = values.text("audit-policy-file") else {
+        if values.text("audit-log-path").is_some() {
+            log.info("No audit policy file provided, no events will be recorded for log backend");
+        }
+        return Ok((None, None));
+    };
+    let policy = audit_file::policy(Path::new(policy))?;
+    let Some(path) = values.text("audit-log-path") else { return Ok((None, None)) };
+    let path = Path::new(if path == "-" { "/dev/stdout" } else { path });
+    let size = || values.text("audit-log-truncate-max-event-size").and_then(|text| text.parse().ok());
+    let most = values.is_set("audit-log-truncate-enabled", false).then(|| size().unwrap_or(MAX_EVENT_SIZE));
+    Ok((Some(AuditFile::open(path, most, log)?), Some(policy)))
+}
+
+/// Checks that a file has a key, or the certificate of one.
+fn key(path: &Path) -> Result<(), Failure> {
+    const LABELS: [&str; 6] =
+        ["PUBLIC KEY", "RSA PUBLIC KEY", "CERTIFICATE", "RSA PRIVATE KEY", "EC PRIVATE KEY", "PRIVATE KEY"];
+    let wrong = |why: &dyn std::fmt::Display| {
+        Failure::usage(format!("failed to read key file {}: {why}", path.display()))
+    };
+    let text = String::from_utf8(output::read(path).map_err(|error| wrong(&error))?)
+        .map_err(|error| wrong(&error))?;
+    let has_one = LABELS.iter().any(|label| text.contains(&format!("-----BEGIN {label}-----")));
+    if has_one { Ok(()) } else { Err(wrong(&"data does not contain a valid RSA or ECDSA key")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::flags::{Parsed, Syntax, Table};
+    use super::*;
+
+    const REQUIRED: [&str; 4] = [
+        "--etcd-servers=http://127.0.0.1:1",
+        "--service-account-issuer=https://x",
+        "--service-account-key-file=/x",
+        "--service-account-signing-key-file=/x",
+    ];
+
+    fn values(arguments: &[&str]) -> Values {
+        let table = Table::read(super::super::FLAGS, Syntax::Pflag);
+        match table.parse(arguments.iter().map(|&argument| argument.to_owned())) {
+            Ok(Parsed::Run(values)) => values,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[track_caller]
+    fn refused(arguments: &[&str], expected: &str) {
+        let failure = Settings::new(&values(arguments)).err().unwrap().to_string();
+        assert_eq!(failure, expected, "{arguments:?}");
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_said_in_the_servers_words() {
+        refused(
+            &[],
+            "[--etcd-servers must be specified, service-account-issuer is a required flag, either \
+             `--service-account-key-file` or `--service-account-signing-endpoint` must be set, \
+             --service-account-signing-key-file and --service-account-issuer are required flags]",
+        );
+        let and = |more: &'static str| [&REQUIRED[..], &[more]].concat();
+        refused(&REQUIRED[1..], "--etcd-servers must be specified");
+        refused(
+            &and("--secure-port=0"),
+            "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0",
+        );
+        refused(&and("--authorization-mode=Foo"), "authorization-mode \"Foo\" is not a valid mode");
+        refused(
+            &and("--advertise-address=127.0.0.1"),
+            "cannot use public IP 127.0.0.1 with endpoint reconciler: <nil>: Invalid value: \"127.0.0.1\": may not be in the \
+             loopback range (127.0.0.0/8, ::1/128)",
+        );
+    }
+
+    #[test]
+    fn what_is_not_imitated_is_said() {
+        for more in ["--authorization-mode=Node,RBAC", "--service-cluster-ip-range=10.96.0.0/12"] {
+            let failure = Settings::new(&values(&[&REQUIRED[..], &[more]].concat())).err().unwrap();
+            assert_eq!(failure.code, crate::ExitCode::Unsupported, "{more}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_those_of_kube_apiserver() {
+        let settings = Settings::new(&values(&REQUIRED)).unwrap();
+        assert_eq!(settings.listen, "0.0.0.0:6443".parse().unwrap());
+        assert_eq!(settings.authorization_mode, AuthorizationMode::AlwaysAllow);
+    }
+}

@@ -1,0 +1,165 @@
+//! `admit assets`: a folder that stands in for the binaries of envtest, and what they do.
+
+mod etcd;
+mod flags;
+mod kube_apiserver;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{ExitCode, Failure};
+
+/// Makes a folder that stands in for the binaries of envtest, and prints its path.
+///
+/// In it, kube-apiserver and etcd are links to this command, which acts by the name it is called by; a kubectl that is on
+/// PATH is linked, too. A suite that starts envtest runs on admit if KUBEBUILDER_ASSETS names the folder.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Assets {
+    /// The folder; by default admit/assets in the user's cache directory
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// A program that admit stands in for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Program {
+    KubeApiserver,
+    Etcd,
+}
+
+impl Program {
+    /// The program of this name, as the first word of a command line has it.
+    pub(crate) fn called(name: &OsStr) -> Option<Self> {
+        match Path::new(name).file_name()?.to_str()? {
+            "kube-apiserver" => Some(Self::KubeApiserver),
+            "etcd" => Some(Self::Etcd),
+            _ => None,
+        }
+    }
+
+    /// Does what the rest of the command line says.
+    pub(crate) fn run(self, arguments: impl Iterator<Item = String>) -> std::process::ExitCode {
+        match self {
+            Self::KubeApiserver => kube_apiserver::main(arguments),
+            Self::Etcd => etcd::main(arguments),
+        }
+    }
+}
+
+impl Assets {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let folder = match self.dir {
+            Some(folder) => folder,
+            None => default_folder()?,
+        };
+        let program = std::env::current_exe()
+            .map_err(|error| Failure::environment(format!("cannot find this command: {error}")))?;
+        let kubectl = std::env::var_os("PATH").and_then(|path| find("kubectl", &path));
+        let folder = fill(&folder, &program, kubectl.as_deref())?;
+        crate::print(&format!("{}\n", folder.display()));
+        Ok(ExitCode::Ok)
+    }
+}
+
+/// Source: the XDG Base Directory Specification.
+fn default_folder() -> Result<PathBuf, Failure> {
+    let absolute = |name: &str| {
+        let folder = std::env::var_os(name).map(PathBuf::from);
+        folder.filter(|folder| folder.is_absolute())
+    };
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let advice = "no cache directory: set HOME or XDG_CACHE_HOME, or choose a folder with --dir";
+    Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
+}
+
+/// Makes the folder with its links, and returns its absolute path. What is there and right stays as it is.
+fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
+    let failure = |why: &dyn std::fmt::Display| {
+        Failure::environment(format!("cannot make the folder {}: {why}", folder.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failure(&error))?;
+    let folder = fs::canonicalize(folder).map_err(|error| failure(&error))?;
+    for (name, target) in [("kube-apiserver", Some(program)), ("etcd", Some(program)), ("kubectl", kubectl)] {
+        let Some(target) = target else { continue };
+        link(target, &folder.join(name)).map_err(|error| {
+            Failure::environment(format!("cannot link {}: {error}", folder.join(name).display()))
+        })?;
+    }
+    Ok(folder)
+}
+
+/// Makes `path` a link to `target` in one step, so that a suite that starts at the same time finds it.
+fn link(target: &Path, path: &Path) -> std::io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(there) if !there.is_symlink() => {
+            let why = "something else is there; choose another folder with --dir";
+            return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
+        }
+        Ok(_) if fs::read_link(path)? == target => return Ok(()),
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", uuid::Uuid::new_v4().simple()));
+    symlink(target, &beside)?;
+    fs::rename(&beside, path).inspect_err(|_error| {
+        // The name that could not be taken is of no use.
+        let _: std::io::Result<()> = fs::remove_file(&beside);
+    })
+}
+
+/// A program on PATH that runs.
+fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(name)).find(
+        |file| {
+            let asked = Command::new(file).args(["version", "--client"]).output();
+            asked.is_ok_and(|output| output.status.success())
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_command_says_what_it_is() {
+        for (name, expected) in [
+            ("kube-apiserver", Some(Program::KubeApiserver)),
+            ("/x/y/kube-apiserver", Some(Program::KubeApiserver)),
+            ("./etcd", Some(Program::Etcd)),
+            ("admit", None),
+            ("/x/etcd/admit", None),
+            ("", None),
+        ] {
+            assert_eq!(Program::called(OsStr::new(name)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_folder_is_made_once_and_mended() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("a/b");
+        let linked = |name: &str| fs::read_link(folder.join(name)).unwrap();
+        for program in ["/one/admit", "/one/admit", "/two/admit"] {
+            let made = fill(&folder, Path::new(program), Some(Path::new("/bin/kubectl"))).unwrap();
+            assert_eq!(made, fs::canonicalize(&folder).unwrap());
+            assert_eq!((linked("kube-apiserver"), linked("etcd")), (program.into(), program.into()));
+            assert_eq!(linked("kubectl"), Path::new("/bin/kubectl"));
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 3);
+        }
+    }
+
+    #[test]
+    fn real_binaries_are_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("etcd"), "real").unwrap();
+        let failure = fill(folder.path(), Path::new("/one/admit"), None).unwrap_err().to_string();
+        assert!(failure.ends_with("something else is there; choose another folder with --dir"), "{failure}");
+        assert_eq!(fs::read_to_string(folder.path().join("etcd")).unwrap(), "real");
+    }
+}

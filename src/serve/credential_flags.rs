@@ -1,0 +1,93 @@
+//! The flags of `admit serve` that say who makes a request, and which certificate the server shows.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use harness::server::{Authentication, Authenticators, Tokens};
+
+use super::clients::ClientAuthorities;
+use super::log::Log;
+use super::{administrator, tls, tokens};
+use crate::Failure;
+
+/// Users beside the one of the kubeconfig, under the names that kube-apiserver has for its flags.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Credentials")]
+pub(super) struct CredentialFlags {
+    /// Authenticate client certificates that an authority in this PEM file has signed: the common name is the user, the
+    /// organizations are its groups
+    #[arg(long, value_name = "FILE")]
+    client_ca_file: Option<PathBuf>,
+    /// Authenticate the bearer tokens of this CSV file: token, user, uid and, in quotes, groups
+    #[arg(long, value_name = "FILE")]
+    token_auth_file: Option<PathBuf>,
+    /// Treat requests without credentials as those of system:anonymous in the group system:unauthenticated. The default of
+    /// kube-apiserver is true
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = clap::ArgAction::Set)]
+    anonymous_auth: bool,
+    /// Serve with the certificate in this PEM file, by default one that is made at the start. The kubeconfig trusts the
+    /// certificates in the file
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
+    tls_cert_file: Option<PathBuf>,
+    /// The private key of --tls-cert-file
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    tls_private_key_file: Option<PathBuf>,
+}
+
+/// Who makes a request.
+pub(super) struct Users {
+    pub(super) authentication: Authentication,
+    pub(super) clients: Option<ClientAuthorities>,
+}
+
+/// How the server proves who it is.
+pub(super) struct Serving {
+    pub(super) config: rustls::ServerConfig,
+    /// Whom clients have to trust: PEM.
+    pub(super) certificate_authority: String,
+}
+
+impl CredentialFlags {
+    /// The users; the bearer of `token` is the administrator.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is not what it should be.
+    pub(super) fn users(&self, token: &str, log: Log) -> Result<Users, Failure> {
+        let mut known = Tokens::default();
+        if let Some(path) = &self.token_auth_file {
+            tokens::read(path, &mut known, log)?;
+        }
+        known.insert(token, administrator());
+        let clients = self.client_ca_file.as_deref().map(ClientAuthorities::read).transpose()?;
+        let authenticators =
+            Authenticators { tokens: known, anonymous: self.anonymous_auth, ..Authenticators::default() };
+        Ok(Users { authentication: Authentication::Authenticators(Arc::new(authenticators)), clients })
+    }
+
+    /// What the server shows at `address`.
+    ///
+    /// # Errors
+    /// As [`CredentialFlags::users`]; or no certificate can be made.
+    pub(super) fn serving(
+        &self,
+        address: SocketAddr,
+        clients: Option<&ClientAuthorities>,
+    ) -> Result<Serving, Failure> {
+        let (Some(certificate), Some(key)) = (&self.tls_cert_file, &self.tls_private_key_file) else {
+            let credentials = tls::Credentials::new(address)?;
+            return Ok(Serving {
+                config: credentials.server_config_for(clients)?,
+                certificate_authority: credentials.certificate_authority_pem().to_owned(),
+            });
+        };
+        let read = |path: &PathBuf| {
+            output::read(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        };
+        let (certificate_pem, key_pem) = (read(certificate)?, read(key)?);
+        let config = tls::server_config(&certificate_pem, &key_pem, clients)
+            .map_err(|why| Failure::usage(format!("--tls-cert-file {}: {why}", certificate.display())))?;
+        let certificate_authority = String::from_utf8_lossy(&certificate_pem).into_owned();
+        Ok(Serving { config, certificate_authority })
+    }
+}

@@ -1,0 +1,53 @@
+//! An API server over a socket, from its start until a signal.
+
+use std::sync::Arc;
+
+use fake_webhooks::StopSignals;
+use harness::server::{ApiServer, Authentication, Options};
+
+use super::audit_file::AuditFile;
+use super::clients::ClientAuthorities;
+use super::listener::{Listener, Socket};
+use super::log::Log;
+use crate::static_manifests::{Folder, Watch};
+use crate::{ExitCode, Failure};
+
+/// What is served, and where.
+pub(crate) struct Running {
+    pub(crate) socket: Socket,
+    pub(crate) tls: Arc<rustls::ServerConfig>,
+    pub(crate) authentication: Authentication,
+    pub(crate) clients: Option<ClientAuthorities>,
+    pub(crate) options: Options,
+    /// Folders of webhook configurations.
+    pub(crate) folders: Vec<Folder>,
+    pub(crate) audit: Option<AuditFile>,
+    pub(crate) log: Log,
+}
+
+impl Running {
+    /// Serves until a signal comes; `announce` is called as soon as requests are answered.
+    ///
+    /// # Errors
+    /// The socket cannot be used, or events are missing in the audit log.
+    pub(crate) async fn until(
+        self,
+        signals: &mut StopSignals,
+        announce: impl FnOnce(),
+    ) -> Result<ExitCode, Failure> {
+        let Self { socket, tls, authentication, clients, options, folders, audit, log } = self;
+        let server = ApiServer::new(options);
+        let router = server.router(authentication.clone());
+        let listener = Listener::start(socket, tls, router, authentication, clients)?;
+        let tell = move |change, line: &str| log.change(change, line);
+        let _manifests = Watch::start(folders, &server, Arc::new(tell));
+        announce();
+        signals.next().await;
+        server.end_watches();
+        listener.stop().await;
+        if let Some(audit) = audit {
+            audit.is_whole()?;
+        }
+        Ok(ExitCode::Ok)
+    }
+}

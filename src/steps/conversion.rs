@@ -1,0 +1,47 @@
+//! Custom resources whose versions a webhook converts.
+
+use cucumber::given;
+use fake_webhooks::{Behaviour, Transport};
+use gherkin::Step;
+use harness::json::set;
+use serde_json::json;
+
+use super::cluster::definition;
+use super::document;
+use super::endpoint::{Running, Wanted};
+use super::failure::{Outcome, StepFailure};
+use super::parameter::Admission;
+use super::world::World;
+use super::{StepHelp, given as step};
+
+pub(super) const HELP: StepHelp = step(
+    "a custom resource {string} with the versions {string} that a webhook converts:",
+    "Defines a resource like the step without a webhook, and starts its conversion webhook, which has this behaviour",
+    "Given a custom resource \"widgets.shop.example.com\" with the versions \"v1, v2\" that a webhook converts:\n  \
+     \"\"\"yaml\n  convert: {moves: [{version: v2, from: /spec/size, to: /spec/replicas}]}\n  \"\"\"",
+);
+
+#[given(expr = "a custom resource {string} with the versions {string} that a webhook converts:")]
+async fn converted_custom_resource(
+    world: &mut World,
+    step: &Step,
+    name: String,
+    versions: String,
+) -> Outcome {
+    let behaviour: Behaviour = serde_saphyr::from_str(&document::text(step)?)
+        .map_err(|error| StepFailure::new(format!("this is no behaviour: {error}")))?;
+    let mut definition = definition(&mut world.names, &name, &versions)?;
+    let wanted = Wanted {
+        // No plugin calls it: a fake has a type all the same.
+        admission: Admission::Validating,
+        transport: Transport::default(),
+        behaviour,
+        names: Vec::new(),
+    };
+    let fake = world.names.fake(format!("converter-{}", world.converters.len()));
+    let running = Running::start(&*world.shared_target()?, &fake, &wanted).await?;
+    let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": running.client_config()});
+    set(&mut definition, &["spec", "conversion"], json!({"strategy": "Webhook", "webhook": webhook}));
+    world.converters.push(running);
+    world.store(definition).await
+}

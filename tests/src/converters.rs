@@ -1,0 +1,100 @@
+//! The conversion webhooks of a case: fakes that run, and the definitions that name them.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use certs::CertificateAuthority;
+use fake_webhooks::{Authority, Fake, FakeWebhook};
+use serde_json::{Value, json};
+
+use crate::case::{Case, Converter, Request};
+use crate::run::{RunError, sent};
+
+/// The conversion webhooks of a case, running.
+#[derive(Debug)]
+pub(crate) struct Converters {
+    running: Vec<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    converter: Converter,
+    fake: FakeWebhook,
+    /// Calls of the journal that came before the requests of the case.
+    before: usize,
+}
+
+impl Converters {
+    /// Starts the fakes.
+    pub(crate) async fn start(case: &Case, authority: &Arc<CertificateAuthority>) -> Result<Self, RunError> {
+        let mut running = Vec::new();
+        for converter in &case.converters {
+            let fake = FakeWebhook::start(Fake {
+                behaviour: converter.behaviour.clone(),
+                certificate: converter.certificate,
+                connection: converter.connection,
+                authority: Authority::Shared(Arc::clone(authority)),
+                ..Fake::default()
+            })
+            .await?;
+            running.push(Running { converter: converter.clone(), fake, before: 0 });
+        }
+        Ok(Self { running })
+    }
+
+    /// The object with the address and the authority of each converter that it names.
+    pub(crate) fn filled(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let config =
+            object.pointer_mut("/spec/conversion/webhook/clientConfig").and_then(Value::as_object_mut);
+        let Some(config) = config else { return object };
+        let name = config.get("converter").and_then(Value::as_str).map(str::to_owned);
+        let Some(running) = self.running.iter().find(|it| name.as_ref() == Some(&it.converter.name)) else {
+            return object;
+        };
+        config.remove("converter");
+        let port = running.fake.address().port();
+        let path = config.remove("path");
+        let path = path.as_ref().and_then(Value::as_str).unwrap_or("/convert");
+        config.entry("url").or_insert_with(|| json!(format!("https://127.0.0.1:{port}{path}")));
+        let bundle = STANDARD.encode(running.fake.ca_bundle());
+        config.entry("caBundle").or_insert_with(|| json!(bundle));
+        config.retain(|_, value| !value.is_null());
+        object
+    }
+
+    /// From now on they do what they do later, and the calls count that may be recorded.
+    pub(crate) fn begin(&mut self) {
+        for running in &mut self.running {
+            if let Some(later) = &running.converter.later {
+                running.fake.set_behaviour(later.clone());
+            }
+            running.before = running.fake.journal().len();
+        }
+    }
+
+    /// The request with the address and the authority of each converter that a definition in it names.
+    pub(crate) fn named_in(&self, request: Request) -> Request {
+        Request { body: request.body.map(|body| self.filled(&body)), ..request }
+    }
+
+    /// Adds to what was `seen` of the first request the first call of each converter whose first call is recorded.
+    pub(crate) fn add_first_calls(&self, number: usize, seen: &mut Value) {
+        let recorded = self.running.iter().filter(|it| it.converter.recorded && number == 0);
+        let first = recorded.filter_map(|it| {
+            let mut call = sent(&it.fake.journal().into_iter().nth(it.before)?);
+            call["converter"] = json!(it.converter.name);
+            Some(call)
+        });
+        let first: Vec<Value> = first.collect();
+        if !first.is_empty() {
+            seen["conversions"] = Value::Array(first);
+        }
+    }
+
+    /// The ports, with the converters that have them.
+    pub(crate) fn ports(&self) -> Vec<(u16, String)> {
+        self.running.iter().map(|it| (it.fake.address().port(), it.converter.name.clone())).collect()
+    }
+}

@@ -1,0 +1,287 @@
+//! Definitions of custom resources that projects publish, with their example objects, on a kube-apiserver and in process.
+//!
+//! Each definition is created in a dry run, then installed, and each object of its kinds is created in a dry run: what is
+//! accepted, defaulted and pruned, and the errors, have to be the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::case::Plugins;
+use crate::difference::{differences, side_by_side};
+use crate::server::{Server, ServerError};
+use crate::transport::{Answer, Message, SendError};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The most example objects of one module: some have thousands that are alike.
+const MOST_OBJECTS: usize = 400;
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// Why modules cannot be tried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PublishedError {
+    /// There is no server, or it does not do what it must.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// A request has no answer.
+    #[error(transparent)]
+    NotSent(#[from] SendError),
+    /// Go does not fetch a module.
+    #[error("go mod download {module}: {why}")]
+    NoModule {
+        /// With its version.
+        module: String,
+        /// What Go says.
+        why: String,
+    },
+}
+
+/// What came of one module.
+#[derive(Clone, Debug, Default)]
+pub struct Comparison {
+    /// Definitions that were tried.
+    pub definitions: usize,
+    /// Objects that were tried.
+    pub objects: usize,
+    /// What admit does not imitate, and how often that was asked for.
+    pub unsupported: BTreeMap<String, usize>,
+    /// Where the servers differ.
+    pub differences: Vec<String>,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unsupported: usize = self.unsupported.values().sum();
+        write!(
+            f,
+            "{} definitions, {} objects, {} differ, {unsupported} are not imitated",
+            self.definitions,
+            self.objects,
+            self.differences.len()
+        )
+    }
+}
+
+/// The modules that are tried if none is named.
+pub fn modules() -> Vec<&'static str> {
+    let lines = include_str!("../published.txt").lines();
+    lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+/// Tries the definitions and objects of some modules, such as `sigs.k8s.io/gateway-api@v1.3.0`, or of folders.
+///
+/// # Errors
+/// A module cannot be fetched, or a server does not answer.
+pub async fn compare(
+    modules: &[String],
+    tell: &(dyn Fn(&str, &Comparison) + Sync),
+) -> Result<bool, PublishedError> {
+    let mut agrees = true;
+    for module in modules {
+        let folder = if Path::new(module).is_dir() { PathBuf::from(module) } else { fetched(module)? };
+        // New ones each time: a kube-apiserver takes long to delete many definitions.
+        let real = Server::apiserver().await?;
+        let own = Server::in_process(Arc::clone(&real.authority), &Plugins::default()).await?;
+        let both = Both { real: &real, own: &own };
+        let comparison = both.compare(&documents(&folder)).await?;
+        agrees &= comparison.differences.is_empty();
+        tell(module, &comparison);
+    }
+    Ok(agrees)
+}
+
+/// Where Go keeps the files of a module, which it downloads if need be.
+fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
+    let failed = |why: String| PublishedError::NoModule { module: module.to_owned(), why };
+    let output = Command::new("go").args(["mod", "download", "-json", module]).current_dir("/").output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    match answer["Dir"].as_str() {
+        Some(folder) => Ok(PathBuf::from(folder)),
+        None => Err(failed(answer["Error"].as_str().unwrap_or("no answer").to_owned())),
+    }
+}
+
+/// All objects in the YAML files of a folder, in the order of their paths. Templates and the like are left out.
+fn documents(folder: &Path) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    let mut documents = Vec::new();
+    for file in yaml_files(folder) {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        for document in text.split("\n---") {
+            let document = document.split_once('\n').map_or(document, |(first, rest)| {
+                // What follows the separator on its line is no part of the document.
+                if first.trim_start_matches('-').trim().is_empty() { rest } else { document }
+            });
+            if !document.contains("apiVersion:") || !document.contains("kind:") || document.contains("{{") {
+                continue;
+            }
+            let Ok(object) = serde_saphyr::from_str::<Value>(document) else { continue };
+            if object["kind"].is_string()
+                && object["apiVersion"].is_string()
+                && seen.insert(object.to_string())
+            {
+                documents.push(object);
+            }
+        }
+    }
+    documents
+}
+
+fn yaml_files(folder: &Path) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
+            let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+            if metadata.is_dir() {
+                folders.push(path);
+            } else if metadata.len() < LARGEST_FILE && path.extension().is_some_and(|it| it == "yaml") {
+                files.insert(path);
+            }
+        }
+    }
+    files
+}
+
+/// The two servers.
+struct Both<'a> {
+    real: &'a Server,
+    own: &'a Server,
+}
+
+impl Both<'_> {
+    async fn compare(&self, documents: &[Value]) -> Result<Comparison, PublishedError> {
+        let mut comparison = Comparison::default();
+        let is_definition = |object: &&Value| {
+            object["kind"] == "CustomResourceDefinition" && object["apiVersion"] == "apiextensions.k8s.io/v1"
+        };
+        let definitions: Vec<&Value> = documents.iter().filter(is_definition).collect();
+        let mut installed = BTreeMap::new();
+        for definition in &definitions {
+            comparison.definitions += 1;
+            self.one(&mut comparison, &format!("{DEFINITIONS}?dryRun=All"), definition).await?;
+        }
+        for definition in &definitions {
+            let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            if installed.contains_key(&name) {
+                continue;
+            }
+            let post = || Message::new(Method::POST, DEFINITIONS, Some((*definition).clone()));
+            let (real, own) = (self.real.ask(post()).await?, self.own.ask(post()).await?);
+            if real.is_success() && own.is_success() {
+                self.wait(&name).await?;
+                installed.insert(name, *definition);
+            }
+        }
+        for object in documents.iter().filter(|object| !is_definition(object)) {
+            if comparison.objects == MOST_OBJECTS {
+                break;
+            }
+            let Some(collection) = installed.values().find_map(|definition| collection(definition, object))
+            else {
+                continue;
+            };
+            let mut object = object.clone();
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("namespace");
+            }
+            comparison.objects += 1;
+            self.one(&mut comparison, &format!("{collection}?dryRun=All"), &object).await?;
+        }
+        Ok(comparison)
+    }
+
+    /// Sends one request to both and compares the answers.
+    async fn one(
+        &self,
+        comparison: &mut Comparison,
+        uri: &str,
+        object: &Value,
+    ) -> Result<(), PublishedError> {
+        let post = || Message::new(Method::POST, uri, Some(object.clone()));
+        let (real, own) = (self.real.ask(post()).await?, self.own.ask(post()).await?);
+        if own.status == 501 {
+            let what = own.body["message"].as_str().unwrap_or_default().to_owned();
+            *comparison.unsupported.entry(what).or_default() += 1;
+            return Ok(());
+        }
+        let has_name = object["metadata"]["name"].is_string();
+        let found = differences(&comparable(&real, has_name), &comparable(&own, has_name));
+        if !found.is_empty() {
+            let (kind, name) = (&object["kind"], &object["metadata"]["name"]);
+            comparison.differences.push(format!("{uri} {kind} {name}\n{}", side_by_side(&found)));
+        }
+        Ok(())
+    }
+
+    /// Waits until a definition is served, or never will be.
+    async fn wait(&self, name: &str) -> Result<(), PublishedError> {
+        let path = format!("{DEFINITIONS}/{name}");
+        let is_done = |answer: &Answer| {
+            let conditions = answer.body["status"]["conditions"].as_array().into_iter().flatten();
+            let mut conditions = conditions.map(|it| (it["type"].clone(), it["status"].clone()));
+            conditions.any(|condition| {
+                condition == (json!("Established"), json!("True"))
+                    || condition == (json!("NamesAccepted"), json!("False"))
+            })
+        };
+        let started = tokio::time::Instant::now();
+        loop {
+            let answer = self.real.ask(Message::new(Method::GET, path.as_str(), None)).await?;
+            if is_done(&answer) {
+                return Ok(());
+            }
+            if started.elapsed() > PATIENCE {
+                let what = format!("waiting for {path}");
+                return Err(ServerError::Refused { what, answer: answer.recorded().to_string() }.into());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Where objects of this kind and version are created, if a definition serves them.
+fn collection(definition: &Value, object: &Value) -> Option<String> {
+    let spec = &definition["spec"];
+    let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
+    let is_served = |it: &Value| it["name"] == version && it["served"] == true;
+    let is_it = spec["group"] == group
+        && spec["names"]["kind"] == object["kind"]
+        && spec["versions"].as_array()?.iter().any(is_served);
+    let plural = spec["names"]["plural"].as_str()?;
+    let place = if spec["scope"] == "Namespaced" { "/namespaces/default" } else { "" };
+    is_it.then(|| format!("/apis/{group}/{version}{place}/{plural}"))
+}
+
+/// An answer without what differs each time. The server reports several errors in no order.
+fn comparable(answer: &Answer, has_name: bool) -> Value {
+    let mut body = answer.body.clone();
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        for field in ["uid", "creationTimestamp", "managedFields", "resourceVersion"] {
+            metadata.remove(field);
+        }
+        if !has_name {
+            // The server has made one.
+            metadata.remove("name");
+        }
+    }
+    if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
+        causes.sort_by_key(ToString::to_string);
+        if causes.len() > 1 {
+            body["message"] = Value::Null;
+        }
+    }
+    let mut warnings = answer.warnings.clone();
+    warnings.sort();
+    json!({"status": answer.status, "body": body, "warnings": warnings})
+}

@@ -1,0 +1,328 @@
+//! V38 to V41, V45 and V47: what a webhook does behind its answers, how long it takes, and what it shows in the handshake.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::{Router, routing};
+use fake_webhooks::{Certificate, Connection, Fake, FakeWebhook, HttpVersions, Transport};
+use harness::verify::report::{CheckReport, Tally};
+use harness::verify::{Recorder, Settings};
+use serde_json::json;
+
+use crate::environment::{
+    StoppedClock, Suspect, configuration, entry, finds, only, passes, pods, run, verdict, verify, verify_with,
+};
+
+/// A server that only writes down what it is asked.
+pub(crate) async fn recording() -> (Recorder, SocketAddr) {
+    let recorder = Recorder::default();
+    let told = recorder.clone();
+    let answer = move |request: Request| {
+        let uri = request.uri();
+        if told.request(request.method().as_str(), uri.path(), uri.query().unwrap_or_default()) {
+            told.answer(uri.path(), StatusCode::CREATED.as_u16());
+        }
+        std::future::ready(StatusCode::CREATED)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let router = Router::new().fallback(routing::any(answer));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (recorder, address)
+}
+
+fn writing(to: SocketAddr) -> String {
+    format!("{{side-effect: {{write: {{url: 'http://{to}/api/v1/namespaces/demo/configmaps'}}}}}}")
+}
+
+#[tokio::test]
+async fn v38_finds_writes_on_dry_runs() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    let check = verify_with("V38", vec![Suspect::validating(&writing(address))], settings).await;
+    finds(&check, &["writes on dry runs"]);
+    let message = &check.findings[0].message;
+    assert!(message.contains("POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+/// Writes by itself, now and then: what no call has to do with.
+pub(crate) async fn writing_by_itself(recorder: Recorder, path: &'static str, seed: u64) {
+    let mut state = seed;
+    loop {
+        // Knuth's linear congruential generator: 0 to 255 ms, so that most windows have a write.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        tokio::time::sleep(Duration::from_millis(state >> 56)).await;
+        if recorder.request("POST", path, "") {
+            recorder.answer(path, StatusCode::CREATED.as_u16());
+        }
+    }
+}
+
+#[tokio::test]
+async fn v38_and_v39_blame_no_one_for_what_it_writes_without_calls_as_well() {
+    for (id, seed) in [("V38", 1), ("V39", 2), ("V38", 3)] {
+        let (recorder, _) = recording().await;
+        let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+        let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
+        let check = verify_with(id, vec![Suspect::validating("allow")], settings).await;
+        own.abort();
+        assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
+        let notes = &check.results[0].notes;
+        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn v38_finds_writes_on_dry_runs_of_who_writes_by_itself_too() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
+    let behaviour = format!("when: {{if: {{dry-run: true}}, then: {}, otherwise: allow}}", writing(address));
+    let check = verify_with("V38", vec![Suspect::validating(&behaviour)], settings).await;
+    own.abort();
+    finds(&check, &["writes on dry runs"]);
+    let message = &check.findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v38_passes_who_writes_in_real_runs_only() {
+    let (recorder, address) = recording().await;
+    let behaviour = format!("when: {{if: {{dry-run: true}}, then: allow, otherwise: {}}}", writing(address));
+    let settings = || Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let suspects = || vec![Suspect::validating(&behaviour)];
+    // Until it has written for the first time, nobody knows whether it uses this server.
+    assert_eq!(verify_with("V38", suspects(), settings()).await.results[0].verdict, Tally::Passed);
+}
+
+#[tokio::test]
+async fn v38_finds_other_answers_on_dry_runs() {
+    for (then, expected) in
+        [("deny", "another verdict on dry runs"), ("always-mutate", "another result on dry runs")]
+    {
+        let behaviour = format!("when: {{if: {{dry-run: true}}, then: {then}}}");
+        finds(&verify("V38", vec![Suspect::mutating(&behaviour)]).await, &[expected]);
+    }
+}
+
+#[tokio::test]
+async fn v38_is_not_passed_when_nobody_watches() {
+    let check = verify("V38", vec![Suspect::mutating("allow")]).await;
+    let (found, reasons) = verdict(&check);
+    assert_eq!(found, Tally::NotChecked);
+    assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
+
+    let (recorder, _) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    let check = verify_with("V38", vec![Suspect::mutating("allow")], settings).await;
+    assert_eq!(verdict(&check).0, Tally::NotChecked);
+}
+
+/// What a check that looks at writes says about a mutating webhook that does this.
+async fn watched(id: &str, behaviour: impl FnOnce(SocketAddr) -> String) -> CheckReport {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder), ..Settings::default() };
+    verify_with(id, vec![Suspect::mutating(&behaviour(address))], settings).await
+}
+
+/// A webhook that asks the server behind it for something and writes nothing.
+pub(crate) fn asking(to: SocketAddr) -> String {
+    let url = format!("http://{to}/apis/authorization.k8s.io/v1/subjectaccessreviews");
+    format!("{{side-effect: {{write: {{url: '{url}'}}}}}}")
+}
+
+#[tokio::test]
+async fn v39_finds_who_writes_and_says_none() {
+    let check = watched("V39", writing).await;
+    finds(&check, &["writes although sideEffects is None"]);
+    let message = &check.findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v39_passes_who_only_asks_and_is_not_about_who_says_otherwise() {
+    passes(&watched("V39", asking).await);
+    let honest = Suspect::mutating("allow").with("sideEffects", json!("NoneOnDryRun"));
+    assert_eq!(verdict(&verify("V39", vec![honest]).await).0, Tally::NotApplicable);
+}
+
+#[tokio::test]
+async fn v40_finds_who_creates_something_with_each_call() {
+    finds(&watched("V40", writing).await, &["repeats an effect when retried"]);
+    // The retried body is the one that the webhook has not touched yet.
+    let once_more = |address| {
+        format!(
+            "when: {{if: {{present: /metadata/annotations/seen}}, then: {}, otherwise: {{mutate: [{{set: {{/metadata/annotations/seen: 'yes'}}}}]}}}}",
+            writing(address)
+        )
+    };
+    finds(&watched("V40", once_more).await, &["repeats an effect when reinvoked"]);
+}
+
+#[tokio::test]
+async fn v40_blames_no_call_for_what_a_webhook_creates_by_itself() {
+    for seed in [1, 2, 3] {
+        let (recorder, _) = recording().await;
+        let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+        let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/configmaps", seed));
+        let check = verify_with("V40", vec![Suspect::mutating("allow")], settings).await;
+        own.abort();
+        assert_eq!(verdict(&check).0, Tally::Passed, "{:?}", check.findings);
+        let notes = &check.results[0].notes;
+        assert!(notes.iter().any(|note| note.contains("or does so without calls as well")), "{notes:?}");
+    }
+}
+
+#[tokio::test]
+async fn v40_finds_what_each_call_creates_beside_what_a_webhook_creates_by_itself() {
+    let (recorder, address) = recording().await;
+    let settings = Settings { recorder: Some(recorder.clone()), ..Settings::default() };
+    let own = tokio::spawn(writing_by_itself(recorder, "/api/v1/namespaces/demo/secrets", 1));
+    let check = verify_with("V40", vec![Suspect::mutating(&writing(address))], settings).await;
+    own.abort();
+    finds(&check, &["repeats an effect when retried"]);
+    let message = &check.findings[0].message;
+    assert!(message.ends_with("first POST /api/v1/namespaces/demo/configmaps"), "{message}");
+}
+
+#[tokio::test]
+async fn v40_passes_who_creates_once() {
+    let once = |address| format!("first: {{calls: 1, of: {}, then: allow}}", writing(address));
+    passes(&watched("V40", once).await);
+}
+
+#[tokio::test]
+async fn v39_and_v40_are_not_passed_when_nobody_watches_or_nothing_is_asked() {
+    for id in ["V39", "V40"] {
+        let (found, reasons) = verdict(&verify(id, vec![Suspect::mutating("allow")]).await);
+        assert_eq!(found, Tally::NotChecked);
+        assert!(reasons.keys().all(|reason| reason.contains("--api-server-out")), "{reasons:?}");
+        assert_eq!(verdict(&watched(id, |_| "allow".to_owned()).await).0, Tally::NotChecked);
+    }
+}
+
+#[tokio::test]
+async fn v47_finds_servers_without_http_1_or_a_new_tls() {
+    for (transport, words) in [
+        (Transport { http: HttpVersions::Http2, ..Transport::default() }, "NoApplicationProtocol"),
+        (Transport { connection: Connection::Tls11, ..Transport::default() }, "ProtocolVersion"),
+        (Transport { connection: Connection::PlainHttp, ..Transport::default() }, ""),
+    ] {
+        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        finds(&check, &["no common version"]);
+        let message = &check.findings[0].message;
+        assert!(message.contains(words), "{transport}: {message}");
+        let certificate = verify("V45", vec![Suspect::validating("allow").over(transport)]).await;
+        assert_eq!(verdict(&certificate).0, Tally::NotChecked, "{transport}: it shows no certificate");
+    }
+}
+
+#[tokio::test]
+async fn v47_passes_who_speaks_both_whatever_the_certificate() {
+    let expired: Certificate = "expired".parse().expect("a defect");
+    for http in [HttpVersions::Both, HttpVersions::Http1] {
+        let transport = Transport { http, ..Transport::default() };
+        let check = verify("V47", vec![Suspect::validating("allow").over(transport)]).await;
+        passes(&check);
+        assert_eq!(check.results[0].notes, ["TLS 1.3"]);
+    }
+    passes(&verify("V47", vec![Suspect::validating("allow").showing(expired)]).await);
+}
+
+#[tokio::test]
+async fn v41_finds_a_webhook_that_needs_most_of_its_timeout() {
+    let slow = Suspect::validating("timeout: {hang: 800ms, then: allow}").with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![slow]).await;
+    finds(&check, &["slow"]);
+    assert!(check.findings[0].message.starts_with("with a timeout of 1 s: p50 "));
+}
+
+#[tokio::test]
+async fn v41_finds_a_webhook_that_never_answers() {
+    let check = verify("V41", vec![Suspect::validating("timeout").with("timeoutSeconds", json!(1))]).await;
+    finds(&check, &["slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn v41_finds_a_webhook_that_is_slow_at_first() {
+    let clock = StoppedClock::new();
+    let once = "first: {calls: 1, of: {timeout: {hang: 800ms, then: allow}}, then: allow}";
+    let behaviour = serde_saphyr::from_str(once).expect("a behaviour");
+    let fake = FakeWebhook::start(Fake { behaviour, ..Fake::default() }).await.expect("the fake starts");
+    let mut entry = entry("w", &fake.url(), fake.ca_bundle());
+    entry["timeoutSeconds"] = json!(1);
+    let configurations = [configuration("ValidatingWebhookConfiguration", "c", &[entry])];
+    let hanging = async {
+        fake.wait_for_calls(1, Duration::from_secs(1)).await.expect("time stands still");
+        clock.advance(Duration::from_millis(800)).await;
+    };
+    let (report, ()) = tokio::join!(run("V41", &configurations, pods(), Settings::default()), hanging);
+    let check = only(report);
+    finds(&check, &["slow at first"]);
+    let message = &check.findings[0].message;
+    assert!(message.starts_with("with a timeout of 1 s: the first call of this run: "), "{message}");
+}
+
+#[tokio::test]
+async fn v41_blames_nobody_for_one_slow_minute() {
+    // The first call of the run and a hundred that are measured, of which the second half is slow; then no more.
+    let slow = "{first: {calls: 50, of: {delay: {for: {fixed: 600ms}}}, then: allow}}";
+    let behaviour = format!("first: {{calls: 51, of: allow, then: {slow}}}");
+    let suspect = Suspect::mutating(&behaviour).with("timeoutSeconds", json!(1));
+    let check = verify("V41", vec![suspect]).await;
+    passes(&check);
+    assert!(check.results[0].notes[0].contains("p99"), "{check:#?}");
+}
+
+#[tokio::test]
+async fn v41_passes_a_quick_webhook_and_tells_the_figures() {
+    let check = verify("V41", vec![Suspect::validating("allow").with("timeoutSeconds", json!(30))]).await;
+    passes(&check);
+    assert!(
+        check.results[0].notes[0].contains("of 100 answers, 8 at a time"),
+        "{:?}",
+        check.results[0].notes
+    );
+    assert!(check.results[0].notes[1].ends_with("with connection and TLS handshake"));
+}
+
+#[tokio::test]
+async fn v45_finds_what_the_api_server_refuses() {
+    for (defect, words) in [
+        ("expired", "has expired or is not yet valid"),
+        ("wrong-name", "contain any IP SANs"),
+        ("common-name-only", "contain any IP SANs"),
+        ("unknown-issuer", "unknown authority"),
+        ("no-server-auth", "incompatible key usage"),
+    ] {
+        let certificate: Certificate = defect.parse().expect("a defect");
+        let check = verify("V45", vec![Suspect::validating("allow").showing(certificate)]).await;
+        finds(&check, &["refused certificate"]);
+        let message = &check.findings[0].message;
+        assert!(message.contains(words), "{defect}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn v45_finds_what_ends_within_the_horizon() {
+    let settings =
+        Settings { horizon: Some(Duration::from_secs(20 * 365 * 24 * 3600)), ..Settings::default() };
+    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    finds(&check, &["the certificate ends soon", "the authority ends soon"]);
+}
+
+#[tokio::test]
+async fn v45_passes_a_valid_certificate_and_tells_the_days() {
+    let settings = Settings { horizon: Some(Duration::from_secs(24 * 3600)), ..Settings::default() };
+    let check = verify_with("V45", vec![Suspect::validating("allow")], settings).await;
+    passes(&check);
+    assert!(check.results[0].notes.iter().all(|note| note.ends_with("left")), "{:?}", check.results[0].notes);
+}
+
+#[tokio::test]
+async fn v45_is_not_passed_when_nobody_listens() {
+    let nobody = Suspect::validating("allow").with("clientConfig", json!({"url": "https://127.0.0.1:1/"}));
+    assert_eq!(verdict(&verify("V45", vec![nobody]).await).0, Tally::NotChecked);
+}

@@ -1,0 +1,245 @@
+//! Verifies fakes, and says what was found.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use fake_webhooks::{Behaviour, Certificate, Fake, FakeWebhook, Transport};
+use harness::attributes::UserInfo;
+use harness::client::NoServices;
+use harness::server::ClusterFixture;
+use harness::verify::report::{CheckReport, CheckResult, Report, Tally};
+use harness::verify::{Check, Environment, Plan, Settings, Subject, checks};
+use serde_json::{Value, json};
+
+/// The webhook that is verified: how it behaves, and what its configuration says beside the defaults.
+pub(crate) struct Suspect {
+    behaviour: Behaviour,
+    transport: Transport,
+    kind: &'static str,
+    fields: Value,
+}
+
+impl Suspect {
+    /// A mutating webhook for pods that does what the YAML of a behaviour says.
+    pub(crate) fn mutating(behaviour: &str) -> Self {
+        let behaviour = serde_saphyr::from_str(behaviour).expect("a behaviour");
+        Self {
+            behaviour,
+            transport: Transport::default(),
+            kind: "MutatingWebhookConfiguration",
+            fields: json!({}),
+        }
+    }
+
+    /// As [`Self::mutating`], but validating.
+    pub(crate) fn validating(behaviour: &str) -> Self {
+        Self { kind: "ValidatingWebhookConfiguration", ..Self::mutating(behaviour) }
+    }
+
+    /// With another certificate.
+    pub(crate) fn showing(self, certificate: Certificate) -> Self {
+        self.over(Transport { certificate, ..Transport::default() })
+    }
+
+    /// With another transport.
+    pub(crate) fn over(self, transport: Transport) -> Self {
+        Self { transport, ..self }
+    }
+
+    /// With rules for these operations on pods.
+    pub(crate) fn on(self, operations: &[&str]) -> Self {
+        let rule = json!({"operations": operations, "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+        self.with("rules", json!([rule]))
+    }
+
+    /// With a field of the webhook's entry set.
+    pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
+        self.fields[field] = value;
+        self
+    }
+}
+
+/// The entry of a webhook for pods, reached at `url`.
+pub(crate) fn entry(name: &str, url: &str, ca_bundle: &str) -> Value {
+    use base64::Engine as _;
+    let ca_bundle = base64::engine::general_purpose::STANDARD.encode(ca_bundle);
+    json!({
+        "name": format!("{name}.example.com"),
+        "clientConfig": {"url": url, "caBundle": ca_bundle},
+        "rules": [{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}],
+        "sideEffects": "None", "admissionReviewVersions": ["v1"], "timeoutSeconds": 5,
+    })
+}
+
+/// The entry of a webhook for pods, behind the service `webhook` in the namespace `injector`.
+pub(crate) fn entry_of_service(name: &str, ca_bundle: &str) -> Value {
+    let mut entry = entry(name, "", ca_bundle);
+    let ca_bundle = entry["clientConfig"]["caBundle"].take();
+    let service = json!({"namespace": "injector", "name": "webhook"});
+    entry["clientConfig"] = json!({"service": service, "caBundle": ca_bundle});
+    entry
+}
+
+/// A configuration with these webhooks.
+pub(crate) fn configuration(kind: &str, name: &str, webhooks: &[Value]) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}, "webhooks": webhooks,
+    })
+}
+
+/// Pods that show most things: bare, with a generated name, with much in them.
+pub(crate) fn pods() -> Vec<Value> {
+    let container = json!({"name": "app", "image": "example.com/app:1"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}, "spec": {"containers": [container]}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "named-later-"},
+            "spec": {"containers": [container]}}),
+        json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "rich", "labels": {"app": "app"}, "annotations": {"note": "kept"}},
+        "spec": {
+            "containers": [container, {"name": "other", "image": "example.com/other:1"}],
+            "initContainers": [{"name": "init", "image": "example.com/init:1"}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "securityContext": {"runAsUser": 1000},
+        }}),
+    ]
+}
+
+/// What one check says about `suspects`, whose configurations are called `a`, `b` and so on.
+pub(crate) async fn verify(id: &str, suspects: Vec<Suspect>) -> CheckReport {
+    verify_with(id, suspects, Settings::default()).await
+}
+
+/// As [`verify`], with what a user decides.
+pub(crate) async fn verify_with(id: &str, suspects: Vec<Suspect>, settings: Settings) -> CheckReport {
+    verify_among(id, suspects, settings, pods(), &[]).await
+}
+
+/// As [`verify`], with these objects, and these definitions of custom resources around them.
+pub(crate) async fn verify_objects(
+    id: &str,
+    suspects: Vec<Suspect>,
+    objects: Vec<Value>,
+    around: &[Value],
+) -> CheckReport {
+    verify_among(id, suspects, Settings::default(), objects, around).await
+}
+
+async fn verify_among(
+    id: &str,
+    suspects: Vec<Suspect>,
+    settings: Settings,
+    objects: Vec<Value>,
+    around: &[Value],
+) -> CheckReport {
+    let mut fakes = Vec::new();
+    let mut configurations = Vec::new();
+    for (suspect, name) in suspects.into_iter().zip('a'..='z') {
+        let name = name.to_string();
+        let Suspect { behaviour, transport: Transport { certificate, connection, http, .. }, .. } = suspect;
+        let fake = FakeWebhook::start(Fake { behaviour, certificate, connection, http, ..Fake::default() });
+        let fake = fake.await.expect("the fake starts");
+        let mut entry = entry(&name, &fake.url(), fake.ca_bundle());
+        for (field, value) in suspect.fields.as_object().into_iter().flatten() {
+            entry[field] = value.clone();
+        }
+        configurations.push(configuration(suspect.kind, &name, &[entry]));
+        fakes.push(fake);
+    }
+    only(run_among(id, &configurations, objects, settings, around).await)
+}
+
+/// Time that stands still until it is moved on, so that it does not matter how busy the machine is. The test begins
+/// with paused time, which tokio would move on itself whenever it waits for a socket.
+pub(crate) struct StoppedClock {
+    /// While a thread waits for its end, tokio leaves the time alone.
+    _held: mpsc::Sender<()>,
+}
+
+impl StoppedClock {
+    pub(crate) fn new() -> Self {
+        let (held, end) = mpsc::channel::<()>();
+        tokio::task::spawn_blocking(move || end.recv());
+        Self { _held: held }
+    }
+
+    pub(crate) async fn advance(&self, time: Duration) {
+        tokio::time::advance(time).await;
+    }
+}
+
+/// The report of one check about webhooks that run already.
+pub(crate) async fn run(
+    id: &str,
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+) -> Report {
+    run_among(id, configurations, objects, settings, &[]).await
+}
+
+async fn run_among(
+    id: &str,
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+    around: &[Value],
+) -> Report {
+    run_checks(&[checks::find(id).expect("there is such a check")], configurations, objects, settings, around)
+        .await
+}
+
+/// The report of several checks.
+pub(crate) async fn run_checks(
+    checks: &[&'static Check],
+    configurations: &[Value],
+    objects: Vec<Value>,
+    settings: Settings,
+    around: &[Value],
+) -> Report {
+    let environment =
+        Environment::new(Arc::new(NoServices), ClusterFixture::new(around), UserInfo::default());
+    let subjects = Subject::of(configurations).expect("the configurations can be read");
+    let plan = Plan { settings, ..Plan::new(environment, subjects, checks.iter().copied()) };
+    harness::verify::run(plan, objects.into_iter().map(Ok::<_, std::convert::Infallible>))
+        .await
+        .unwrap_or_else(|never| match never {})
+}
+
+pub(crate) fn only(mut report: Report) -> CheckReport {
+    assert_eq!(report.checks.len(), 1);
+    report.checks.remove(0)
+}
+
+/// The kinds of the findings about all webhooks.
+pub(crate) fn kinds(check: &CheckReport) -> Vec<&str> {
+    check.findings.iter().map(|finding| finding.kind.as_str()).collect()
+}
+
+/// How the check ended for the first webhook, with the reasons if it could not look.
+pub(crate) fn verdict(check: &CheckReport) -> (Tally, BTreeMap<String, u64>) {
+    let result: &CheckResult = &check.results[0];
+    let mut reasons = result.not_checked.clone();
+    if result.verdict == Tally::NotApplicable {
+        reasons.extend(result.not_applicable.clone());
+    }
+    (result.verdict, reasons)
+}
+
+/// The check finds exactly these kinds, and says what the webhook was sent.
+#[track_caller]
+pub(crate) fn finds(check: &CheckReport, expected: &[&str]) {
+    assert_eq!(kinds(check), expected, "{check:#?}");
+    for finding in &check.findings {
+        assert!(!finding.message.is_empty());
+    }
+}
+
+/// The check looked, and found nothing.
+#[track_caller]
+pub(crate) fn passes(check: &CheckReport) {
+    assert!(!check.results.is_empty(), "{check:#?}");
+    assert_eq!(check.findings, Vec::new(), "{check:#?}");
+    assert!(check.results.iter().all(|result| result.verdict == Tally::Passed), "{check:#?}");
+}
