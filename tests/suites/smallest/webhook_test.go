@@ -111,7 +111,12 @@ func TestAWebhookIsCalled(t *testing.T) {
 	if err := visitor.List(ctx, &corev1.SecretList{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `User "joe"`) {
 		t.Fatalf("a visitor listed secrets, or was refused as somebody else: %v", err)
 	}
-	if err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &corev1.Service{}); err != nil {
-		t.Error(err)
+	// kube-apiserver makes it after it is ready.
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &corev1.Service{})
+		return err == nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		t.Errorf("the Service kubernetes: %v", err)
 	}
 }
