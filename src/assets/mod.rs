@@ -75,6 +75,20 @@ fn default_folder() -> Result<PathBuf, Failure> {
     Ok(cache.ok_or_else(|| Failure::usage(advice))?.join("admit/assets"))
 }
 
+/// The exit status of a program that served: 1 whatever was wrong, as upstream's programs have it, but 5 for what admit does
+/// not imitate.
+fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
+    let failure = match served {
+        Ok(code) => return code.into(),
+        Err(failure) => failure,
+    };
+    anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
+    match failure.code {
+        code @ ExitCode::Unsupported => code.into(),
+        _ => std::process::ExitCode::FAILURE,
+    }
+}
+
 /// Makes the folder with its links, and returns its absolute path. What is there and right stays as it is.
 fn fill(folder: &Path, program: &Path, kubectl: Option<&Path>) -> Result<PathBuf, Failure> {
     let failure = |why: &dyn std::fmt::Display| {

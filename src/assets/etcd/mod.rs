@@ -42,17 +42,7 @@ pub(super) fn main(arguments: impl Iterator<Item = String>) -> ExitCode {
         anstream::eprintln!("{:?} is not a valid flag", output::lines(argument));
         return ExitCode::FAILURE;
     }
-    match exit_code::with_runtime(serve(&table, &values)) {
-        Ok(code) => code.into(),
-        Err(failure) => {
-            anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
-            if failure.code == exit_code::ExitCode::Unsupported {
-                failure.code.into()
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-    }
+    super::finish(exit_code::with_runtime(serve(&table, &values)))
 }
 
 async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Failure> {
