@@ -5,7 +5,6 @@ use kubernetes_types::json_text;
 use kubernetes_types::quoting::quote;
 use serde_json::{Map, Value};
 
-use super::ReviewVersion;
 pub use crate::attributes::GroupVersionKind;
 
 /// Why bytes are not the object that was asked for, in Go's words.
@@ -79,33 +78,43 @@ pub(crate) fn type_meta(document: &Value) -> Result<GroupVersionKind, DecodeErro
     Ok(GroupVersionKind::new(group, version, kind))
 }
 
-/// The fields of an `AdmissionReview` of `version` in `body`, and the kind that it claims for itself.
+/// The fields of an object in `body` that is to be an `expected` one, and the kind that it claims for itself. `kinds` are
+/// those of the group that its scheme has in v1 and v1beta1.
 ///
 /// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
 /// Rule: RSP-04, RSP-05.
-pub(super) fn review(body: &[u8], version: ReviewVersion) -> Result<Document, DecodeError> {
+pub(super) fn review(
+    body: &[u8],
+    expected: &GroupVersionKind,
+    kinds: &[&str],
+) -> Result<Document, DecodeError> {
     let document = document(body)?;
-    let expected = GroupVersionKind::new("admission.k8s.io", version.as_str(), "AdmissionReview");
-    let claimed = &document.claimed;
-    let mut meant = claimed.clone();
-    if meant.kind.is_empty() {
-        meant.kind.clone_from(&expected.kind);
-    }
-    if meant.version.is_empty() && meant.group.is_empty() {
-        meant.group.clone_from(&expected.group);
-        meant.version.clone_from(&expected.version);
-    }
-    if meant == expected {
+    let meant = with_defaults(&document.claimed, expected);
+    if meant == *expected {
         return Ok(document);
     }
-    if let Some(package) = go_package(&meant, "admission.k8s.io") {
-        return Err(DecodeError::new(format!(
-            "converting ({package}.{}) to ({}.AdmissionReview): unknown conversion",
-            meant.kind,
-            version.as_str(),
-        )));
+    Err(DecodeError::new(match go_package(&meant, &expected.group, kinds) {
+        Some(package) => format!(
+            "converting ({package}.{}) to ({}.{}): unknown conversion",
+            meant.kind, expected.version, expected.kind,
+        ),
+        None => not_registered(&meant),
+    }))
+}
+
+/// What an object is that claims to be `claimed`: `defaults` stand for what it does not say.
+///
+/// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`.
+pub fn with_defaults(claimed: &GroupVersionKind, defaults: &GroupVersionKind) -> GroupVersionKind {
+    let mut meant = claimed.clone();
+    if meant.kind.is_empty() {
+        meant.kind.clone_from(&defaults.kind);
     }
-    Err(DecodeError::new(not_registered(&meant)))
+    if meant.version.is_empty() && meant.group.is_empty() {
+        meant.group.clone_from(&defaults.group);
+        meant.version.clone_from(&defaults.version);
+    }
+    meant
 }
 
 /// That a scheme does not know `kind`.
@@ -121,18 +130,17 @@ pub fn not_registered(kind: &GroupVersionKind) -> String {
     format!("no kind {kind} is registered for {unknown} in scheme \"pkg/runtime/scheme.go:111\"")
 }
 
-/// The Go package of `kind`, if a scheme knows it that has `group` in the versions v1 and v1beta1. Some kinds are the same
-/// in all versions.
+/// The Go package of `kind`, if a scheme knows it that has `kinds` of `group` in the versions v1 and v1beta1. Some kinds are
+/// the same in all versions.
 ///
 /// Source: apiserver pkg/util/webhook/client.go; apimachinery pkg/apis/meta/v1/register.go, `AddToGroupVersion`.
-pub fn go_package<'a>(kind: &'a GroupVersionKind, group: &str) -> Option<&'a str> {
+pub fn go_package<'a>(kind: &'a GroupVersionKind, group: &str, kinds: &[&str]) -> Option<&'a str> {
     match kind.kind.as_str() {
         "Status" | "APIVersions" | "APIGroup" | "APIGroupList" | "APIResourceList" => Some("v1"),
         _ if kind.group != group || !matches!(kind.version.as_str(), "v1" | "v1beta1") => None,
-        "AdmissionReview" if group == "admission.k8s.io" => Some(&kind.version),
         "WatchEvent" | "ListOptions" | "GetOptions" | "DeleteOptions" | "CreateOptions" | "UpdateOptions"
         | "PatchOptions" => Some("v1"),
-        _ => None,
+        name => kinds.contains(&name).then_some(kind.version.as_str()),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod fields;
 mod http_status;
 mod media_type;
 
+use crate::attributes::GroupVersionKind;
 use crate::event::CallFailure;
 
 /// A version of `admission.k8s.io` that the server speaks.
@@ -51,6 +52,10 @@ impl ReviewVersion {
             Self::V1 => "v1",
             Self::V1beta1 => "v1beta1",
         }
+    }
+
+    fn kind(self) -> GroupVersionKind {
+        GroupVersionKind::new("admission.k8s.io", self.as_str(), "AdmissionReview")
     }
 
     fn api_version(self) -> &'static str {

@@ -41,8 +41,9 @@ pub struct Response {
 /// Rule: RSP-10, RSP-11, RSP-12, RSP-16.
 pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
     successful(reply).map_err(|(text, code)| failed_to_call(&text, code))?;
-    let document =
-        decode::review(&reply.body, version).map_err(|error| failed_to_call(&error.into_text(), 503))?;
+    let expected = version.kind();
+    let document = decode::review(&reply.body, &expected, &[&expected.kind])
+        .map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer(&document.fields).map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer.ok_or_else(|| invalid("webhook response was absent"))?;
     match version {
@@ -52,12 +53,8 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
                 return Err(invalid(&text));
             }
             let claimed = &document.claimed;
-            if (claimed.group.as_str(), claimed.version.as_str(), claimed.kind.as_str())
-                != ("admission.k8s.io", "v1", "AdmissionReview")
-            {
-                return Err(invalid(&format!(
-                    "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {claimed}"
-                )));
+            if *claimed != expected {
+                return Err(invalid(&format!("expected webhook response of {expected}, got {claimed}")));
             }
             answer.strict(phase)
         }

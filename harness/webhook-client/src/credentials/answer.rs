@@ -104,19 +104,13 @@ pub(super) fn read(stdout: &[u8], version: ExecVersion) -> Result<Printed, UserE
 ///
 /// Source: apimachinery pkg/runtime/serializer/json/json.go, `gvkWithDefaults`; pkg/runtime/error.go.
 fn claimed(document: &Document) -> Result<GroupVersionKind, UserError> {
-    let mut claimed = document.claimed.clone();
-    if claimed.kind.is_empty() {
-        "ExecCredential".clone_into(&mut claimed.kind);
-    }
-    if claimed.version.is_empty() && claimed.group.is_empty() {
-        GROUP.clone_into(&mut claimed.group);
-        "__internal".clone_into(&mut claimed.version);
-    }
+    let internal = GroupVersionKind::new(GROUP, "__internal", "ExecCredential");
+    let claimed = decode::with_defaults(&document.claimed, &internal);
     let known = ["v1", "v1beta1", "__internal"].contains(&claimed.version.as_str());
     if claimed.group == GROUP && known && claimed.kind == "ExecCredential" {
         return Ok(claimed);
     }
-    let text = match decode::go_package(&claimed, GROUP) {
+    let text = match decode::go_package(&claimed, GROUP, &[]) {
         Some(package) => format!(
             "converting ({package}.{}) to (clientauthentication.ExecCredential): unknown conversion",
             claimed.kind

@@ -8,9 +8,12 @@ use serde_json::{Map, Value};
 use super::{GROUP, KIND, Version, metadata};
 use crate::attributes::GroupVersionKind;
 use crate::caller::Reply;
-use crate::review::decode::{self, DecodeError, Document, not_registered};
+use crate::review::decode::{self, DecodeError};
 use crate::review::fields::Fields;
 use crate::review::response::successful;
+
+/// The kinds that the converter's scheme has of its group.
+const KINDS: [&str; 3] = [KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"];
 
 /// Why a reply is no conversion.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +71,8 @@ pub(crate) fn read(
         |kind, what: &str| Failure { kind, message: format!("conversion webhook for {from} {what}") };
     let no_call = |text: &str| failed(FailureKind::Call, &format!("failed: {text}"));
     successful(reply).map_err(|(text, _)| no_call(&text))?;
-    let document = review(&reply.body, version).map_err(|error| no_call(&error.into_text()))?;
+    let document =
+        decode::review(&reply.body, &version.kind(), &KINDS).map_err(|error| no_call(&error.into_text()))?;
     let answer = Answer::read(&document.fields).map_err(|error| no_call(&error.into_text()))?;
     let objects = converted_objects(answer, &document.claimed, version, uid)
         .map_err(|text| failed(FailureKind::MalformedResponse, &format!("failed: {text}")))?;
@@ -156,42 +160,6 @@ fn converted_objects(
         return Err(answer.message);
     }
     Err(format!("response.result.status was '{}', not 'Success'", answer.status))
-}
-
-/// The fields of a `ConversionReview` of `version` in `body`, and the kind that it claims for itself.
-///
-/// Source: apimachinery pkg/runtime/serializer/versioning/versioning.go; pkg/runtime/error.go; pkg/runtime/scheme.go.
-fn review(body: &[u8], version: Version) -> Result<Document, DecodeError> {
-    let document = decode::document(body)?;
-    let expected = version.kind();
-    let claimed = &document.claimed;
-    let mut meant = claimed.clone();
-    if meant.kind.is_empty() {
-        meant.kind.clone_from(&expected.kind);
-    }
-    if meant.version.is_empty() && meant.group.is_empty() {
-        meant.group.clone_from(&expected.group);
-        meant.version.clone_from(&expected.version);
-    }
-    if meant == expected {
-        return Ok(document);
-    }
-    let package = match meant.kind.as_str() {
-        KIND | "CustomResourceDefinition" | "CustomResourceDefinitionList"
-            if meant.group == GROUP && ["v1", "v1beta1"].contains(&meant.version.as_str()) =>
-        {
-            Some(meant.version.as_str())
-        }
-        _ => decode::go_package(&meant, GROUP),
-    };
-    Err(DecodeError::new(match package {
-        Some(package) => format!(
-            "converting ({package}.{}) to ({}.{KIND}): unknown conversion",
-            meant.kind,
-            version.as_str()
-        ),
-        None => not_registered(&meant),
-    }))
 }
 
 /// An item of `convertedObjects`, whose kind must be given.
