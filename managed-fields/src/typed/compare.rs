@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::errors::{Findings, ValidationErrors};
 use super::items::Items;
 use super::validate::scalar_error;
-use super::{NO_TYPE, deduced, items, members, same_kinds};
+use super::{NO_TYPE, Side, deduced, items, members, paired, same_kinds};
 use crate::path::PathElement;
 use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 use crate::set::{Node, Set};
@@ -76,8 +76,6 @@ impl Marks {
     }
 }
 
-type Side<'a> = Option<&'a Value>;
-
 /// Whether what was looked at is one value as a whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -144,12 +142,7 @@ fn visit_map<T: Schema>(
         marks.leaf(old, new);
         return Form::Leaf;
     }
-    let added = after.iter().filter(|(name, _)| !before.contains_key(*name));
-    for (name, old, new) in before
-        .iter()
-        .map(|(name, value)| (name, Some(value), after.get(name)))
-        .chain(added.map(|(name, value)| (name, None, Some(value))))
-    {
+    for (name, old, new) in paired(before, after) {
         let element = PathElement::field(name);
         let mut below = Marks::default();
         findings.below(&element, |findings| match of.field(name).or(map.element) {

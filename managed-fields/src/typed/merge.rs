@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::errors::{Findings, ValidationErrors};
 use super::items::Items;
 use super::validate::scalar_error;
-use super::{NO_TYPE, deduced, items, members, same_kinds};
+use super::{NO_TYPE, Side, deduced, items, members, paired, same_kinds};
 use crate::path::PathElement;
 use crate::schema::{Atom, ListType, MapType, Relation, Schema, Type};
 
@@ -24,8 +24,6 @@ pub fn merge<T: Schema>(live: &Value, applied: &Value, of: Type<T>) -> Result<Va
     findings.into_result()?;
     Ok(merged.unwrap_or_default())
 }
-
-type Side<'a> = Option<&'a Value>;
 
 fn visit<T: Schema>(
     live: Side<'_>,
@@ -89,12 +87,7 @@ fn visit_map<T: Schema>(
         return leaf(live, applied);
     }
     let mut merged = Map::new();
-    let added = theirs.iter().filter(|(name, _)| !ours.contains_key(*name));
-    for (name, ours, theirs) in ours
-        .iter()
-        .map(|(name, value)| (name, Some(value), theirs.get(name)))
-        .chain(added.map(|(name, value)| (name, None, Some(value))))
-    {
+    for (name, ours, theirs) in paired(ours, theirs) {
         let element = PathElement::field(name);
         let value = findings.below(&element, |findings| {
             let of = of.field(name).or(map.element);

@@ -9,7 +9,7 @@ mod reconcile;
 mod remove;
 mod validate;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use self::compare::{Comparison, compare};
 pub use self::errors::{ValidationError, ValidationErrors};
@@ -51,6 +51,19 @@ fn items(value: Option<&Value>) -> Option<&Vec<Value>> {
 }
 
 /// The members of a map; none if it is not there, or no map.
-fn members(value: Option<&Value>) -> Option<&serde_json::Map<String, Value>> {
+fn members(value: Option<&Value>) -> Option<&Map<String, Value>> {
     value.and_then(Value::as_object)
+}
+
+/// One of two values that are looked at together; none where only the other is there.
+type Side<'a> = Option<&'a Value>;
+
+/// The members of two maps by name: those of `left` in their order, then those that only `right` has.
+fn paired<'a>(
+    left: &'a Map<String, Value>,
+    right: &'a Map<String, Value>,
+) -> impl Iterator<Item = (&'a String, Side<'a>, Side<'a>)> {
+    let of_left = left.iter().map(|(name, value)| (name, Some(value), right.get(name)));
+    let of_right = right.iter().filter(|(name, _)| !left.contains_key(*name));
+    of_left.chain(of_right.map(|(name, value)| (name, None, Some(value))))
 }

@@ -5,11 +5,23 @@ use std::fmt::Write as _;
 use std::thread;
 
 use kubernetes_managed_fields::{
-    Duplicates, Error, FieldManager, Set, Writer, compare, field_set, merge, validate,
+    Duplicates, Error, FieldManager, Filter, Set, Writer, compare, field_set, merge, validate,
 };
 use serde_json::{Value, json};
 
 use crate::schemas::{Schemas, Widgets};
+
+/// Of widgets, of which no field is reset.
+fn manager<'a>(versions: &'a Widgets<'a>) -> FieldManager<'a, Widgets<'a>> {
+    static NONE: BTreeMap<String, Filter> = BTreeMap::new();
+    FieldManager {
+        versions,
+        api_version: "example.com/v1",
+        kind: "Widget",
+        subresource: "",
+        reset_fields: &NONE,
+    }
+}
 
 /// `fieldsV1` with fields `depth` deep in each other.
 fn deep(depth: usize) -> String {
@@ -80,14 +92,7 @@ fn errors_below_a_long_name_are_not_all_listed() {
 fn conflicts_below_a_long_name_are_not_all_listed() {
     let schemas = Schemas::read(include_str!("../schemas.json"));
     let versions = Widgets(&schemas);
-    let none = BTreeMap::new();
-    let manager = FieldManager {
-        versions: &versions,
-        api_version: "example.com/v1",
-        kind: "Widget",
-        subresource: "",
-        reset_fields: &none,
-    };
+    let manager = manager(&versions);
     let widget = |value: &str| {
         let members: BTreeMap<_, _> = (0..50_000).map(|number| (number.to_string(), value)).collect();
         json!({
@@ -110,14 +115,7 @@ fn conflicts_below_a_long_name_are_not_all_listed() {
 fn many_managers_do_not_each_walk_all_that_changed() {
     let schemas = Schemas::read(include_str!("../schemas.json"));
     let versions = Widgets(&schemas);
-    let none = BTreeMap::new();
-    let manager = FieldManager {
-        versions: &versions,
-        api_version: "example.com/v1",
-        kind: "Widget",
-        subresource: "",
-        reset_fields: &none,
-    };
+    let manager = manager(&versions);
     let entry = |number: usize| {
         json!({
             "manager": number.to_string(),
