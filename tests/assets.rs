@@ -379,7 +379,7 @@ fn help_lists_the_flags_that_envtest_looks_for() {
     assert_eq!(text, format!("Kubernetes v{}+admit\n", harness::KUBERNETES_VERSION));
 }
 
-/// Whoever changes the table sees what the program has.
+/// A change of the table shows here as a change of what the program has.
 #[test]
 fn both_know_the_same_flags() {
     if !machine::has_kube_apiserver() {

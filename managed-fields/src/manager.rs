@@ -148,7 +148,7 @@ impl<V: Versions> FieldManager<'_, V> {
     /// nothing yet.
     ///
     /// The request may set managedFields itself, though not by a subresource: what cannot be read is ignored, and `[]` or
-    /// `[{}]` takes all away. Of an object of which no one owns anything, no one comes to own anything but by an apply.
+    /// `[{}]` takes all away. If no manager owns any field of the object, only an apply gives it one.
     ///
     /// # Errors
     /// [`Error::Internal`], if an object is not of its type or cannot be converted.

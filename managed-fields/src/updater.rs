@@ -201,7 +201,7 @@ impl<V: Versions> Updater<'_, V> {
         Ok(reconciled)
     }
 
-    /// `merged` without what its manager applied last time and does not any more, unless somebody else owns it.
+    /// `merged` without the fields that its manager applied last time and no longer applies, unless another manager owns them.
     fn pruned(
         &self,
         merged: Object<V>,

@@ -117,8 +117,8 @@ impl<'a> AdmissionRun<'a> {
         self.equivalents.as_deref().unwrap_or_default()
     }
 
-    /// Takes note of what a conversion webhook made of an object, for which [`Self::convert`], [`Self::fold_back`] or a
-    /// decision had to ask: whoever called the webhook asks for the same again.
+    /// Records what a conversion webhook made of an object that [`Self::convert`], [`Self::fold_back`] or a decision needs
+    /// converted: they find the answer here when the caller of the webhook runs them again.
     pub(crate) fn answer(&mut self, asked: ByWebhook, answer: Result<Value, ConversionError>) {
         self.answers.push((asked, answer));
     }

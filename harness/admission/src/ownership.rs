@@ -17,7 +17,7 @@ pub enum Times {
 }
 
 impl Times {
-    /// Of a request of which nothing is known but what admission sees: somebody owns all that was there.
+    /// Of a request as admission sees it: all fields that were there are taken to have an owner.
     pub fn of(attributes: &Attributes, built_in: bool) -> Self {
         let Some(new) = &attributes.object else { return Self::Whole };
         let old = match (attributes.operation, &attributes.old_object) {

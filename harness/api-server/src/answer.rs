@@ -122,7 +122,7 @@ impl Answer {
 
 /// The version of [`METADATA_KIND`].
 pub(super) const METADATA_VERSION: &str = "meta.k8s.io/v1";
-/// The kind of an object of which nothing is sent but its metadata.
+/// The kind of objects that are sent as their metadata alone.
 pub(super) const METADATA_KIND: &str = "PartialObjectMetadata";
 
 /// An object with nothing but its metadata.

@@ -199,7 +199,7 @@ impl FieldRequirement {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Bool(truth)) => truth.to_string(),
             Some(Value::Number(number)) => number.to_string(),
-            // An Event without a source is of whoever reports it.
+            // The source of an Event that names none is the component that reports it.
             None if self.pointer == EVENT_SOURCE => {
                 let reporter = object.get("reportingComponent").and_then(Value::as_str);
                 reporter.unwrap_or_default().to_owned()

@@ -247,7 +247,7 @@ impl Watcher {
         None
     }
 
-    /// What a client is told of an object that cannot be converted, if anything. kube-apiserver's cache of this version
+    /// The event for an object that cannot be converted, if there is one. kube-apiserver's cache of this version
     /// stays behind that object: a watch that begins waits for it in vain, and one that has begun is ended.
     ///
     /// Source: apiserver pkg/storage/cacher/cacher.go, `startCaching`; `watch_cache.go`, `waitUntilFreshAndBlock`.

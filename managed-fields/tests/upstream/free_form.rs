@@ -7,7 +7,7 @@ use kubernetes_managed_fields::{
 };
 use serde_json::{Value, json};
 
-/// A kind of which nothing is declared.
+/// A kind without a declared type.
 struct FreeForm;
 
 #[derive(Clone, Copy)]

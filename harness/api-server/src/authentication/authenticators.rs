@@ -14,11 +14,11 @@ use sha2::{Digest as _, Sha256};
 
 use super::certificate::ClientCertificate;
 
-/// Whoever is known has this group.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
-/// Whoever is not known has this group.
+/// The group of requests that are not authenticated.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The name of whoever is not known.
+/// The user name of requests that are not authenticated.
 const ANONYMOUS: &str = "system:anonymous";
 
 /// The users of bearer tokens. Tokens are kept as their SHA-256 sums, so that looking one up takes a time that tells

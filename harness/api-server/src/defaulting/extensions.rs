@@ -25,7 +25,7 @@ pub(super) fn custom_resource_definition(object: &mut Value) {
                 with(client, "service", |service| fill(service, "port", 443));
             });
         });
-        // The internal type has no place for a webhook of which nothing is said.
+        // The internal type has no place for a webhook that has no fields.
         let is_empty = |webhook: &Value| {
             ["clientConfig", "conversionReviewVersions"]
                 .iter()
