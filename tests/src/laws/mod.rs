@@ -12,12 +12,14 @@ mod documents;
 #[path = "../../../cel/tests/laws/mod.rs"]
 mod expressions;
 mod features;
+mod managed_fields;
 mod patches;
 mod protobuf;
 mod queries;
 mod requests;
 mod review;
 mod runtime;
+mod stored;
 mod verify;
 mod webhook;
 
@@ -32,13 +34,14 @@ pub struct Law {
 }
 
 /// All laws, by name.
-pub const ALL: [Law; 12] = [
+pub const ALL: [Law; 13] = [
     Law { name: "answers", check: answers::check },
     Law { name: "certificates", check: certificates::check },
     Law { name: "configurations", check: configurations::check },
     Law { name: "definitions", check: definitions::check },
     Law { name: "expressions", check: |input| with_text(input, expressions::check) },
     Law { name: "features", check: features::check },
+    Law { name: "managed_fields", check: managed_fields::check },
     Law { name: "patches", check: patches::check },
     Law { name: "protobuf", check: protobuf::check },
     Law { name: "queries", check: queries::check },

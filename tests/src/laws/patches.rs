@@ -4,16 +4,10 @@
 //! The input: a line with the format (`json`, `merge`, `strategic`) and how often the operations of a JSON patch are
 //! repeated; the object as in [`documents`], `---`, the patch.
 
-use std::sync::Arc;
-
-use axum::body::Bytes;
-use harness::attributes::{GroupVersionKind, GroupVersionResource};
-use harness::chain::{Chain, administrator};
 use harness::patch::Patch;
-use harness::server::{Options, ResourceName};
-use http::{Method, header};
 use serde_json::{Value, json};
 
+use super::stored::Stored;
 use super::{documents, runtime, with_text};
 
 /// The most operations of one patch.
@@ -77,67 +71,16 @@ fn check_operations(object: &Value, patch: &[u8], times: usize) {
 /// A merge patch does nothing the second time.
 async fn check_merge(object: Value, patch: &str) {
     let Some(stored) = Stored::new(object) else { return };
-    let Some(first) = stored.patch("application/merge-patch+json", patch).await else { return };
+    let Some(first) = stored.patch("", "application/merge-patch+json", patch).await else { return };
     let patch: Value = serde_json::from_str(patch).unwrap_or_default();
     // A version that was asked for is no longer the one that is there.
     if patch.pointer("/metadata/resourceVersion").is_none() {
-        let second = stored.patch("application/merge-patch+json", &patch.to_string()).await;
+        let second = stored.patch("", "application/merge-patch+json", &patch.to_string()).await;
         assert_eq!(second, Some(first), "{patch} is not idempotent");
     }
 }
 
 async fn check_strategic(object: Value, patch: &str) {
     let Some(stored) = Stored::new(object) else { return };
-    stored.patch("application/strategic-merge-patch+json", patch).await;
-}
-
-/// A server with one object.
-struct Stored {
-    chain: Chain,
-    path: String,
-    resource: GroupVersionResource,
-    namespace: String,
-    name: String,
-}
-
-impl Stored {
-    /// None where the server does not take the object.
-    fn new(object: Value) -> Option<Self> {
-        let chain = Chain::new(Options::default());
-        if let Some(definition) = documents::object("CustomResourceDefinition") {
-            chain.put(definition).ok()?;
-        }
-        let resource = chain.server().resource(&ResourceName::OfKind(GroupVersionKind::of(&object)))?;
-        let stored = chain.put(object).ok()?;
-        let text = |field: &str| stored.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        let group_version = resource.kind.api_version();
-        let root = if resource.name.group.is_empty() { "api" } else { "apis" };
-        let within = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
-        let path = format!("/{root}/{group_version}{within}/{}/{name}", resource.name.resource);
-        Some(Self { chain, path, resource: resource.name, namespace, name })
-    }
-
-    fn read(&self) -> Option<Arc<Value>> {
-        self.chain.server().stored(&self.resource, &self.namespace, &self.name)
-    }
-
-    /// The object as it is afterwards; none if the server refused the patch, and then left it as it was.
-    async fn patch(&self, format: &str, patch: &str) -> Option<Value> {
-        let before = self.read();
-        let mut request = http::Request::new(Bytes::from(patch.to_owned()));
-        *request.method_mut() = Method::PATCH;
-        *request.uri_mut() = self.path.parse().ok()?;
-        request.headers_mut().insert(header::CONTENT_TYPE, format.parse().ok()?);
-        let (response, _) = self.chain.server().exchange(request, administrator()).await;
-        let code = response.status().as_u16();
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
-        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if code == 200 {
-            return Some(answer);
-        }
-        assert!(code >= 400 && answer.get("code").is_some_and(|found| found == code), "{code}: {answer}");
-        assert_eq!(self.read(), before, "{code} changed something: {patch}");
-        None
-    }
+    stored.patch("", "application/strategic-merge-patch+json", patch).await;
 }

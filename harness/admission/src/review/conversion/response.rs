@@ -5,7 +5,7 @@ use kubernetes_types::quoting::quote;
 use kubernetes_types::schema;
 use serde_json::{Map, Value};
 
-use super::{GROUP, KIND, Version, metadata};
+use super::{KIND, Version, metadata};
 use crate::attributes::GroupVersionKind;
 use crate::caller::Reply;
 use crate::review::decode::{self, DecodeError};

@@ -1,0 +1,77 @@
+//! An apply that is sent twice changes the object once, one that fails changes nothing, and what stands in `fieldsV1` afterwards
+//! can be read. Sets of fields obey the laws of sets.
+//!
+//! The input: the object that is there, and what the managers `one` and `two` apply, each as in [`documents`]; then two texts
+//! of `fieldsV1`; all separated by `---`.
+
+use kubernetes_managed_fields::Set;
+use serde_json::{Value, json};
+
+use super::stored::Stored;
+use super::{documents, runtime, with_text};
+
+/// # Panics
+/// The law does not hold.
+pub(super) fn check(input: &[u8]) {
+    with_text(input, |text| {
+        let [object, one, two, left, right] = documents::parts(text);
+        check_sets(left.trim(), right.trim());
+        let Some(stored) = documents::object(&object).and_then(Stored::new) else { return };
+        runtime::block_on(check_applies(&stored, &one, &two));
+    });
+}
+
+fn check_sets(left: &str, right: &str) {
+    let Ok(left) = Set::from_json(left) else { return };
+    assert_eq!(Set::from_value(&left.to_value()).as_ref(), Ok(&left), "it is written as another set");
+    assert_eq!(left.paths().len(), left.len());
+    assert!(left.paths().iter().all(|path| left.has(path)), "it lacks a path of its own");
+    assert!(left.leaves().difference(&left).is_empty());
+    let Ok(right) = Set::from_json(right) else { return };
+    let (union, both) = (left.union(&right), left.intersection(&right));
+    assert_eq!(union, right.union(&left));
+    assert_eq!(both, right.intersection(&left));
+    assert_eq!(union.len() + both.len(), left.len() + right.len());
+    assert_eq!(left.difference(&right).union(&both), left);
+    assert!(left.difference(&right).intersection(&right).is_empty());
+    assert!(left.recursive_difference(&right).difference(&left).is_empty());
+}
+
+async fn check_applies(stored: &Stored, one: &str, two: &str) {
+    for (manager, text) in [("one", one), ("two", two), ("one", one)] {
+        let Some(applied) = documents::object(text) else { return };
+        // Without force it conflicts, or does what it does with force.
+        let polite = apply(stored, manager, false, &applied).await;
+        let forced = apply(stored, manager, true, &applied).await;
+        if polite.is_some() {
+            assert_eq!(polite, forced, "{applied} is not idempotent");
+        }
+        let Some(object) = forced else { continue };
+        assert_eq!(
+            apply(stored, manager, false, &applied).await,
+            Some(object),
+            "{applied} is not idempotent"
+        );
+    }
+    // What is in the way of an apply is not in the way of an update.
+    stored
+        .patch(
+            "fieldManager=three",
+            "application/merge-patch+json",
+            &json!({"metadata": {"labels": null}}).to_string(),
+        )
+        .await;
+}
+
+/// The object as it is afterwards; none if the server refused.
+async fn apply(stored: &Stored, manager: &str, force: bool, applied: &Value) -> Option<Value> {
+    let query = format!("fieldManager={manager}&force={force}");
+    let object = stored.patch(&query, "application/apply-patch+yaml", &applied.to_string()).await?;
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    for entry in entries.into_iter().flatten() {
+        let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
+        let set = Set::from_value(fields).unwrap_or_else(|error| panic!("{fields}: {error}"));
+        assert_eq!(set.to_value(), *fields, "it is not written as it is read");
+    }
+    Some(object)
+}
