@@ -132,17 +132,19 @@ fn is_settled(definition: &Value, objects: &[Value]) -> bool {
     if is_deleting(definition) && has_finalizer(FINALIZER) {
         return !objects.is_empty() && objects.iter().all(is_deleting);
     }
-    let status = |kind: &str| {
-        let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-        conditions.into_iter().find(|it| it["type"] == kind).map(|it| it["status"] == "True")
+    let condition = |kind: &str| {
+        let mut conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
+        conditions.find(|it| it["type"] == kind)
     };
+    let status = |kind: &str| condition(kind).map(|it| it["status"] == "True");
+    let has_invalid_bundle = || condition("Established").is_some_and(|it| it["reason"] == "InvalidCABundle");
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
     let is_judged = !(group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io"))
         || status("KubernetesAPIApprovalPolicyConformant").is_some();
     let is_named = match status("NamesAccepted") {
         // So it is once a client has removed the conditions.
         None => definition["spec"]["names"] == definition["status"]["acceptedNames"],
-        Some(true) => status("Established") == Some(true),
+        Some(true) => status("Established") == Some(true) || has_invalid_bundle(),
         Some(false) => true,
     };
     is_judged && is_named

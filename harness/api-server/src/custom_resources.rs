@@ -39,6 +39,8 @@ pub(super) struct Custom {
     pub(super) selectable: Vec<String>,
     /// What every request for this version is warned of, if it is deprecated.
     pub(super) deprecation: Option<String>,
+    /// Whether the definition is established. One that never will be has an invalid `caBundle`.
+    pub(super) is_established: bool,
     /// Whether the definition is being deleted: nothing can be created then.
     pub(super) is_terminating: bool,
     /// Whether its objects are being deleted: discovery shows no verbs that write then.
@@ -89,6 +91,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
     let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let (group, plural, kind) =
         (text("/spec/group"), text("/status/acceptedNames/plural"), text("/status/acceptedNames/kind"));
+    let is_established = definition_status::is_true(definition, "Established");
     let is_emptied = definition_status::is_true(definition, "Terminating");
     let is_terminating = is_emptied || metadata::is_deleting(definition);
     let storage_hash = storage_version_hash(&group, storage_version(definition), &kind);
@@ -144,6 +147,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     schema_since,
                     selectable: selectable_fields::names(version),
                     deprecation: deprecation(definition, version),
+                    is_established,
                     is_terminating,
                     is_emptied,
                     storage_hash: storage_hash.clone(),

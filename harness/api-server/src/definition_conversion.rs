@@ -10,7 +10,7 @@ use kubernetes_types::go_base64;
 use kubernetes_types::json::{at, text};
 use kubernetes_types::names;
 use kubernetes_types::quoting::{encode, quote};
-use kubernetes_types::status::{FieldError, Unsupported};
+use kubernetes_types::status::FieldError;
 
 const PATH: &str = "spec.conversion";
 const ELSEWHERE: &str = "should not be set when strategy is not set to Webhook";
@@ -18,13 +18,10 @@ const KNOWN: [&str; 2] = ["v1", "v1beta1"];
 
 /// What is wrong with `spec.conversion` of a definition, in a creation or an update of `old`.
 ///
-/// # Errors
-/// A `caBundle` that makes kube-apiserver not serve the resources at all.
-///
 /// Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, `validateCustomResourceConversion`
 /// and `validateConversionReviewVersions`.
 /// Rule: CNV-13.
-pub(super) fn errors(definition: &Value, old: Option<&Value>) -> Result<Vec<FieldError>, Unsupported> {
+pub(super) fn errors(definition: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let spec = at(definition, &["spec"]);
     let conversion = at(spec, &["conversion"]);
     let strategy = text(conversion, &["strategy"]);
@@ -52,16 +49,16 @@ pub(super) fn errors(definition: &Value, old: Option<&Value>) -> Result<Vec<Fiel
         if !versions.is_empty() {
             errors.push(FieldError::forbidden(versions_path, ELSEWHERE));
         }
-        return Ok(errors);
+        return errors;
     }
     if client_config.is_null() {
         errors.push(FieldError::required(client_path, "required when strategy is set to Webhook"));
     } else {
         errors.extend(client_config_errors(client_config, &client_path));
-        errors.extend(bundle_error(client_config, old, &client_path)?);
+        errors.extend(bundle_error(client_config, old, &client_path));
     }
     errors.extend(version_errors(versions, old, &versions_path));
-    Ok(errors)
+    errors
 }
 
 fn review_versions(conversion: &Value) -> &[Value] {
@@ -75,22 +72,19 @@ fn wrong_bundle(client_config: &Value) -> Option<String> {
     check_bundle(&bundle).err()
 }
 
-/// An invalid `caBundle` may stay one.
-fn bundle_error(
-    client_config: &Value,
-    old: Option<&Value>,
-    path: &str,
-) -> Result<Option<FieldError>, Unsupported> {
-    let Some(why) = wrong_bundle(client_config) else { return Ok(None) };
-    let Some(old) = old else {
-        let what = "definitions whose conversion webhook has an invalid caBundle, which kube-apiserver does not establish";
-        return Err(Unsupported { what: what.to_owned() });
-    };
-    if wrong_bundle(at(old, &["spec", "conversion", "webhook", "clientConfig"])).is_some() {
-        return Ok(None);
+/// Whether the conversion webhook of a definition has a `caBundle` without certificates that can be used.
+pub(super) fn has_invalid_bundle(definition: &Value) -> bool {
+    wrong_bundle(at(definition, &["spec", "conversion", "webhook", "clientConfig"])).is_some()
+}
+
+/// A new definition may have an invalid `caBundle`, but is not established; in an update an invalid one may stay.
+fn bundle_error(client_config: &Value, old: Option<&Value>, path: &str) -> Option<FieldError> {
+    let why = wrong_bundle(client_config)?;
+    if old.is_none_or(has_invalid_bundle) {
+        return None;
     }
     let bundle = encode(at(client_config, &["caBundle"]));
-    Ok(Some(FieldError::invalid(format!("{path}.caBundle"), bundle, why)))
+    Some(FieldError::invalid(format!("{path}.caBundle"), bundle, why))
 }
 
 /// Versions of which the server knows none may stay so.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::approval_policy::{self, Approval};
 use super::custom_resources::{GROUP, RESOURCE};
+use super::definition_conversion;
 use super::field_manager;
 use super::metadata;
 use super::storage::{Key, ObjectReader as _, Storage};
@@ -263,21 +264,31 @@ fn copy(names: &mut Value, from: &Value, field: &str) {
 }
 
 /// Source: apiextensions-apiserver `pkg/controller/establish/establishing_controller.go`, `sync`.
-/// Rule: SCH-10.
+/// Rule: SCH-10, CNV-13.
 fn establish(definition: &Value) -> Option<Value> {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return None;
     }
-    let mut next = definition.clone();
-    set_condition(
-        &mut next,
+    let condition = if definition_conversion::has_invalid_bundle(definition) {
+        Condition {
+            kind: "Established",
+            status: "False",
+            reason: "InvalidCABundle",
+            message: "The conversion webhook CABundle is invalid",
+        }
+    } else {
         Condition {
             kind: "Established",
             status: "True",
             reason: "InitialNamesAccepted",
             message: "the initial names have been accepted",
-        },
-    );
+        }
+    };
+    if has(definition, condition) {
+        return None;
+    }
+    let mut next = definition.clone();
+    set_condition(&mut next, condition);
     Some(next)
 }
 

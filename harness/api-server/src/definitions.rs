@@ -51,8 +51,7 @@ pub(super) fn validate(
     errors.extend(definition_update::immutable(object, old));
     errors.extend(wrong_status);
     errors.extend(definition_update::wrong_stored_versions(object));
-    let found = definition_conversion::errors(object, old);
-    errors.extend(found.map_err(|unsupported| Status::unsupported(&unsupported))?);
+    errors.extend(definition_conversion::errors(object, old));
     errors.extend(approval_policy::error(object, old));
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
         let why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";

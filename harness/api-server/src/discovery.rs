@@ -71,6 +71,11 @@ impl Resource {
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/customresource_discovery_controller.go`, `sync`.
     /// Rule: SCH-17.
+    /// Whether its objects can be asked for, and discovery shows it.
+    pub(super) fn is_established(&self) -> bool {
+        self.custom.as_ref().is_none_or(|custom| custom.is_established)
+    }
+
     fn shown_verbs(&self) -> Vec<&str> {
         let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.is_emptied);
         let hidden: &[&str] = if is_emptied { &["patch", "create", "update"] } else { &[] };
@@ -270,12 +275,17 @@ impl Resources {
         Some(document)
     }
 
+    /// What discovery shows of a version.
+    fn of_version(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
+        self.all.iter().filter(move |resource| {
+            resource.gvr.group == group && resource.gvr.version == version && resource.is_established()
+        })
+    }
+
     /// `/api/v1` and `/apis/GROUP/VERSION`: an `APIResourceList`.
     pub(super) fn version(&self, group: &str, version: &str) -> Option<Value> {
-        let of_version =
-            |resource: &&Arc<Resource>| resource.gvr.group == group && resource.gvr.version == version;
         let mut resources = Vec::new();
-        for resource in self.all.iter().filter(of_version) {
+        for resource in self.of_version(group, version) {
             let mut entry = json!({
                 "name": resource.gvr.resource,
                 "singularName": resource.singular,
@@ -332,12 +342,8 @@ impl Resources {
         let versions: Vec<Value> = versions
             .iter()
             .map(|version| {
-                let resources: Vec<Value> = self
-                    .all
-                    .iter()
-                    .filter(|resource| resource.gvr.group == group && resource.gvr.version == *version)
-                    .map(|resource| aggregated_resource(resource))
-                    .collect();
+                let resources: Vec<Value> =
+                    self.of_version(group, version).map(|resource| aggregated_resource(resource)).collect();
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();

@@ -322,6 +322,7 @@ async fn outcome(
         | Route::Metrics
         | Route::OpenApi
         | Route::NoSubresource(..)
+        | Route::NotEstablished
         | Route::NoResource
         | Route::NoPath) => {
             let deprecation = if let Route::NoSubresource(gvr, _) = &route {
@@ -425,6 +426,8 @@ fn document(
             Err(Box::new(Status::unsupported(&Unsupported { what: "OpenAPI documents".to_owned() })))
         }
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
+        // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
+        Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
         Route::NoResource | Route::Object(_) => Err(no_resource()),
     }

@@ -32,6 +32,8 @@ pub(super) enum Route {
     Object(Target),
     /// A subresource that this custom resource does not have, and the name of the object.
     NoSubresource(GroupVersionResource, String),
+    /// A custom resource whose definition is not established.
+    NotEstablished,
     /// A path in a group that the server has, but not a resource.
     NoResource,
     /// None of the above.
@@ -122,6 +124,9 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
 fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) -> Route {
     let found = |resource: &str| resources.get(&GroupVersionResource::new(group, version, resource));
     let target = |resource: &Arc<Resource>, namespace: &str, name: &str, subresource: &str| {
+        if !resource.is_established() {
+            return Route::NotEstablished;
+        }
         if !subresource.is_empty() && resource.subresource(subresource).is_none() {
             return match resource.custom {
                 // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
