@@ -54,6 +54,10 @@ static TOO_LARGE: LazyLock<Option<Regex>> =
 /// In a message that quotes an object, too.
 static MANAGED_FIELDS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r#""managedFields":\[[^\]]*\],|,"managedFields":\[[^\]]*\]"#).ok());
+/// In a cell of a Table: how many seconds ago something was.
+static AGE: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\d{1,3}s$").ok());
+/// In the same, the node port that a service was given.
+static NODE_PORT: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r":3\d{4}/").ok());
 static PEER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"127\.0\.0\.1:\d+->").ok());
 
 /// The controller that judges the approval of a definition writes its condition before, between or after those of the others.
@@ -121,6 +125,18 @@ impl<'a> Mask<'a> {
             {
                 Value::String(self.number("clusterIP", text))
             }
+            Value::String(text) if key == "cells" && AGE.as_ref().is_some_and(|age| age.is_match(text)) => {
+                Value::from("<seconds>")
+            }
+            Value::String(text) if key == "cells" && text.starts_with("10.0.0.") => {
+                Value::String(self.number("clusterIP", text))
+            }
+            Value::String(text)
+                if key == "cells" && NODE_PORT.as_ref().is_some_and(|port| port.is_match(text)) =>
+            {
+                let masked = NODE_PORT.as_ref().map(|port| port.replace_all(text, ":<node port>/"));
+                Value::from(masked.unwrap_or_default().into_owned())
+            }
             Value::Number(port) if ["nodePort", "healthCheckNodePort"].contains(&key) => {
                 Value::String(self.number("nodePort", &format!("port {port}")))
             }
@@ -131,7 +147,7 @@ impl<'a> Mask<'a> {
 
     fn members(&mut self, members: &Map<String, Value>) -> Map<String, Value> {
         let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
-        let is_list = text("kind").ends_with("List");
+        let is_list = text("kind").ends_with("List") || text("kind") == "Table";
         let is_bookmark = text("type") == "BOOKMARK";
         let is_definition = text("kind") == "CustomResourceDefinition";
         let is_discovery = text("kind") == "APIResourceList";
@@ -166,7 +182,13 @@ impl<'a> Mask<'a> {
                 self.value(&metadata, "metadata of a list")
             } else if is_bookmark && key == "object" {
                 let mut object = member.clone();
-                object["metadata"]["resourceVersion"] = Value::from("<resourceVersion of the server>");
+                let version = || Value::from("<resourceVersion of the server>");
+                object["metadata"]["resourceVersion"] = version();
+                for row in object.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+                    if let Some(metadata) = row.pointer_mut("/object/metadata") {
+                        metadata["resourceVersion"] = version();
+                    }
+                }
                 self.value(&object, "object of a bookmark")
             } else {
                 self.value(member, key)

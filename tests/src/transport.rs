@@ -150,9 +150,11 @@ pub(crate) async fn answer_head(
     let mut request = Request::builder()
         .method(message.method)
         .uri(message.uri)
-        .header(header::ACCEPT, "application/json")
         .header(header::CONTENT_TYPE, content_type)
         .header("Audit-ID", &audit_id);
+    if !message.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept")) {
+        request = request.header(header::ACCEPT, "application/json");
+    }
     for (name, value) in &message.headers {
         request = request.header(name, value);
     }
