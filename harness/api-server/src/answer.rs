@@ -7,6 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use jiff::Timestamp;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
 use kubernetes_types::status::Status;
@@ -15,7 +16,9 @@ use serde::Deserialize as _;
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;
 
+use super::discovery::Resource;
 use super::limits::LARGE;
+use super::tables::{Table, TableOptions};
 use super::watch::Watch;
 
 /// What the server answers.
@@ -27,6 +30,8 @@ pub(super) enum Answer {
     Document(&'static str, Value),
     /// A list.
     List(List),
+    /// An object or a list as a Table.
+    Table(StatusCode, Table),
     /// Events for as long as the watch lives.
     Watch(Watch),
     /// Plain text.
@@ -57,8 +62,34 @@ impl Answer {
                 })))
             }
             Self::Watch(watch) => Self::Watch(watch.of_metadata()),
-            other @ (Self::Object(..) | Self::Document(..) | Self::Text(..)) => other,
+            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..)) => other,
         }
+    }
+
+    /// The same as a Table. A Status stays as it is.
+    ///
+    /// Source: apiserver pkg/endpoints/handlers/response.go, `transformResponseObject`.
+    /// Rule: TBL-01, TBL-02.
+    ///
+    /// # Errors
+    /// 501 for a kind without columns.
+    pub(super) fn into_table(
+        self,
+        resource: &Resource,
+        subresource: &str,
+        options: TableOptions,
+        now: Timestamp,
+    ) -> Result<Self, Box<Status>> {
+        Ok(match self {
+            Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
+                Self::Table(code, Table::of_object(object, resource, subresource, options, now)?)
+            }
+            Self::List(List { items, resource_version, .. }) => {
+                Self::Table(StatusCode::OK, Table::of_list(items, resource_version, resource, options, now)?)
+            }
+            Self::Watch(watch) => Self::Watch(watch.of_tables(options)?),
+            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..)) => other,
+        })
     }
 
     /// The answer, if it is a Status.
@@ -67,7 +98,12 @@ impl Answer {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
                 Status::deserialize(&**object).ok()
             }
-            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Watch(_) | Self::Text(..) => None,
+            Self::Object(..)
+            | Self::Document(..)
+            | Self::List(_)
+            | Self::Table(..)
+            | Self::Watch(_)
+            | Self::Text(..) => None,
         }
     }
 
@@ -77,6 +113,7 @@ impl Answer {
             Self::Object(_, object) => Some((**object).clone()),
             Self::Document(_, document) => Some(document.clone()),
             Self::List(list) => serde_json::to_value(list).ok(),
+            Self::Table(_, table) => serde_json::to_value(table).ok(),
             Self::Watch(_) | Self::Text(..) => None,
         }
     }
@@ -87,6 +124,7 @@ impl Answer {
             Self::Object(_, object) => exceeds(object, LARGE),
             Self::Document(_, document) => exceeds(document, LARGE),
             Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
+            Self::Table(_, table) => all_exceed(table.objects(), LARGE),
             Self::Watch(_) | Self::Text(..) => false,
         }
     }
@@ -98,6 +136,7 @@ impl Answer {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
             Self::Document(_, document) => encode(document, reservation, may_refuse),
             Self::List(list) => encode(list, reservation, may_refuse),
+            Self::Table(_, table) => encode(table, reservation, may_refuse),
             Self::Watch(_) | Self::Text(..) => Ok(Bytes::new()),
         };
         let body = match encoded {
@@ -112,6 +151,7 @@ impl Answer {
             Self::Object(code, _) => json(code, "application/json", body.into()),
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
             Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
+            Self::Table(code, _) => json(code, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()

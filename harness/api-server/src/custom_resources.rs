@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::conversion::Strategy;
 use super::discovery::{Resource, Subresource, is_newer};
+use super::tables::CustomColumns;
 use super::{definition_status, metadata, selectable_fields};
 
 pub(super) const GROUP: &str = "apiextensions.k8s.io";
@@ -47,6 +48,10 @@ pub(super) struct Custom {
     pub(super) is_emptied: bool,
     /// What discovery shows as `storageVersionHash`.
     pub(super) storage_hash: String,
+    /// The columns of Tables, or what of them admit does not read.
+    pub(super) columns: Result<Arc<CustomColumns>, Unsupported>,
+    /// The columns of Tables of a scale.
+    pub(super) scale_columns: Result<Arc<CustomColumns>, Unsupported>,
 }
 
 impl Custom {
@@ -151,6 +156,8 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     is_terminating,
                     is_emptied,
                     storage_hash: storage_hash.clone(),
+                    columns: CustomColumns::of(version),
+                    scale_columns: CustomColumns::of_scale(version),
                 }),
             }
         })

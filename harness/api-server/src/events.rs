@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
+use jiff::Timestamp;
 use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::{Budget, Reservation};
@@ -27,6 +28,7 @@ use super::discovery::Resource;
 use super::off_thread;
 use super::state::State;
 use super::storage::set_resource_version;
+use super::tables::Table;
 
 /// The most bytes of a small event, with its newline.
 pub(super) const SMALL: usize = 8 << 10;
@@ -79,12 +81,14 @@ struct Line<'a> {
 }
 
 impl Event {
-    fn name(&self, served: Served<'_>) -> Name {
+    /// None of one that is encoded anew for each watch: the ages in Tables depend on the time.
+    fn name(&self, served: Served<'_>) -> Option<Name> {
         let kind = match served.representation {
             Representation::Whole => served.resource.kind.clone(),
             Representation::Metadata => GroupVersionKind::new("meta.k8s.io", "v1", METADATA_KIND),
+            Representation::Table(_) => return None,
         };
-        (self.version, self.happened, kind)
+        Some((self.version, self.happened, kind))
     }
 
     /// The object as it is sent.
@@ -93,15 +97,18 @@ impl Event {
         if served.representation == Representation::Metadata {
             object = Arc::new(metadata_of(&object));
         }
-        Ok(match self.happened {
-            EventType::Added | EventType::Modified => object,
-            EventType::Deleted => {
-                // It is sent as it last was, with the version of the write that removed it.
-                let mut last = Arc::unwrap_or_clone(object);
-                set_resource_version(&mut last, self.version);
-                Arc::new(last)
-            }
-        })
+        if self.happened == EventType::Deleted {
+            // It is sent as it last was, with the version of the write that removed it.
+            let mut last = Arc::unwrap_or_clone(object);
+            set_resource_version(&mut last, self.version);
+            object = Arc::new(last);
+        }
+        if let Representation::Table(options) = served.representation {
+            let table = Table::of_object(object, served.resource, "", options, Timestamp::now());
+            let table = table.ok().and_then(|table| serde_json::to_value(table).ok());
+            object = Arc::new(table.unwrap_or_default());
+        }
+        Ok(object)
     }
 }
 
@@ -166,20 +173,13 @@ impl Events {
         if State::asks_webhook(&event.object, served.resource) {
             return Ok(None);
         }
-        let name = event.name(served);
+        let Some(name) = event.name(served) else { return encode_if_small(event, served) };
         // Locked while it is encoded, which is short: others want the same event.
         let mut recent = lock(&self.small);
         if let Some(known) = recent.texts.get(&name) {
             return Ok(known.clone());
         }
-        let text = if exceeds(&event.object, SMALL_WEIGHT) {
-            None
-        } else {
-            // Without a webhook nothing waits.
-            let object = event.object(served).now_or_never();
-            let object = object.unwrap_or_else(|| Err(waits())).map_err(conversion_failed)?;
-            encode_small(event.happened, &object)
-        };
+        let text = encode_if_small(event, served)?;
         if recent.oldest_first.len() >= RECENT
             && let Some(oldest) = recent.oldest_first.pop_front()
         {
@@ -198,20 +198,32 @@ impl Events {
         served: Served<'_>,
         reserved: Option<Reservation>,
     ) -> Result<Bytes, Obstacle> {
-        let slot = self.slot(event.name(served));
+        let Some(name) = event.name(served) else {
+            return Ok(Bytes::from_owner(Shared(self.encode(event, served, reserved).await?)));
+        };
+        let slot = self.slot(name);
         let mut known = slot.lock().await;
         if let Some(large) = known.upgrade() {
             return Ok(Bytes::from_owner(Shared(large)));
         }
+        let large = self.encode(event, served, reserved).await?;
+        *known = Arc::downgrade(&large);
+        Ok(Bytes::from_owner(Shared(large)))
+    }
+
+    async fn encode(
+        &self,
+        event: Event,
+        served: Served<'_>,
+        reserved: Option<Reservation>,
+    ) -> Result<Arc<Large>, Obstacle> {
         let (room, state) = (self.room.clone(), Arc::clone(served.state));
         let (resource, representation) = (Arc::clone(served.resource), served.representation);
         let encoding = off_thread::run(async move {
             let served = Served { state: &state, resource: &resource, representation };
             encode_large(&event, served, &room, reserved).await.map(Arc::new)
         });
-        let large = encoding.await?;
-        *known = Arc::downgrade(&large);
-        Ok(Bytes::from_owner(Shared(large)))
+        encoding.await
     }
 
     fn slot(&self, name: Name) -> Arc<Slot> {
@@ -227,6 +239,17 @@ impl Events {
         }
         Arc::clone(slots.entry(name).or_default())
     }
+}
+
+/// None if it is large.
+fn encode_if_small(event: &Event, served: Served<'_>) -> Result<Option<Bytes>, Box<Status>> {
+    if exceeds(&event.object, SMALL_WEIGHT) {
+        return Ok(None);
+    }
+    // Without a webhook nothing waits.
+    let object = event.object(served).now_or_never();
+    let object = object.unwrap_or_else(|| Err(waits())).map_err(conversion_failed)?;
+    Ok(encode_small(event.happened, &object))
 }
 
 /// None if it is large.

@@ -61,11 +61,13 @@ mod state;
 mod status_conditions;
 mod storage;
 mod strategy;
+mod tables;
 mod time_limit;
 mod undecodable;
 mod update;
 mod watch;
 mod watch_options;
+mod watch_piece;
 mod websocket;
 mod work;
 

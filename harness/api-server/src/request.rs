@@ -37,7 +37,7 @@ use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
-use super::{Server, spans, websocket};
+use super::{Server, spans, tables, websocket};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -342,7 +342,13 @@ async fn outcome(
     let operation = spans::operation(verb, parts, info, audit_id);
     let work = async {
         let is_list = verb == Verb::List && !info.is_long_running();
-        let representation = check_accept(&parts.headers, is_list)?;
+        let has_table = tables::has_table(&target.resource, &target.subresource);
+        let representation = check_accept(&parts.headers, is_list, has_table)?;
+        let options = match representation {
+            Representation::Table(options) => Some(options.with_query(&query)),
+            Representation::Whole | Representation::Metadata => None,
+        };
+        let (resource, subresource) = (Arc::clone(&target.resource), target.subresource.clone());
         let came_over_a_connection = matches!(body, Incoming::Stream(_));
         let deadline = started + time_limit;
         let body = match verb {
@@ -373,6 +379,11 @@ async fn outcome(
         let mut outcome = if is_beside { off_thread::run(work.run()).await } else { work.run().await };
         if representation == Representation::Metadata {
             outcome.answered = outcome.answered.map(Answer::into_metadata);
+        }
+        if let Some(options) = options {
+            outcome.answered = outcome
+                .answered
+                .and_then(|answer| answer.into_table(&resource, &subresource, options?, Timestamp::now()));
         }
         Ok(outcome)
     };

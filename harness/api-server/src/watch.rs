@@ -7,11 +7,14 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
+use jiff::Timestamp;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
@@ -25,12 +28,14 @@ use super::answer::{Answer, METADATA_KIND, METADATA_VERSION};
 use super::conversion::Strategy;
 use super::custom_resources::Custom;
 use super::discovery::Resource;
-use super::events::{Event, EventType, Events, Obstacle, SMALL, Served};
+use super::events::{Event, EventType, Events, Obstacle, Served};
 use super::read::Selection;
 use super::request::ObjectRequest;
 use super::state::State;
 use super::storage::{Change, Forgotten, Key, News, Page, Walk};
+use super::tables::{Table, TableOptions};
 use super::watch_options::{LIFETIME, Start, WatchOptions};
+use super::watch_piece::Piece;
 use super::{create, metadata, watch_options};
 
 /// How often a client that takes bookmarks is told the latest `resourceVersion`.
@@ -40,9 +45,6 @@ const BOOKMARKS: Duration = Duration::from_secs(60);
 
 /// How many changes or objects a watcher looks at together.
 const LOOKED_AT: usize = 256;
-
-/// A piece of small events ends with the one that makes it as long as this.
-const PIECE_BYTES: usize = SMALL;
 
 /// A watch that has been granted.
 #[derive(Debug)]
@@ -54,6 +56,8 @@ pub(super) struct Watch {
     options: WatchOptions,
     events: Arc<Events>,
     representation: Representation,
+    /// Whether an event was sent: those after the first have no columns.
+    has_begun: AtomicBool,
     /// Its place among the watches.
     _place: Reservation,
 }
@@ -77,6 +81,7 @@ pub(super) fn watch(request: &ObjectRequest<'_>) -> Result<Answer, Box<Status>> 
         options,
         events: Arc::clone(&request.server.events),
         representation: Representation::Whole,
+        has_begun: AtomicBool::new(false),
         _place: request.server.watches.try_reserve(1)?,
     }))
 }
@@ -85,6 +90,15 @@ impl Watch {
     /// The same watch, which sends nothing of objects but their metadata.
     pub(super) fn of_metadata(self) -> Self {
         Self { representation: Representation::Metadata, ..self }
+    }
+
+    /// The same watch, which sends each object as a Table of one row.
+    ///
+    /// # Errors
+    /// 501 for a kind without columns.
+    pub(super) fn of_tables(self, options: TableOptions) -> Result<Self, Box<Status>> {
+        Table::of_object(Arc::default(), &self.resource, "", options, Timestamp::now())?;
+        Ok(Self { representation: Representation::Table(options), ..self })
     }
 
     /// The events, each a line of JSON.
@@ -131,14 +145,30 @@ impl Watch {
         Some(Event { happened, object: Arc::clone(object), version })
     }
 
-    const fn served(&self) -> Served<'_> {
-        Served { state: &self.state, resource: &self.resource, representation: self.representation }
+    fn served(&self) -> Served<'_> {
+        Served { state: &self.state, resource: &self.resource, representation: self.representation() }
+    }
+
+    /// How the next event is sent: only the first describes the columns.
+    ///
+    /// Rule: TBL-11.
+    fn representation(&self) -> Representation {
+        match self.representation {
+            Representation::Table(options) => {
+                let has_headers = !self.has_begun.load(Relaxed);
+                Representation::Table(TableOptions { has_headers, ..options })
+            }
+            other @ (Representation::Whole | Representation::Metadata) => other,
+        }
     }
 
     /// Puts an event into a piece; whether it has its place there.
     fn put(&self, event: Event, piece: &mut Piece) -> Result<bool, Box<Status>> {
         match self.events.small(&event, self.served())? {
-            Some(text) => piece.text.extend_from_slice(&text),
+            Some(text) => {
+                piece.text.extend_from_slice(&text);
+                self.has_begun.store(true, Relaxed);
+            }
             None if piece.text.is_empty() => piece.large = Some(event),
             None => {
                 piece.is_closed = true;
@@ -154,10 +184,17 @@ impl Watch {
             set(&mut metadata, &["annotations"], json!({"k8s.io/initial-events-end": "true"}));
         }
         let (kind, version) = match self.representation {
-            Representation::Whole => (self.resource.kind.kind.as_str(), self.resource.kind.api_version()),
+            Representation::Whole | Representation::Table(_) => {
+                (self.resource.kind.kind.as_str(), self.resource.kind.api_version())
+            }
             Representation::Metadata => (METADATA_KIND, METADATA_VERSION.to_owned()),
         };
-        let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+        let mut object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
+        if let Representation::Table(options) = self.representation() {
+            let table = Table::of_object(Arc::new(object), &self.resource, "", options, Timestamp::now());
+            object = table.ok().and_then(|table| serde_json::to_value(table).ok()).unwrap_or_default();
+            self.has_begun.store(true, Relaxed);
+        }
         json!({"type": "BOOKMARK", "object": object})
     }
 }
@@ -225,6 +262,7 @@ impl Watcher {
             let version = event.version;
             match self.watch.events.large(event, self.watch.served(), reserved.take()).await {
                 Ok(text) => {
+                    self.watch.has_begun.store(true, Relaxed);
                     self.told = told;
                     return Some(text);
                 }
@@ -414,25 +452,6 @@ impl Watcher {
                 }
             }
         }
-    }
-}
-
-/// The next of the answer: small events, or one that is large.
-#[derive(Debug, Default)]
-struct Piece {
-    text: Vec<u8>,
-    large: Option<Event>,
-    /// Whether a large event comes after the small ones, in a piece of its own.
-    is_closed: bool,
-}
-
-impl Piece {
-    const fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.large.is_none()
-    }
-
-    const fn is_full(&self) -> bool {
-        self.text.len() >= PIECE_BYTES || self.large.is_some() || self.is_closed
     }
 }
 

@@ -1,0 +1,205 @@
+//! The cells of a row, and what they are made of.
+
+use jiff::Timestamp;
+use kubernetes_types::json::{at, text};
+use kubernetes_types::quantity;
+use kubernetes_types::selector::Selector;
+use serde_json::Value;
+
+use super::{age, cluster, network, pods, storage, workloads};
+
+/// What the cells of an object depend on beside it.
+pub(super) struct Context<'a> {
+    pub(super) now: Timestamp,
+    /// The name of the StorageClass that is the default among those of a list.
+    pub(super) default_class: &'a str,
+}
+
+/// The cells of an object, one for each column.
+pub(super) type Cells = fn(&Value, &Context<'_>) -> Vec<Value>;
+
+/// A row of values.
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => { vec![$(serde_json::Value::from($cell)),*] };
+}
+pub(super) use row;
+
+/// The cells of a built-in kind; none of one that has no columns of its own.
+///
+/// Source: kubernetes pkg/printers/internalversion/printers.go, `AddHandlers`.
+/// Rule: TBL-06.
+pub(super) fn of(kind: &str) -> Option<Cells> {
+    pods::of(kind)
+        .or_else(|| workloads::of(kind))
+        .or_else(|| network::of(kind))
+        .or_else(|| storage::of(kind))
+        .or_else(|| cluster::of(kind))
+}
+
+/// Source: apiserver pkg/registry/rest/table.go, `ConvertToTable`.
+pub(super) fn name_and_creation(object: &Value, _: &Context<'_>) -> Vec<Value> {
+    row![name(object), created(object)]
+}
+
+pub(super) fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"])
+}
+
+/// When an object was created, in RFC 3339; the first instant of the year 1 without that.
+pub(super) fn created(object: &Value) -> &str {
+    match text(object, &["metadata", "creationTimestamp"]) {
+        "" => "0001-01-01T00:00:00Z",
+        time => time,
+    }
+}
+
+/// How old an object is.
+pub(super) fn age(object: &Value, context: &Context<'_>) -> String {
+    age::since(context.now, at(object, &["metadata", "creationTimestamp"]))
+}
+
+/// The number there; zero where there is none.
+pub(super) fn number(object: &Value, path: &[&str]) -> i64 {
+    at(object, path).as_i64().unwrap_or_default()
+}
+
+pub(super) fn is_true(object: &Value, path: &[&str]) -> bool {
+    at(object, path).as_bool().unwrap_or_default()
+}
+
+/// The items there; none where there is no list.
+pub(super) fn items<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(object, path).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The text there, or another one where there is none or an empty one.
+pub(super) fn text_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+    match text(object, path) {
+        "" => other,
+        text => text,
+    }
+}
+
+/// The text there, which may be empty, or another one where there is none.
+pub(super) fn present_or<'a>(object: &'a Value, path: &[&str], other: &'a str) -> &'a str {
+    at(object, path).as_str().unwrap_or(other)
+}
+
+/// The members of items, with commas between them.
+pub(super) fn joined(items: &[Value], path: &[&str]) -> String {
+    items.iter().map(|item| text(item, path)).collect::<Vec<_>>().join(",")
+}
+
+/// The number of members or items.
+pub(super) fn count(value: &Value) -> usize {
+    value.as_object().map_or_else(|| value.as_array().map_or(0, Vec::len), serde_json::Map::len)
+}
+
+/// The amount there as Go prints it; `0` where there is none.
+pub(super) fn amount(value: &Value) -> String {
+    quantity::of(value).map_or_else(|| "0".to_owned(), |amount| amount.to_string())
+}
+
+/// Source: apimachinery pkg/labels/labels.go, `FormatLabels`.
+pub(super) fn labels(value: &Value) -> String {
+    let pairs: Vec<String> = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    if pairs.is_empty() { "<none>".to_owned() } else { pairs.join(",") }
+}
+
+/// A `LabelSelector` as text, `<none>` without requirements.
+///
+/// Source: apimachinery pkg/apis/meta/v1/helpers.go, `FormatLabelSelector`.
+pub(super) fn label_selector(value: &Value) -> String {
+    match selector(value) {
+        None => "<error>".to_owned(),
+        Some(text) if text.is_empty() => "<none>".to_owned(),
+        Some(text) => text,
+    }
+}
+
+/// A `LabelSelector` as text; none if it is invalid.
+///
+/// Source: apimachinery pkg/labels/selector.go, `String`.
+pub(super) fn selector(value: &Value) -> Option<String> {
+    if value.is_null() {
+        return Some(String::new());
+    }
+    Selector::parse(value).ok()?;
+    let mut requirements = Vec::new();
+    for (key, value) in at(value, &["matchLabels"]).as_object().into_iter().flatten() {
+        requirements.push((key.as_str(), format!("{key}={}", value.as_str().unwrap_or_default())));
+    }
+    for expression in items(value, &["matchExpressions"]) {
+        let key = text(expression, &["key"]);
+        let mut values: Vec<&str> = items(expression, &["values"]).iter().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        requirements.push((
+            key,
+            match text(expression, &["operator"]) {
+                "In" => format!("{key} in ({values})"),
+                "NotIn" => format!("{key} notin ({values})"),
+                "Exists" => key.to_owned(),
+                "DoesNotExist" => format!("!{key}"),
+                _ => return None,
+            },
+        ));
+    }
+    requirements.sort_by_key(|(key, _)| *key);
+    Some(requirements.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(","))
+}
+
+/// The names and the images of containers.
+pub(super) fn containers(containers: &[Value]) -> (String, String) {
+    (joined(containers, &["name"]), joined(containers, &["image"]))
+}
+
+/// At most so many of a list, and how many more there are; `<unset>` without any.
+///
+/// Source: kubernetes pkg/printers/internalversion/printers.go, `listWithMoreString`.
+pub(super) fn at_most(list: &[String], most: usize) -> String {
+    let shown = list.get(..most).unwrap_or(list).join(",");
+    match list.len().checked_sub(most) {
+        Some(more) if more > 0 => format!("{shown} + {more} more..."),
+        _ if shown.is_empty() => "<unset>".to_owned(),
+        _ => shown,
+    }
+}
+
+/// The status of the first condition of a type.
+pub(super) fn condition<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
+    conditions.iter().find(|condition| text(condition, &["type"]) == kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn selectors_are_sorted_by_key() {
+        let expressions = json!([
+            {"key": "b", "operator": "NotIn", "values": ["y", "x"]},
+            {"key": "a", "operator": "Exists"},
+            {"key": "d", "operator": "DoesNotExist"},
+        ]);
+        let value = json!({"matchLabels": {"c": "1"}, "matchExpressions": expressions});
+        assert_eq!(label_selector(&value), "a,b notin (x,y),c=1,!d");
+        assert_eq!(label_selector(&json!({})), "<none>");
+        assert_eq!(label_selector(&json!({"matchExpressions": [{"key": "a", "operator": "No"}]})), "<error>");
+    }
+
+    #[test]
+    fn a_long_list_says_how_many_more_there_are() {
+        let list = |count: usize| (1..=count).map(|number| number.to_string()).collect::<Vec<_>>();
+        for (count, expected) in [(0, "<unset>"), (3, "1,2,3"), (4, "1,2,3 + 1 more...")] {
+            assert_eq!(at_most(&list(count), 3), expected);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Tables: objects as rows and columns, as kubectl prints them.
+//!
+//! The columns of built-in kinds are data, `columns.json`, which `harness/tools/columns.sh` wrote; the cells are pure functions
+//! of an object and the time. Rows are made while they are written, so that no list of them is in memory.
+//!
+//! Source: apiserver pkg/endpoints/handlers/response.go, `asTable`; kubernetes pkg/printers/storage/storage.go.
+
+mod age;
+mod cells;
+mod cluster;
+mod custom;
+mod json_path;
+mod network;
+mod pods;
+mod storage;
+mod workloads;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use kubernetes_types::json::{at, text};
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::{Status, Unsupported};
+use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
+use serde_json::{Value, json};
+
+pub(super) use self::custom::CustomColumns;
+
+use super::answer::METADATA_KIND;
+use super::conversion::ROUND_TRIP;
+use super::discovery::Resource;
+use super::query::Query;
+
+/// The columns of the built-in kinds by their kind, and `default`.
+static COLUMNS: LazyLock<HashMap<String, Value>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("columns.json")).unwrap_or_default());
+
+/// How a client wants Tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TableOptions {
+    /// `meta.k8s.io/v1` or `meta.k8s.io/v1beta1`.
+    pub(super) api_version: &'static str,
+    pub(super) include: Include,
+    /// Whether the columns are described.
+    pub(super) has_headers: bool,
+}
+
+/// What of its object a row has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Include {
+    /// `PartialObjectMetadata`.
+    #[default]
+    Metadata,
+    Object,
+    None,
+}
+
+impl TableOptions {
+    pub(super) const fn new(api_version: &'static str) -> Self {
+        Self { api_version, include: Include::Metadata, has_headers: true }
+    }
+
+    /// The same with what the query says of it.
+    ///
+    /// Source: apimachinery pkg/apis/meta/v1beta1/validation/validation.go, `ValidateTableOptions`.
+    /// Rule: TBL-03.
+    ///
+    /// # Errors
+    /// 400 for another `includeObject`.
+    pub(super) fn with_query(self, query: &Query) -> Result<Self, Box<Status>> {
+        let include = match query.first("includeObject").unwrap_or_default() {
+            "" | "Metadata" => Include::Metadata,
+            "Object" => Include::Object,
+            "None" => Include::None,
+            other => {
+                return Err(Box::new(Status::bad_request(format!(
+                    "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                     'Object', 'None', or empty",
+                    quote(other)
+                ))));
+            }
+        };
+        Ok(Self { include, ..self })
+    }
+}
+
+/// How the objects of a resource become rows.
+#[derive(Clone, Debug)]
+enum Rows {
+    BuiltIn {
+        columns: &'static Value,
+        cells: cells::Cells,
+    },
+    /// Name and time of creation, of a kind without columns of its own.
+    Default {
+        columns: &'static Value,
+    },
+    Custom(Arc<CustomColumns>),
+}
+
+/// Whether objects of a resource or a subresource have a Table.
+///
+/// Source: kubernetes pkg/registry: the storages that implement `TableConvertor`; apiserver
+/// pkg/endpoints/handlers/rest.go, `AllowsMediaTypeTransform`.
+/// Rule: TBL-04.
+pub(super) fn has_table(resource: &Resource, subresource: &str) -> bool {
+    match subresource {
+        "" => resource.verbs.iter().any(|verb| verb == "get"),
+        "scale" => true,
+        "status" => {
+            resource.custom.is_some()
+                || !matches!(
+                    resource.gvr.resource.as_str(),
+                    "apiservices" | "customresourcedefinitions" | "devicetaintrules" | "resourceclaims"
+                )
+        }
+        _ => false,
+    }
+}
+
+impl Rows {
+    fn of(resource: &Resource, subresource: &str) -> Result<Self, Unsupported> {
+        if let Some(custom) = &resource.custom {
+            let columns =
+                if subresource == "scale" { custom.scale_columns.clone() } else { custom.columns.clone() };
+            return columns.map(Self::Custom);
+        }
+        let kind = if subresource == "scale" { "Scale" } else { resource.kind.kind.as_str() };
+        let is_default = matches!(kind, "CSIStorageCapacity" | "LimitRange" | "Role" | "ClusterRole");
+        let columns = |kind: &str| COLUMNS.get(kind).unwrap_or(&Value::Null);
+        if is_default {
+            return Ok(Self::Default { columns: columns("default") });
+        }
+        let what = || Unsupported { what: format!("Tables of {}", resource.gvr.group_resource()) };
+        let cells = cells::of(kind).ok_or_else(what)?;
+        let columns = match kind {
+            "APIService" => &*cluster::API_SERVICE_COLUMNS,
+            "CustomResourceDefinition" => &*cluster::DEFINITION_COLUMNS,
+            _ => columns(kind),
+        };
+        Ok(Self::BuiltIn { columns, cells })
+    }
+
+    fn columns(&self) -> &Value {
+        match self {
+            Self::BuiltIn { columns, .. } | Self::Default { columns } => columns,
+            Self::Custom(custom) => custom.definitions(),
+        }
+    }
+}
+
+/// Objects as a Table.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    options: TableOptions,
+    rows: Rows,
+    resource_version: String,
+    objects: Vec<Arc<Value>>,
+    is_list: bool,
+    now: Timestamp,
+    default_class: String,
+}
+
+impl Table {
+    /// The Table of one object.
+    ///
+    /// Rule: TBL-01.
+    ///
+    /// # Errors
+    /// 501 for a kind without columns.
+    pub(super) fn of_object(
+        object: Arc<Value>,
+        resource: &Resource,
+        subresource: &str,
+        options: TableOptions,
+        now: Timestamp,
+    ) -> Result<Self, Box<Status>> {
+        let version = super::metadata::text(&object, "resourceVersion").to_owned();
+        let rows = Rows::of(resource, subresource);
+        let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
+        let default_class = String::new();
+        let objects = vec![object];
+        Ok(Self { options, rows, resource_version: version, objects, is_list: false, now, default_class })
+    }
+
+    /// The Table of a list.
+    ///
+    /// Rule: TBL-01.
+    ///
+    /// # Errors
+    /// 501 for a kind without columns.
+    pub(super) fn of_list(
+        objects: Vec<Arc<Value>>,
+        resource_version: String,
+        resource: &Resource,
+        options: TableOptions,
+        now: Timestamp,
+    ) -> Result<Self, Box<Status>> {
+        let rows = Rows::of(resource, "");
+        let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
+        let default_class = match resource.kind.kind.as_str() {
+            "StorageClass" => storage::default_class(&objects),
+            _ => String::new(),
+        };
+        Ok(Self { options, rows, resource_version, objects, is_list: true, now, default_class })
+    }
+
+    pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
+        self.objects.iter().map(|object| &**object)
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("kind", "Table")?;
+        map.serialize_entry("apiVersion", self.options.api_version)?;
+        let mut metadata = json!({});
+        if !self.resource_version.is_empty() {
+            kubernetes_types::json::set(&mut metadata, &["resourceVersion"], self.resource_version.as_str());
+        }
+        map.serialize_entry("metadata", &metadata)?;
+        map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
+        // The convertor of other kinds has no rows of an empty list, instead of none.
+        if self.is_list && self.objects.is_empty() && matches!(self.rows, Rows::Default { .. }) {
+            map.serialize_entry("rows", &Value::Null)?;
+        } else {
+            map.serialize_entry("rows", &RowsOf(self))?;
+        }
+        map.end()
+    }
+}
+
+struct RowsOf<'a>(&'a Table);
+
+impl Serialize for RowsOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.0.objects.len()))?;
+        for object in &self.0.objects {
+            rows.serialize_element(&Row { table: self.0, object })?;
+        }
+        rows.end()
+    }
+}
+
+struct Row<'a> {
+    table: &'a Table,
+    object: &'a Value,
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { table, object } = *self;
+        let context = cells::Context { now: table.now, default_class: &table.default_class };
+        let mut map = serializer.serialize_map(None)?;
+        let cells = match &table.rows {
+            Rows::BuiltIn { cells, .. } => cells(object, &context),
+            Rows::Default { .. } => cells::name_and_creation(object, &context),
+            Rows::Custom(columns) => columns.cells(object, table.now),
+        };
+        map.serialize_entry("cells", &cells)?;
+        if let Rows::BuiltIn { .. } = table.rows
+            && let Some(conditions) = pods::conditions(object)
+        {
+            map.serialize_entry("conditions", &conditions)?;
+        }
+        let ends_objects =
+            kubernetes_types::json::at(object, &["metadata", "annotations", "k8s.io/initial-events-end"])
+                == "true";
+        match table.options.include {
+            Include::Object => map.serialize_entry("object", object)?,
+            Include::None if !ends_objects => map.serialize_entry("object", &Value::Null)?,
+            Include::None | Include::Metadata => {
+                map.serialize_entry("object", &Partial { object, api_version: table.options.api_version })?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// The metadata of the object in the internal version, of which Tables are made: it has fields in place of some annotations.
+///
+/// Source: kubernetes pkg/apis/apps/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go.
+/// Rule: TBL-12.
+fn internal_metadata(object: &Value) -> Cow<'_, Value> {
+    let (kind, version) = (text(object, &["kind"]), text(object, &["apiVersion"]));
+    let fields: &[&str] = match (kind, version) {
+        ("DaemonSet", _) => &["deprecated.daemonset.template.generation"],
+        ("HorizontalPodAutoscaler", "autoscaling/v1") => &ROUND_TRIP,
+        _ => &[],
+    };
+    let metadata = at(object, &["metadata"]);
+    let has_one = fields.iter().any(|field| !at(metadata, &["annotations", field]).is_null());
+    if !has_one {
+        return if metadata.is_null() { Cow::Owned(json!({})) } else { Cow::Borrowed(metadata) };
+    }
+    let mut metadata = metadata.clone();
+    let is_empty =
+        metadata.get_mut("annotations").and_then(Value::as_object_mut).is_some_and(|annotations| {
+            annotations.retain(|key, _| !fields.contains(&key.as_str()));
+            annotations.is_empty()
+        });
+    if is_empty && let Some(members) = metadata.as_object_mut() {
+        members.remove("annotations");
+    }
+    Cow::Owned(metadata)
+}
+
+/// The metadata of an object.
+struct Partial<'a> {
+    object: &'a Value,
+    api_version: &'static str,
+}
+
+impl Serialize for Partial<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(3))?;
+        map.serialize_entry("kind", METADATA_KIND)?;
+        map.serialize_entry("apiVersion", self.api_version)?;
+        map.serialize_entry("metadata", &*internal_metadata(self.object))?;
+        map.end()
+    }
+}

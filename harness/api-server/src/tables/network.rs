@@ -1,0 +1,227 @@
+//! Services, what leads to them, and networks.
+//!
+//! Source: kubernetes pkg/printers/internalversion/printers.go.
+
+use std::collections::BTreeSet;
+
+use kubernetes_types::json::{at, text};
+use serde_json::Value;
+
+use super::cells::{
+    Cells, Context, age, at_most, items, joined, label_selector, labels, name, number, present_or, row,
+};
+
+pub(super) fn of(kind: &str) -> Option<Cells> {
+    Some(match kind {
+        "Service" => service,
+        "Endpoints" => endpoints,
+        "EndpointSlice" => endpoint_slice,
+        "Ingress" => ingress,
+        "IngressClass" => ingress_class,
+        "NetworkPolicy" => network_policy,
+        "ServiceCIDR" => service_cidr,
+        "IPAddress" => ip_address,
+        _ => return None,
+    })
+}
+
+/// The most of a list that is shown.
+const MOST: usize = 3;
+
+fn service(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let internal = items(object, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
+    let ports = items(object, &["spec", "ports"]).iter().map(service_port).collect::<Vec<_>>().join(",");
+    row![
+        name(object),
+        text(object, &["spec", "type"]),
+        internal.unwrap_or("<none>"),
+        external_ip(object),
+        if ports.is_empty() { "<none>".to_owned() } else { ports },
+        age(object, context),
+        labels(at(object, &["spec", "selector"])),
+    ]
+}
+
+fn service_port(port: &Value) -> String {
+    let protocol = text(port, &["protocol"]);
+    match (number(port, &["port"]), number(port, &["nodePort"])) {
+        (port, node_port) if node_port > 0 => format!("{port}:{node_port}/{protocol}"),
+        (port, _) => format!("{port}/{protocol}"),
+    }
+}
+
+fn external_ip(service: &Value) -> String {
+    let own = items(service, &["spec", "externalIPs"]).iter().filter_map(Value::as_str);
+    let own = own.collect::<Vec<_>>().join(",");
+    match text(service, &["spec", "type"]) {
+        "ClusterIP" | "NodePort" if own.is_empty() => "<none>".to_owned(),
+        "ClusterIP" | "NodePort" => own,
+        "LoadBalancer" => match (load_balancer(service), own) {
+            (balancer, own) if balancer.is_empty() && own.is_empty() => "<pending>".to_owned(),
+            (balancer, own) if own.is_empty() => balancer,
+            (balancer, own) if balancer.is_empty() => own,
+            (balancer, own) => format!("{balancer},{own}"),
+        },
+        "ExternalName" => text(service, &["spec", "externalName"]).to_owned(),
+        _ => "<unknown>".to_owned(),
+    }
+}
+
+/// The addresses of a load balancer.
+fn load_balancer(object: &Value) -> String {
+    let ingress = items(object, &["status", "loadBalancer", "ingress"]);
+    let address = |place: &Value| match text(place, &["ip"]) {
+        "" => text(place, &["hostname"]).to_owned(),
+        ip => ip.to_owned(),
+    };
+    let addresses: BTreeSet<String> =
+        ingress.iter().map(address).filter(|address| !address.is_empty()).collect();
+    addresses.into_iter().collect::<Vec<_>>().join(",")
+}
+
+fn endpoints(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let subsets = items(object, &["subsets"]);
+    row![name(object), addresses(subsets), age(object, context)]
+}
+
+/// Source: `formatEndpoints`.
+fn addresses(subsets: &[Value]) -> String {
+    if subsets.is_empty() {
+        return "<none>".to_owned();
+    }
+    let (mut list, mut count) = (Vec::new(), 0);
+    for subset in subsets {
+        let addresses = items(subset, &["addresses"]);
+        let ports = items(subset, &["ports"]);
+        let times = ports.len().max(1);
+        count += addresses.len() * times;
+        for index in 0..times {
+            for address in addresses {
+                if list.len() == MOST {
+                    break;
+                }
+                let ip = text(address, &["ip"]);
+                list.push(match ports.get(index).map(|port| number(port, &["port"])) {
+                    None => ip.to_owned(),
+                    Some(port) if ip.contains(':') => format!("[{ip}]:{port}"),
+                    Some(port) => format!("{ip}:{port}"),
+                });
+            }
+        }
+    }
+    let shown = list.join(",");
+    if count > MOST { format!("{shown} + {} more...", count - MOST) } else { shown }
+}
+
+fn endpoint_slice(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let port = |port: &Value| match (at(port, &["port"]).as_i64(), at(port, &["name"]).as_str()) {
+        (Some(number), _) => number.to_string(),
+        (None, Some(name)) => name.to_owned(),
+        (None, None) => "*".to_owned(),
+    };
+    let ports: Vec<String> = items(object, &["ports"]).iter().map(port).collect();
+    let endpoints = items(object, &["endpoints"]).iter();
+    let addresses = endpoints.flat_map(|endpoint| items(endpoint, &["addresses"])).filter_map(Value::as_str);
+    let addresses: Vec<String> = addresses.map(str::to_owned).collect();
+    row![
+        name(object),
+        text(object, &["addressType"]),
+        at_most(&ports, MOST),
+        at_most(&addresses, MOST),
+        age(object, context),
+    ]
+}
+
+fn ingress(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let has_tls = !items(object, &["spec", "tls"]).is_empty();
+    row![
+        name(object),
+        present_or(object, &["spec", "ingressClassName"], "<none>"),
+        hosts(items(object, &["spec", "rules"])),
+        load_balancer(object),
+        if has_tls { "80, 443" } else { "80" },
+        age(object, context),
+    ]
+}
+
+/// Source: `formatHosts`.
+fn hosts(rules: &[Value]) -> String {
+    let (mut hosts, mut has_more) = (Vec::new(), false);
+    for rule in rules {
+        has_more |= hosts.len() == MOST;
+        let host = text(rule, &["host"]);
+        if !has_more && !host.is_empty() {
+            hosts.push(host);
+        }
+    }
+    match hosts.join(",") {
+        _ if hosts.is_empty() => "*".to_owned(),
+        shown if has_more => format!("{shown} + {} more...", rules.len() - MOST),
+        shown => shown,
+    }
+}
+
+fn ingress_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let annotation =
+        text(object, &["metadata", "annotations", "ingressclass.kubernetes.io/is-default-class"]);
+    let default = if annotation == "true" { " (default)" } else { "" };
+    let parameters = at(object, &["spec", "parameters"]);
+    let parameters = if parameters.is_null() {
+        "<none>".to_owned()
+    } else {
+        let group = at(parameters, &["apiGroup"]).as_str().map(|group| format!(".{group}"));
+        let kind = text(parameters, &["kind"]);
+        format!("{kind}{}/{}", group.unwrap_or_default(), text(parameters, &["name"]))
+    };
+    row![
+        format!("{}{default}", name(object)),
+        text(object, &["spec", "controller"]),
+        parameters,
+        age(object, context),
+    ]
+}
+
+fn network_policy(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![name(object), label_selector(at(object, &["spec", "podSelector"])), age(object, context)]
+}
+
+fn service_cidr(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![name(object), joined(items(object, &["spec", "cidrs"]), &[]), age(object, context)]
+}
+
+fn ip_address(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let parent = at(object, &["spec", "parentRef"]);
+    let part = |field| text(parent, &[field]);
+    let text = if parent.is_null() {
+        "<none>".to_owned()
+    } else {
+        let dot = if part("group").is_empty() { "" } else { "." };
+        let resource = format!("{}{dot}{}", part("resource"), part("group")).to_lowercase();
+        let slash = if part("namespace").is_empty() { "" } else { "/" };
+        format!("{resource}{slash}{}/{}", part("namespace"), part("name"))
+    };
+    row![name(object), text, age(object, context)]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn addresses_of_each_port_are_counted() {
+        let ips = |ips: &[&str]| ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>();
+        for (subsets, expected) in [
+            (json!([]), "<none>"),
+            (json!([{"addresses": ips(&["1.1.1.1"])}]), "1.1.1.1"),
+            (json!([{"addresses": ips(&["::1"]), "ports": [{"port": 80}]}]), "[::1]:80"),
+            (
+                json!([{"addresses": ips(&["a", "b"]), "ports": [{"port": 1}, {"port": 2}]}]),
+                "a:1,b:1,a:2 + 1 more...",
+            ),
+        ] {
+            assert_eq!(addresses(subsets.as_array().unwrap()), expected);
+        }
+    }
+}

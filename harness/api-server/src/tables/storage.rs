@@ -1,0 +1,156 @@
+//! Volumes and what provides them.
+//!
+//! Source: kubernetes pkg/printers/internalversion/printers.go.
+
+use std::sync::Arc;
+
+use kubernetes_types::json::{at, text};
+use serde_json::Value;
+
+use super::cells::{Cells, Context, age, amount, created, is_true, items, joined, name, present_or, row};
+
+pub(super) fn of(kind: &str) -> Option<Cells> {
+    Some(match kind {
+        "PersistentVolume" => volume,
+        "PersistentVolumeClaim" => claim,
+        "StorageClass" => class,
+        "VolumeAttributesClass" => attributes_class,
+        "VolumeAttachment" => attachment,
+        "CSINode" => csi_node,
+        "CSIDriver" => csi_driver,
+        _ => return None,
+    })
+}
+
+/// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetAccessModesAsString`.
+fn access_modes(modes: &[Value]) -> String {
+    const NAMES: [(&str, &str); 4] = [
+        ("ReadWriteOnce", "RWO"),
+        ("ReadOnlyMany", "ROX"),
+        ("ReadWriteMany", "RWX"),
+        ("ReadWriteOncePod", "RWOP"),
+    ];
+    let known = NAMES.iter().filter(|(mode, _)| modes.iter().any(|it| it == mode));
+    known.map(|(_, short)| *short).collect::<Vec<_>>().join(",")
+}
+
+/// The class of a volume or a claim.
+///
+/// Source: kubernetes pkg/apis/core/helper/helpers.go, `GetPersistentVolumeClass`.
+fn class_of(object: &Value) -> &str {
+    let annotation = at(object, &["metadata", "annotations", "volume.beta.kubernetes.io/storage-class"]);
+    annotation.as_str().unwrap_or_else(|| text(object, &["spec", "storageClassName"]))
+}
+
+fn phase(object: &Value) -> &str {
+    let is_deleted = !at(object, &["metadata", "deletionTimestamp"]).is_null();
+    if is_deleted { "Terminating" } else { text(object, &["status", "phase"]) }
+}
+
+fn volume(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let claim = at(object, &["spec", "claimRef"]);
+    let claim = if claim.is_null() {
+        String::new()
+    } else {
+        format!("{}/{}", text(claim, &["namespace"]), text(claim, &["name"]))
+    };
+    row![
+        name(object),
+        amount(at(object, &["spec", "capacity", "storage"])),
+        access_modes(items(object, &["spec", "accessModes"])),
+        text(object, &["spec", "persistentVolumeReclaimPolicy"]),
+        phase(object),
+        claim,
+        class_of(object),
+        present_or(object, &["spec", "volumeAttributesClassName"], "<unset>"),
+        text(object, &["status", "reason"]),
+        age(object, context),
+        present_or(object, &["spec", "volumeMode"], "<unset>"),
+    ]
+}
+
+fn claim(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let volume = text(object, &["spec", "volumeName"]);
+    let (capacity, modes) = if volume.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let capacity = amount(at(object, &["status", "capacity", "storage"]));
+        (capacity, access_modes(items(object, &["status", "accessModes"])))
+    };
+    row![
+        name(object),
+        phase(object),
+        volume,
+        capacity,
+        modes,
+        class_of(object),
+        present_or(object, &["spec", "volumeAttributesClassName"], "<unset>"),
+        age(object, context),
+        present_or(object, &["spec", "volumeMode"], "<unset>"),
+    ]
+}
+
+fn class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let is_default = !context.default_class.is_empty() && context.default_class == name(object);
+    let default = if is_default { " (default)" } else { "" };
+    row![
+        format!("{}{default}", name(object)),
+        text(object, &["provisioner"]),
+        present_or(object, &["reclaimPolicy"], "Delete"),
+        present_or(object, &["volumeBindingMode"], "Immediate"),
+        is_true(object, &["allowVolumeExpansion"]),
+        age(object, context),
+    ]
+}
+
+/// The name of the class that is the default among these: the youngest that says so.
+///
+/// Source: `getEffectiveDefaultStorageClass`.
+/// Rule: TBL-08.
+pub(super) fn default_class(classes: &[Arc<Value>]) -> String {
+    let says_so = |class: &&Arc<Value>| {
+        ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]
+            .iter()
+            .any(|annotation| text(class, &["metadata", "annotations", annotation]) == "true")
+    };
+    let by_age = |one: &&Arc<Value>, other: &&Arc<Value>| {
+        created(one).cmp(created(other)).then_with(|| name(other).cmp(name(one)))
+    };
+    let youngest = classes.iter().filter(says_so).max_by(by_age);
+    youngest.map_or_else(String::new, |class| name(class).to_owned())
+}
+
+fn attributes_class(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![name(object), text(object, &["driverName"]), age(object, context)]
+}
+
+fn attachment(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![
+        name(object),
+        text(object, &["spec", "attacher"]),
+        text(object, &["spec", "source", "persistentVolumeName"]),
+        text(object, &["spec", "nodeName"]),
+        is_true(object, &["status", "attached"]),
+        age(object, context),
+    ]
+}
+
+fn csi_node(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    row![name(object), items(object, &["spec", "drivers"]).len(), age(object, context)]
+}
+
+fn csi_driver(object: &Value, context: &Context<'_>) -> Vec<Value> {
+    let truth = |field, default| at(object, &["spec", field]).as_bool().unwrap_or(default);
+    let tokens = at(object, &["spec", "tokenRequests"]).as_array();
+    let modes = joined(items(object, &["spec", "volumeLifecycleModes"]), &[]);
+    row![
+        name(object),
+        truth("attachRequired", true),
+        truth("podInfoOnMount", false),
+        truth("storageCapacity", false),
+        tokens.map_or_else(|| "<unset>".to_owned(), |tokens| joined(tokens, &["audience"])),
+        truth("requiresRepublish", false),
+        if modes.is_empty() { "<none>".to_owned() } else { modes },
+        age(object, context),
+    ]
+}
