@@ -463,3 +463,31 @@ async fn kubectl_makes_changes_and_shows_objects_by_itself() {
     let (text, code) = run("delete namespace demo");
     assert_eq!((text.as_str(), code), ("namespace \"demo\" deleted\n", Some(0)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_prints_the_columns_of_objects() {
+    let Some(kubectl) = machine::kubectl() else { return };
+    let server = Server::start();
+    let run = |line: &str| {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let output = run_kubectl(&kubectl, &server, &arguments, &Value::Null);
+        assert!(output.status.success(), "kubectl {line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run("create deployment web --image=nginx --replicas=2");
+    run("create configmap x --from-literal=a=b");
+    for (line, expected) in [
+        (
+            "get deployment web -o wide",
+            "NAME READY UP-TO-DATE AVAILABLE AGE CONTAINERS IMAGES SELECTOR web 0/2 0 0 <age> nginx nginx app=web",
+        ),
+        ("get configmap x", "NAME DATA AGE x 1 <age>"),
+        ("get service kubernetes --no-headers", "kubernetes ClusterIP 10.0.0.1 <none> 443/TCP <age>"),
+    ] {
+        let text = run(line);
+        let is_age = |word: &str| word.strip_suffix('s').is_some_and(|number| number.parse::<u32>().is_ok());
+        let words: Vec<&str> =
+            text.split_whitespace().map(|word| if is_age(word) { "<age>" } else { word }).collect();
+        assert_eq!(words.join(" "), expected, "kubectl {line}");
+    }
+}
