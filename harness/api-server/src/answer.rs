@@ -31,6 +31,8 @@ pub(super) enum Answer {
     Watch(Watch),
     /// Plain text.
     Text(StatusCode, String),
+    /// A response whose bytes are shared with others.
+    Prepared(Box<http::Response<Bytes>>),
 }
 
 impl Answer {
@@ -57,7 +59,7 @@ impl Answer {
                 })))
             }
             Self::Watch(watch) => Self::Watch(watch.of_metadata()),
-            other @ (Self::Object(..) | Self::Document(..) | Self::Text(..)) => other,
+            other @ (Self::Object(..) | Self::Document(..) | Self::Text(..) | Self::Prepared(_)) => other,
         }
     }
 
@@ -67,7 +69,12 @@ impl Answer {
             Self::Object(_, object) if object.get("kind").is_some_and(|kind| kind == "Status") => {
                 Status::deserialize(&**object).ok()
             }
-            Self::Object(..) | Self::Document(..) | Self::List(_) | Self::Watch(_) | Self::Text(..) => None,
+            Self::Object(..)
+            | Self::Document(..)
+            | Self::List(_)
+            | Self::Watch(_)
+            | Self::Text(..)
+            | Self::Prepared(_) => None,
         }
     }
 
@@ -77,7 +84,7 @@ impl Answer {
             Self::Object(_, object) => Some((**object).clone()),
             Self::Document(_, document) => Some(document.clone()),
             Self::List(list) => serde_json::to_value(list).ok(),
-            Self::Watch(_) | Self::Text(..) => None,
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => None,
         }
     }
 
@@ -87,7 +94,7 @@ impl Answer {
             Self::Object(_, object) => exceeds(object, LARGE),
             Self::Document(_, document) => exceeds(document, LARGE),
             Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
-            Self::Watch(_) | Self::Text(..) => false,
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => false,
         }
     }
 
@@ -98,7 +105,7 @@ impl Answer {
             Self::Object(_, object) => encode(&**object, reservation, may_refuse),
             Self::Document(_, document) => encode(document, reservation, may_refuse),
             Self::List(list) => encode(list, reservation, may_refuse),
-            Self::Watch(_) | Self::Text(..) => Ok(Bytes::new()),
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => Ok(Bytes::new()),
         };
         let body = match encoded {
             Ok(body) => body,
@@ -113,6 +120,7 @@ impl Answer {
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
             Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
+            Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
             }
