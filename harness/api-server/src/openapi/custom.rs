@@ -32,6 +32,8 @@ fn served(definition: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// The document of v3 of one group version, by the definitions that serve it.
+///
+/// Rule: OAPI-05.
 pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item = &'a Arc<Value>>) -> String {
     let mut described = Described::default();
     for definition in definitions {

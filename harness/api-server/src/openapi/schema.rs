@@ -296,3 +296,74 @@ impl<'a> Members<'a> {
         self.text.push('}');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a kube-apiserver publishes in v3 and v2 of a property with this schema.
+    #[track_caller]
+    fn check(schema: &Value, v3: &Value, v2: &Value) {
+        for (format, expected) in [(Format::V3, v3), (Format::V2, v2)] {
+            let mut text = String::new();
+            Writer { format, pattern: Pattern::of(format) }.write(schema, &NOTHING, &mut text);
+            let found: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(found, *expected, "{format:?}");
+        }
+    }
+
+    #[test]
+    fn nullable_and_open_schemas_have_no_type_in_v2() {
+        let nullable = json!({"type": "string", "nullable": true});
+        check(&nullable, &nullable, &json!({}));
+        let map = json!({"type": "object", "additionalProperties": nullable});
+        check(&map, &map, &json!({"type": "object", "additionalProperties": {}}));
+        let open = json!({"type": "array", "items": {"type": "string"}, PRESERVES: true});
+        check(&open, &open, &json!({PRESERVES: true}));
+        let open = json!({"type": "object", PRESERVES: true});
+        check(&open, &open, &json!({PRESERVES: true}));
+    }
+
+    #[test]
+    fn integers_or_strings_are_alternatives_in_v3() {
+        const EITHER: &str = "x-kubernetes-int-or-string";
+        let kinds = json!([{"type": "integer"}, {"type": "string"}]);
+        let v2 = json!({EITHER: true});
+        check(&json!({EITHER: true}), &json!({"anyOf": kinds, EITHER: true}), &v2);
+        check(&json!({EITHER: true, "anyOf": kinds}), &json!({"anyOf": kinds, EITHER: true}), &v2);
+        let (own, all) = (json!([{"minLength": 1}]), json!([{"anyOf": kinds}]));
+        check(&json!({EITHER: true, "anyOf": own}), &json!({"allOf": all, "anyOf": own, EITHER: true}), &v2);
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        let time =
+            json!({"type": "string", "format": "date-time", "minLength": 0, "exclusiveMaximum": false});
+        let shown = json!({"type": "string", "format": "date-time", "minLength": 0});
+        check(&time, &shown, &shown);
+        let number = json!({"type": "number", "minimum": 1.0, "exclusiveMinimum": true, "default": 1.5});
+        let v3 = json!({"type": "number", "minimum": 1, "exclusiveMinimum": true, "default": 1.5});
+        check(&number, &v3, &json!({"type": "number", "minimum": 1, "exclusiveMinimum": true}));
+        check(
+            &json!({"type": "object", "properties": {}, "required": []}),
+            &json!({"type": "object"}),
+            &json!({"type": "object"}),
+        );
+    }
+
+    #[test]
+    fn embedded_resources_have_the_fields_of_objects() {
+        let embedded = json!({"type": "object", EMBEDDED: true, "properties": {"spec": {"type": "object"}}});
+        let mut text = String::new();
+        Writer { format: Format::V3, pattern: Pattern::of(Format::V3) }.write(&embedded, &NOTHING, &mut text);
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found["required"], json!(["kind", "apiVersion"]));
+        let properties: Vec<&String> = found["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(properties, ["apiVersion", "kind", "metadata", "spec"]);
+        let open = json!({"type": "object", EMBEDDED: true, PRESERVES: true});
+        let mut text = String::new();
+        Writer { format: Format::V2, pattern: Pattern::of(Format::V2) }.write(&open, &NOTHING, &mut text);
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(found, json!({EMBEDDED: true, PRESERVES: true}));
+    }
+}
