@@ -68,9 +68,8 @@ type Documents = BTreeMap<String, String>;
 pub async fn record() -> Result<PathBuf, Error> {
     let server = Server::apiserver().await?;
     let mut documents = Vec::new();
-    for (name, text) in fetch(&server).await? {
-        documents.push(Document { name, text });
-    }
+    let own = fetch(&server).await?.into_iter().filter(|(name, _)| name != "index");
+    documents.extend(own.map(|(name, text)| Document { name, text }));
     define(&server, SAMPLES, &["v3/apis/gggg.example/v9"]).await?;
     let with_samples = fetch(&server).await?;
     let sample = |name: &str| with_samples.get(name).cloned().unwrap_or_default();

@@ -235,6 +235,8 @@ impl Pattern {
                         pattern.of_embedded =
                             embedded.map(|schema| texts(schema.properties)).unwrap_or_default();
                     }
+                    // What the sample itself has is no field of all objects.
+                    pattern.of_embedded.remove("own");
                     pattern.of_object = texts(schema.properties);
                 }
                 Some("Llll") => pattern.list = Template::of(schema.get()),
