@@ -332,9 +332,10 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = match route {
-                Route::OpenApi(path) => openapi_document(server, path, query, &parts.headers).await,
-                route => document(server, &resources, route, &query, &parts.headers),
+            let answered = if let Route::OpenApi(path) = route {
+                openapi_document(server, path, query, &parts.headers).await
+            } else {
+                document(server, &resources, route, &query, &parts.headers)
             };
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }

@@ -127,7 +127,7 @@ impl Described {
         if let Some(fields) = &selectable
             && list.pop() == Some('}')
         {
-            list.push_str(&format!(",\"{SELECTABLE}\":{fields}}}"));
+            list.extend([",\"", SELECTABLE, "\":", fields, "}"]);
         }
         self.schemas.insert(format!("{model}{}", names.list_kind), list);
     }

@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use super::Document;
 
 /// Text, compressed by gzip: one line for each part, an empty line, then one line for each document with its name, its
-/// ETag and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero; a part refers
+/// `ETag` and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero; a part refers
 /// to earlier ones only.
 const PACKED: &[u8] = include_bytes!("documents.gz");
 
@@ -51,7 +51,7 @@ impl Library {
         Ok(library)
     }
 
-    /// The names of the documents that begin with `prefix`, without it, and their ETags.
+    /// The names of the documents that begin with `prefix`, without it, and their `ETag`s.
     pub(super) fn etags<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.documents
             .iter()

@@ -31,7 +31,7 @@ enum Format {
     V3,
 }
 
-/// A document, and its ETag without quotes. Clones share their bytes.
+/// A document, and its `ETag` without quotes. Clones share their bytes.
 #[derive(Clone, Debug)]
 struct Document {
     etag: Arc<str>,
@@ -92,7 +92,7 @@ pub(super) struct OpenApi {
 }
 
 impl OpenApi {
-    /// The index of v3: the path of each document, with its ETag.
+    /// The index of v3: the path of each document, with its `ETag`.
     ///
     /// Rule: OAPI-01.
     fn index(&self, definitions: &[Arc<Value>]) -> String {
@@ -164,7 +164,7 @@ impl OpenApi {
     }
 }
 
-/// The path of a document with its ETag.
+/// The path of a document with its `ETag`.
 ///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `constructServerRelativeURL`.
 fn url(name: &str, etag: &str) -> String {
@@ -175,8 +175,8 @@ fn url(name: &str, etag: &str) -> String {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Swagger<'a> {
-    #[serde(borrow)]
-    swagger: &'a RawValue,
+    #[serde(borrow, rename = "swagger")]
+    version: &'a RawValue,
     #[serde(borrow)]
     info: &'a RawValue,
     #[serde(borrow)]
@@ -205,7 +205,7 @@ fn merged(own: &[u8], definitions: &[Arc<Value>]) -> serde_json::Result<String> 
     };
     let mut text = String::new();
     let mut members = schema::Members::new(&mut text);
-    members.add("swagger", own.swagger.get());
+    members.add("swagger", own.version.get());
     members.add("info", own.info.get());
     custom::write(&merge(described.paths, &own.paths), members.begin("paths"));
     custom::write(&merge(described.schemas, &own.definitions), members.begin("definitions"));

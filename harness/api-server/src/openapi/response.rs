@@ -134,7 +134,7 @@ fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = 
     headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok())
 }
 
-/// Whether `If-None-Match` names this ETag. A weak one counts.
+/// Whether `If-None-Match` names this `ETag`. A weak one counts.
 fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let tags = texts(headers, &IF_NONE_MATCH).flat_map(|tags| tags.split(',')).map(str::trim);
     let mut tags = tags.map(|tag| tag.strip_prefix("W/").unwrap_or(tag));
