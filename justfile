@@ -39,6 +39,14 @@ discovery:
 messages:
     harness/tools/messages.sh
 
+# Writes harness/api-server/src/openapi/documents.gz from a kube-apiserver of KUBEBUILDER_ASSETS; `just openapi` compares.
+openapi-record:
+    cargo run --quiet -p tests -- openapi --record
+
+# Compares the OpenAPI documents of a kube-apiserver of KUBEBUILDER_ASSETS with those that admit serves.
+openapi:
+    cargo run --quiet -p tests -- openapi
+
 # The figures of the README: size, start-up and memory of the release binary.
 measure:
     tests/measure.sh

@@ -83,10 +83,7 @@ fn finish(served: Result<ExitCode, Failure>) -> std::process::ExitCode {
         Err(failure) => failure,
     };
     anstream::eprintln!("error: {}", output::lines(&failure.to_string()));
-    match failure.code {
-        code @ ExitCode::Unsupported => code.into(),
-        _ => std::process::ExitCode::FAILURE,
-    }
+    if failure.code == ExitCode::Unsupported { failure.code.into() } else { std::process::ExitCode::FAILURE }
 }
 
 /// Makes the folder with its links, and returns its absolute path. What is there and right stays as it is.

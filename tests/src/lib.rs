@@ -19,6 +19,7 @@ pub mod laws;
 pub mod mask;
 pub mod names;
 pub mod objects;
+pub mod openapi;
 pub mod own_answer;
 pub mod probes;
 pub mod published;

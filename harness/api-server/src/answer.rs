@@ -36,6 +36,8 @@ pub(super) enum Answer {
     Watch(Watch),
     /// Plain text.
     Text(StatusCode, String),
+    /// A response whose bytes are shared with others.
+    Prepared(Box<http::Response<Bytes>>),
 }
 
 impl Answer {
@@ -62,7 +64,7 @@ impl Answer {
                 })))
             }
             Self::Watch(watch) => Self::Watch(watch.of_metadata()),
-            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..)) => other,
+            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..) | Self::Prepared(_)) => other,
         }
     }
 
@@ -103,7 +105,7 @@ impl Answer {
             | Self::List(_)
             | Self::Table(..)
             | Self::Watch(_)
-            | Self::Text(..) => None,
+            | Self::Text(..) | Self::Prepared(_) => None,
         }
     }
 
@@ -114,7 +116,7 @@ impl Answer {
             Self::Document(_, document) => Some(document.clone()),
             Self::List(list) => serde_json::to_value(list).ok(),
             Self::Table(_, table) => serde_json::to_value(table).ok(),
-            Self::Watch(_) | Self::Text(..) => None,
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => None,
         }
     }
 
@@ -125,7 +127,7 @@ impl Answer {
             Self::Document(_, document) => exceeds(document, LARGE),
             Self::List(list) => all_exceed(list.items.iter().map(|item| &**item), LARGE),
             Self::Table(_, table) => all_exceed(table.objects(), LARGE),
-            Self::Watch(_) | Self::Text(..) => false,
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => false,
         }
     }
 
@@ -137,7 +139,7 @@ impl Answer {
             Self::Document(_, document) => encode(document, reservation, may_refuse),
             Self::List(list) => encode(list, reservation, may_refuse),
             Self::Table(_, table) => encode(table, reservation, may_refuse),
-            Self::Watch(_) | Self::Text(..) => Ok(Bytes::new()),
+            Self::Watch(_) | Self::Text(..) | Self::Prepared(_) => Ok(Bytes::new()),
         };
         let body = match encoded {
             Ok(body) => body,
@@ -153,6 +155,7 @@ impl Answer {
             Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
             Self::Table(code, _) => json(code, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
+            Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {
                 (code, [(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
             }

@@ -43,6 +43,7 @@ mod manifests;
 mod merge_patch;
 mod metadata;
 mod off_thread;
+mod openapi;
 mod options;
 mod patches;
 mod plugins;
@@ -101,6 +102,7 @@ pub use self::first_objects::Advertised;
 pub use self::in_process::{RequestTrace, ResourceName, ServedResource, ServedSubresource};
 pub use self::limits::Limits;
 use self::limits::UnderWay;
+use self::openapi::OpenApi;
 pub use self::plugins::{
     AdmissionPlugins, DefaultTolerationSeconds, PluginConfiguration, PodNodeSelectorConfiguration,
     PodSecurityConfiguration, PodSecurityDefaults, PodSecurityExemptions, SelectionError,
@@ -181,6 +183,7 @@ struct Server {
     options: Options,
     under_way: UnderWay,
     events: Arc<Events>,
+    openapi: OpenApi,
     watches: Budget,
     /// The `uid` of the user as whom the server makes requests of its own.
     own_uid: String,
@@ -217,6 +220,7 @@ impl ApiServer {
             options,
             under_way,
             events,
+            openapi: OpenApi::default(),
             watches,
             own_uid: uuid::Uuid::new_v4().to_string(),
         };

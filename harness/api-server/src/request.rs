@@ -15,7 +15,7 @@ use kubernetes_admission::authorizer::{AccessDecision, Authorizer};
 use kubernetes_admission::event::Record;
 use kubernetes_admission::warnings;
 use kubernetes_types::budget::Reservation;
-use kubernetes_types::status::{Status, Unsupported};
+use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span, info};
@@ -32,6 +32,7 @@ use super::in_process::RequestTrace;
 use super::incoming::Incoming;
 use super::limits::{Effect, LARGE};
 use super::off_thread;
+use super::openapi;
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
@@ -320,7 +321,7 @@ async fn outcome(
         | Route::ServerVersion
         | Route::Health(_)
         | Route::Metrics
-        | Route::OpenApi
+        | Route::OpenApi(_)
         | Route::NoSubresource(..)
         | Route::NotEstablished
         | Route::NoResource
@@ -331,7 +332,11 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = document(server, &resources, route, &query, &parts.headers);
+            let answered = if let Route::OpenApi(path) = route {
+                openapi_document(server, path, query, &parts.headers).await
+            } else {
+                document(server, &resources, route, &query, &parts.headers)
+            };
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }
     };
@@ -391,6 +396,21 @@ async fn outcome(
     Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
 }
 
+/// An OpenAPI document. It may have to be made.
+async fn openapi_document(
+    server: &Arc<Server>,
+    path: openapi::Path,
+    query: Query,
+    headers: &HeaderMap,
+) -> Result<Answer, Box<Status>> {
+    let (server, headers) = (Arc::clone(server), headers.clone());
+    let work = async move {
+        let definitions = server.state.served_definitions();
+        openapi::answer(&server.openapi, &path, &definitions, &query, &headers)
+    };
+    off_thread::run(work).await.map(|response| Answer::Prepared(Box::new(response)))
+}
+
 /// What is not an object: discovery, health, metrics.
 fn document(
     server: &Server,
@@ -433,14 +453,11 @@ fn document(
         }))),
         Route::Health(health) => Ok(Answer::Text(StatusCode::OK, health.answer(query))),
         Route::Metrics => Ok(Answer::Text(StatusCode::OK, server.admission.metrics.render())),
-        Route::OpenApi => {
-            Err(Box::new(Status::unsupported(&Unsupported { what: "OpenAPI documents".to_owned() })))
-        }
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
-        Route::NoResource | Route::Object(_) => Err(no_resource()),
+        Route::NoResource | Route::OpenApi(_) | Route::Object(_) => Err(no_resource()),
     }
 }
 

@@ -8,6 +8,7 @@ use kubernetes_types::status::Status;
 
 use super::discovery::{Resource, Resources};
 use super::health::Health;
+use super::openapi;
 
 /// Where a request goes.
 #[derive(Clone, Debug)]
@@ -26,8 +27,8 @@ pub(super) enum Route {
     Health(Health),
     /// `/metrics`.
     Metrics,
-    /// `/openapi/…`.
-    OpenApi,
+    /// `/openapi/v2`, `/openapi/v3` or a path below it.
+    OpenApi(openapi::Path),
     /// A resource, an object or a subresource of it.
     Object(Target),
     /// A subresource that this custom resource does not have, and the name of the object.
@@ -95,7 +96,7 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["version"] => Route::ServerVersion,
         ["healthz" | "livez" | "readyz", ..] => Health::of(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
-        ["openapi", ..] => Route::OpenApi,
+        ["openapi", ..] => openapi::Path::of(path).map_or(Route::NoPath, Route::OpenApi),
         ["api", version, rest @ ..] if *version == "v1" => {
             let mut found = in_version("", version, rest, resources);
             if let Route::Object(target) = &mut found

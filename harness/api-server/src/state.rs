@@ -95,6 +95,12 @@ impl State {
         *self.resources.write().unwrap_or_else(PoisonError::into_inner) = resources;
     }
 
+    /// The definitions of custom resources whose names were accepted.
+    pub(super) fn served_definitions(&self) -> Vec<Arc<Value>> {
+        let known = self.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().filter(|(_, resources)| !resources.is_empty()).map(|(it, _)| Arc::clone(it)).collect()
+    }
+
     /// An object of `resource` in the version in which it is stored.
     ///
     /// # Errors

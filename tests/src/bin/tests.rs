@@ -13,6 +13,7 @@ use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::Search;
 use tests::known_differences::KnownDifferences;
+use tests::openapi;
 use tests::own_answer::OwnAnswer;
 use tests::probes;
 use tests::published;
@@ -47,6 +48,8 @@ enum Tool {
     /// Try definitions of custom resources that projects publish, and their example objects, on a kube-apiserver from
     /// KUBEBUILDER_ASSETS and in process
     Definitions(Definitions),
+    /// Compare the OpenAPI documents of a kube-apiserver from KUBEBUILDER_ASSETS with those that admit serves
+    Openapi(Openapi),
     /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
     Soak(Soak),
     /// Tell section by section which statements of tests/behaviours.md the cases prove
@@ -124,6 +127,13 @@ struct Definitions {
 }
 
 #[derive(Debug, clap::Args)]
+struct Openapi {
+    /// Write the documents down for admit to serve instead
+    #[arg(long)]
+    record: bool,
+}
+
+#[derive(Debug, clap::Args)]
 struct Soak {
     /// How long
     #[arg(long, default_value_t = 60)]
@@ -183,6 +193,7 @@ async fn main() -> ExitCode {
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Probes(arguments) => probed(&arguments).await,
             Tool::Definitions(arguments) => published_definitions(arguments).await,
+            Tool::Openapi(arguments) => documents(&arguments).await,
             Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
             Tool::Sections => sections(),
@@ -228,6 +239,20 @@ async fn own(arguments: &Own) -> Result<ExitCode, Box<dyn std::error::Error>> {
         anstream::println!("{}", case.name);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Records the OpenAPI documents, or compares them.
+async fn documents(arguments: &Openapi) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    if arguments.record {
+        anstream::println!("{}", openapi::record().await?.display());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (compared, differences) = openapi::compare().await?;
+    for difference in &differences {
+        anstream::println!("{difference}");
+    }
+    anstream::println!("{compared} documents, {} differences", differences.len());
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn faults(arguments: &Faults) -> Result<ExitCode, Box<dyn std::error::Error>> {

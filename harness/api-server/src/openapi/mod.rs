@@ -1,0 +1,217 @@
+//! OpenAPI documents: v3 with its index, and v2.
+
+mod custom;
+mod library;
+mod pattern;
+mod response;
+mod schema;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha512};
+
+pub(super) use self::response::{Path, answer};
+
+use self::custom::Described;
+use self::library::LIBRARY;
+
+/// The two formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Format {
+    V2,
+    V3,
+}
+
+/// A document, and its `ETag` without quotes. Clones share their bytes.
+#[derive(Clone, Debug)]
+struct Document {
+    etag: Arc<str>,
+    text: Bytes,
+    compressed: Arc<OnceLock<Bytes>>,
+}
+
+impl Document {
+    fn new(etag: String, text: Bytes) -> Self {
+        Self { etag: etag.into(), text, compressed: Arc::default() }
+    }
+
+    /// A document that was made here.
+    fn of(text: String) -> Self {
+        Self::new(etag(text.as_bytes()), text.into())
+    }
+
+    /// Its text, compressed by gzip.
+    fn compressed(&self) -> Bytes {
+        let compress = || {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            // Writing into memory does not fail.
+            let _ = encoder.write_all(&self.text);
+            encoder.finish().unwrap_or_default().into()
+        };
+        self.compressed.get_or_init(compress).clone()
+    }
+}
+
+/// Source: kube-openapi `pkg/handler3/handler.go`, `computeETag`.
+fn etag(text: &[u8]) -> String {
+    Sha512::digest(text).iter().fold(String::new(), |mut etag, byte| {
+        let _ = write!(etag, "{byte:02X}");
+        etag
+    })
+}
+
+/// Custom resources of one moment, and the documents that were made of them.
+#[derive(Debug, Default)]
+struct Made {
+    definitions: Vec<Arc<Value>>,
+    /// By their group versions, such as `apis/example.com/v1`.
+    etags: BTreeMap<String, Arc<str>>,
+    documents: BTreeMap<String, Document>,
+    v2: Option<Document>,
+    /// The bytes of the documents.
+    size: usize,
+}
+
+/// What is kept of the documents of custom resources at most; beyond it they are made again when they are asked for.
+const KEPT: usize = 16 << 20;
+
+/// The documents that a server publishes. They are made when they are asked for, and kept until definitions of custom
+/// resources change.
+#[derive(Debug, Default)]
+pub(super) struct OpenApi {
+    made: Mutex<Made>,
+}
+
+impl OpenApi {
+    /// The index of v3: the path of each document, with its `ETag`.
+    ///
+    /// Rule: OAPI-01.
+    fn index(&self, definitions: &[Arc<Value>]) -> String {
+        let mut etags: BTreeMap<String, String> =
+            LIBRARY.etags("v3/").map(|(name, etag)| (name.to_owned(), etag.to_owned())).collect();
+        let custom: BTreeSet<String> = definitions.iter().flat_map(|it| custom::group_versions(it)).collect();
+        for name in custom {
+            let known = self.current(definitions, |made| made.etags.get(&name).cloned());
+            let etag = known.or_else(|| self.document(&name, definitions).map(|document| document.etag));
+            if let Some(etag) = etag {
+                etags.entry(name).or_insert_with(|| etag.to_string());
+            }
+        }
+        let entries: BTreeMap<&String, Value> = etags
+            .iter()
+            .map(|(name, etag)| (name, serde_json::json!({"serverRelativeURL": url(name, etag)})))
+            .collect();
+        serde_json::json!({"paths": entries}).to_string()
+    }
+
+    /// The document of v3 of a path such as `apis/apps/v1`.
+    fn document(&self, name: &str, definitions: &[Arc<Value>]) -> Option<Document> {
+        if let Some(document) = LIBRARY.document(&format!("v3/{name}")) {
+            return Some(document);
+        }
+        if let Some(document) = self.current(definitions, |made| made.documents.get(name).cloned()) {
+            return Some(document);
+        }
+        let serve = |it: &&Arc<Value>| custom::group_versions(it).any(|served| served == name);
+        definitions.iter().find(serve)?;
+        let document = Document::of(custom::document(name, definitions.iter().filter(serve)));
+        self.current(definitions, |made| {
+            made.etags.insert(name.to_owned(), Arc::clone(&document.etag));
+            if made.size + document.text.len() <= KEPT {
+                made.size += document.text.len();
+                made.documents.insert(name.to_owned(), document.clone());
+            }
+        });
+        Some(document)
+    }
+
+    /// The document of v2.
+    ///
+    /// Rule: OAPI-06.
+    fn v2(&self, definitions: &[Arc<Value>]) -> Option<Document> {
+        let own = LIBRARY.document("v2")?;
+        if definitions.is_empty() {
+            return Some(own);
+        }
+        if let Some(document) = self.current(definitions, |made| made.v2.clone()) {
+            return Some(document);
+        }
+        let document = Document::of(merged(&own.text, definitions).ok()?);
+        if document.text.len() <= KEPT {
+            self.current(definitions, |made| made.v2 = Some(document.clone()));
+        }
+        Some(document)
+    }
+
+    /// Reads or changes what was made of these definitions. What was made of others is forgotten.
+    fn current<T>(&self, definitions: &[Arc<Value>], work: impl FnOnce(&mut Made) -> T) -> T {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = made.definitions.len() == definitions.len()
+            && made.definitions.iter().zip(definitions).all(|(one, other)| Arc::ptr_eq(one, other));
+        if !is_same {
+            *made = Made { definitions: definitions.to_vec(), ..Made::default() };
+        }
+        work(&mut made)
+    }
+}
+
+/// The path of a document with its `ETag`.
+///
+/// Source: kube-openapi `pkg/handler3/handler.go`, `constructServerRelativeURL`.
+fn url(name: &str, etag: &str) -> String {
+    format!("/openapi/v3/{name}?hash={etag}")
+}
+
+/// The members of a document of v2, in their order.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Swagger<'a> {
+    #[serde(borrow, rename = "swagger")]
+    version: &'a RawValue,
+    #[serde(borrow)]
+    info: &'a RawValue,
+    #[serde(borrow)]
+    paths: BTreeMap<String, &'a RawValue>,
+    #[serde(borrow)]
+    definitions: BTreeMap<String, &'a RawValue>,
+    #[serde(borrow)]
+    parameters: &'a RawValue,
+    #[serde(borrow)]
+    security_definitions: &'a RawValue,
+    #[serde(borrow)]
+    security: &'a RawValue,
+}
+
+/// The document of v2 with what definitions add. What kube-apiserver itself has remains.
+fn merged(own: &[u8], definitions: &[Arc<Value>]) -> serde_json::Result<String> {
+    let own: Swagger<'_> = serde_json::from_slice(own)?;
+    let mut described = Described::default();
+    for definition in definitions {
+        described.add(definition, Format::V2, |_| true);
+    }
+    let merge = |custom: BTreeMap<String, String>, own: &BTreeMap<String, &RawValue>| {
+        let mut all = custom;
+        all.extend(own.iter().map(|(name, value)| (name.clone(), value.get().to_owned())));
+        all
+    };
+    let mut text = String::new();
+    let mut members = schema::Members::new(&mut text);
+    members.add("swagger", own.version.get());
+    members.add("info", own.info.get());
+    custom::write(&merge(described.paths, &own.paths), members.begin("paths"));
+    custom::write(&merge(described.schemas, &own.definitions), members.begin("definitions"));
+    members.add("parameters", own.parameters.get());
+    members.add("securityDefinitions", own.security_definitions.get());
+    members.add("security", own.security.get());
+    members.end();
+    Ok(text)
+}
