@@ -39,6 +39,25 @@ plugins:
     podNodeSelectorPluginConfig: {clusterDefaultNodeSelector: 'zone=a'}
 ";
 
+/// Of the server with `ServiceAccount`: mutating webhooks are called with a token, validating ones without.
+const AUTHENTICATING: &str = "\
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: MutatingAdmissionWebhook
+  configuration:
+    apiVersion: apiserver.config.k8s.io/v1
+    kind: WebhookAdmissionConfiguration
+    kubeConfigFile: <credentials>
+";
+const CREDENTIALS: &str = "\
+apiVersion: v1
+kind: Config
+users:
+- name: '*'
+  user: {token: a-token}
+";
+
 /// What the objects of a situation may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
@@ -64,6 +83,10 @@ fn case(random: &mut Random) -> Value {
     let mut plugins = json!({"enable": ENABLED[set], "disable": DISABLED[set]});
     if set == 1 {
         plugins["configuration"] = json!(CONFIGURATION);
+    }
+    if set == 2 {
+        plugins["configuration"] = json!(AUTHENTICATING);
+        plugins["credentials"] = json!(CREDENTIALS);
     }
     let mut cluster = Vec::new();
     for name in ["<ns>", "<id>-two"] {
