@@ -109,7 +109,7 @@ fn case(random: &mut Random) -> Value {
     let count = random.between(3, 7);
     let mut requests = Vec::new();
     for number in 0..count {
-        requests.push(request(random, &classes, number));
+        requests.extend(request(random, &classes, number));
     }
     let mut case = json!({"version": 1, "plugins": plugins, "cluster": cluster, "webhooks": webhooks, "requests": requests});
     if is_marked {
@@ -306,9 +306,7 @@ fn of_claims(random: &mut Random) -> Value {
     json!({"when": {"if": {"operations": ["CREATE"]}, "then": {"patch": {"operations": [operation]}}}})
 }
 
-const NAMES: [&str; 3] = ["x", "y", "z"];
-
-fn request(random: &mut Random, classes: &Classes, number: usize) -> Value {
+fn request(random: &mut Random, classes: &Classes, number: usize) -> Vec<Value> {
     let mut request = match random.below(20) {
         0..=9 => create_pod(random, classes, number),
         10 => json!({
@@ -316,16 +314,8 @@ fn request(random: &mut Random, classes: &Classes, number: usize) -> Value {
             "body": {"metadata": {"labels": {"a": "b"}}},
         }),
         11..=13 => pods::workload(random, classes, number),
-        14 | 15 => claim(random),
-        16 => json!({
-            "verb": "patch", "resource": "persistentvolumeclaims", "name": random.one_of(&NAMES), "patch": "merge",
-            "body": {"spec": {"resources": {"requests": {"storage": random.one_of(&["2Gi", "6Gi", "1Gi"])}}}},
-        }),
-        17 => json!({
-            "verb": "patch", "resource": "persistentvolumeclaims", "name": random.one_of(&NAMES), "patch": "merge",
-            "subresource": "status",
-            "body": {"status": {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}},
-        }),
+        14..=16 => claim(random, &format!("c{number}")),
+        17 => return grown_claim(random, number),
         18 => ingress(random, number),
         _ => labels_of_namespace(random),
     };
@@ -340,7 +330,7 @@ fn request(random: &mut Random, classes: &Classes, number: usize) -> Value {
         let name = random.one_of(&["exempt-user", "jane"]);
         request["user"] = json!({"name": name, "groups": ["system:masters"]});
     }
-    request
+    vec![request]
 }
 
 fn create_pod(random: &mut Random, classes: &Classes, number: usize) -> Value {
@@ -351,7 +341,7 @@ fn create_pod(random: &mut Random, classes: &Classes, number: usize) -> Value {
     })
 }
 
-fn claim(random: &mut Random) -> Value {
+fn claim(random: &mut Random, name: &str) -> Value {
     let storage = random.one_of(&["1Gi", "2Gi", "512Mi", "9Gi"]);
     let mut spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}});
     match random.below(4) {
@@ -360,9 +350,28 @@ fn claim(random: &mut Random) -> Value {
         _ => {}
     }
     json!({
-        "verb": "create", "resource": "persistentvolumeclaims", "name": random.one_of(&NAMES),
+        "verb": "create", "resource": "persistentvolumeclaims", "name": name,
         "body": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": spec},
     })
+}
+
+/// A claim that is bound and then grows: what else a request may change of it admit does not check.
+fn grown_claim(random: &mut Random, number: usize) -> Vec<Value> {
+    let name = format!("c{number}");
+    let patch = |body: Value| {
+        json!({
+            "verb": "patch", "resource": "persistentvolumeclaims", "name": name, "patch": "merge", "body": body,
+        })
+    };
+    let mut bound = patch(json!({"status": {
+        "phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+    }}));
+    bound["subresource"] = json!("status");
+    let mut grown = patch(json!({"spec": {"resources": {"requests": {"storage": "20Gi"}}}}));
+    if random.chance(20) {
+        grown["dryRun"] = json!(true);
+    }
+    vec![claim(random, &name), bound, grown]
 }
 
 fn ingress(random: &mut Random, number: usize) -> Value {
@@ -380,7 +389,7 @@ fn ingress(random: &mut Random, number: usize) -> Value {
     })
 }
 
-/// What PodSecurity looks at: as it should be, or not.
+/// What `PodSecurity` looks at: as it should be, or not.
 fn labels_of_namespace(random: &mut Random) -> Value {
     let mut labels = security_labels(random);
     if random.chance(25) {

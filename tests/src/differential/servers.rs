@@ -1,6 +1,7 @@
 //! The real servers of a search: one for each set of in-tree plugins.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -42,10 +43,11 @@ impl Servers {
         let mut looks = Vec::new();
         for (_, pair, server) in pairs {
             let key = Arc::as_ptr(&server);
-            if !expositions.contains_key(&key) {
-                expositions.insert(key, server.metrics().await?);
-            }
-            looks.push(judged(pair, expositions.get(&key).map(String::as_str).unwrap_or_default()));
+            let exposition = match expositions.entry(key) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(server.metrics().await?),
+            };
+            looks.push(judged(pair, exposition));
         }
         Ok(looks)
     }

@@ -198,7 +198,7 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
 
 /// Whether a case cannot be without what is at `place`.
 fn is_needed(case: &Value, place: &str) -> bool {
-    const NEEDED: [&str; 24] = [
+    const NEEDED: [&str; 29] = [
         "name",
         "type",
         "verb",
@@ -224,6 +224,11 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "selector",
         "target",
         "template",
+        "spec",
+        "accessModes",
+        "resources",
+        "requests",
+        "storage",
     ];
     // With a smaller schema another difference would take this one's place: admit does not prune.
     if place.contains("/schema") || place.contains("/selector/") {
