@@ -65,6 +65,9 @@ pub struct Plugins {
     /// that it cannot name what `<id>` stands for.
     #[serde(default)]
     pub configuration: String,
+    /// The text of a kubeconfig with credentials for webhooks, whose path `<credentials>` stands for in `configuration`.
+    #[serde(default)]
+    pub credentials: String,
 }
 
 /// One webhook of a case.

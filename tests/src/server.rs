@@ -25,7 +25,7 @@ use crate::transport::{Answer, Message, SendError, send};
 pub struct Server {
     launched: Launched,
     /// What the plugins of a kube-apiserver are configured by.
-    _configuration: Option<NamedTempFile>,
+    _configuration: Vec<NamedTempFile>,
     /// Signs what fakes show, so that one suffices for all.
     pub(crate) authority: Arc<CertificateAuthority>,
     marker: Option<Marker>,
@@ -328,19 +328,26 @@ impl Server {
     }
 }
 
-/// The arguments for a server with these plugins, and the file that configures them.
+/// The arguments for a server with these plugins, and the files that configure them.
 fn arguments(
     kind: TargetKind,
     plugins: &Plugins,
-) -> Result<(TargetArguments, Option<NamedTempFile>), ServerError> {
+) -> Result<(TargetArguments, Vec<NamedTempFile>), ServerError> {
     let arguments = TargetArguments::of(kind).with_plugins(&plugins.enable, &plugins.disable);
     if plugins.configuration.is_empty() {
-        return Ok((arguments, None));
+        return Ok((arguments, Vec::new()));
     }
+    let credentials = written(&plugins.credentials)?;
+    let path = credentials.path().display().to_string();
+    let configuration = written(&plugins.configuration.replace("<credentials>", &path))?;
+    let arguments = arguments.with_admission_control_config_file(configuration.path().to_owned());
+    Ok((arguments, vec![configuration, credentials]))
+}
+
+fn written(text: &str) -> Result<NamedTempFile, ServerError> {
     let mut file = NamedTempFile::new()?;
-    file.write_all(plugins.configuration.as_bytes())?;
-    let arguments = arguments.with_admission_control_config_file(file.path().to_owned());
-    Ok((arguments, Some(file)))
+    file.write_all(text.as_bytes())?;
+    Ok(file)
 }
 
 const MARKER_LABEL: &str = "admit.example.com/marker";

@@ -27,6 +27,8 @@ pub struct AdmissionRun<'a> {
     kind: GroupVersionKind,
     /// Whether a webhook patched the object since it was last in the version of the request.
     patched: bool,
+    /// Of an object that was patched: whether it had labels before it got its defaults.
+    had_labels: Option<bool>,
     times: Times,
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
@@ -56,6 +58,7 @@ impl<'a> AdmissionRun<'a> {
             kind: attributes.kind.clone(),
             attributes,
             patched: false,
+            had_labels: None,
             times,
             state,
             authorizer: Arc::new(AlwaysAllow),
@@ -189,9 +192,15 @@ impl<'a> AdmissionRun<'a> {
         std::mem::replace(&mut self.times, Times::Whole) == Times::Fine
     }
 
-    /// The object is `patched` now, in the version of `kind`.
-    pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value) {
+    /// Whether the object had labels before it got its defaults, after the last patch of a webhook; none without a patch.
+    pub fn had_labels(&self) -> Option<bool> {
+        self.had_labels
+    }
+
+    /// The object is `patched` now, in the version of `kind`. It `had_labels` before it got its defaults.
+    pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
         self.versions.clear();
+        self.had_labels = Some(had_labels);
         self.kind.clone_from(kind);
         self.patched = true;
         self.attributes.object = Some(patched);
@@ -342,7 +351,7 @@ mod tests {
         assert_eq!(run.attributes().object, update().object);
 
         let patched = run.objects(&version("v2")).object.unwrap().clone();
-        run.patch(&version("v2"), patched);
+        run.patch(&version("v2"), patched, true);
         run.convert(&version("v2")).unwrap();
         check_way(&run, &version("v2"), "v1>v2", "v1>v2");
         run.convert(&version("v3")).unwrap();
@@ -358,7 +367,7 @@ mod tests {
         let mut run = AdmissionRun::new(update(), Times::Fine, &state);
         run.convert(&version("v2")).unwrap();
         let patched = run.objects(&version("v2")).object.unwrap().clone();
-        run.patch(&version("v2"), patched);
+        run.patch(&version("v2"), patched, true);
         run.fold_back().unwrap();
         assert_eq!(run.attributes().object.as_ref().unwrap()["way"], "v1>v2>v1");
         run.fold_back().unwrap();

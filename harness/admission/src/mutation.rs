@@ -82,9 +82,15 @@ pub(crate) fn apply(
         // Fields that its type does not have are dropped without a warning.
         drop(schema::normalize(&mut patched, &meant));
     }
+    let has_labels = has_labels(&patched);
     state.set_defaults(&mut patched);
-    run.patch(kind, patched);
+    run.patch(kind, patched, has_labels);
     Ok(Some(Patched { operations: patch.operations().to_vec(), changed }))
+}
+
+/// Whether an object has labels that are none of its defaults, before it gets these.
+fn has_labels(object: &Value) -> bool {
+    object.pointer("/metadata/labels").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty())
 }
 
 /// The patched document as an object of the server that was in the version of `kind`, and its kind.

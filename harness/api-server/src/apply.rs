@@ -38,6 +38,13 @@ pub(super) struct ApplyPatch {
     repeated: Vec<String>,
 }
 
+impl ApplyPatch {
+    /// Whether it has labels.
+    pub(super) fn has_labels(&self) -> bool {
+        metadata::has_labels(&self.object)
+    }
+}
+
 /// Reads the patch of a request, which is YAML; every JSON is that, too.
 ///
 /// # Errors

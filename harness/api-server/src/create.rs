@@ -45,6 +45,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     let options = options::of_write("CreateOptions", &request.query)?;
     info!("About to convert to expected version");
     let mut object = body::object(request, &resource.kind)?;
+    let road = Road::Create { has_labels: metadata::has_labels(&object) };
     body::set_defaults(request, &mut object)?;
     info!("Conversion done");
     request.note_decoded(&object);
@@ -54,7 +55,7 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
     info!("About to store object in database");
     let body_bytes = request.body.len();
     let managed = field_manager::update(request, &resource.kind, None, object);
-    let stored = admit_and_store(request, managed, options, Road::Create).await;
+    let stored = admit_and_store(request, managed, options, road).await;
     spans::wrote(body_bytes, &stored);
     stored
 }
@@ -62,10 +63,21 @@ pub(super) async fn create(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// What creates an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Road {
-    /// A POST.
-    Create,
+    /// A POST of an object that may have no labels before it gets its defaults.
+    Create { has_labels: bool },
     /// A PUT or an apply of an object that is not there.
-    Update,
+    Update { has_labels: bool },
+}
+
+impl Road {
+    fn has_labels(self) -> bool {
+        let (Self::Create { has_labels } | Self::Update { has_labels }) = self;
+        has_labels
+    }
+
+    fn is_update(self) -> bool {
+        matches!(self, Self::Update { .. })
+    }
 }
 
 /// Admits an object that has its defaults, and stores it.
@@ -109,7 +121,7 @@ pub(super) async fn admit_and_store(
         return answer_review(request, run, mutated).await;
     }
     escalation::check(request, &mutated, None)?;
-    if road == Road::Update {
+    if road.is_update() {
         metadata::wipe(&mut mutated);
     }
 
@@ -127,6 +139,11 @@ pub(super) async fn admit_and_store(
         let allocation = request.server.services.complete(&mut object, None, &resource, options.dry_run)?;
         strategy::set_requester(&mut object, &resource, &request.user);
         strategy::prepare_for_create(&mut object, &resource);
+        // An object that gets a name is copied before.
+        // Source: apiserver pkg/registry/generic/registry/store.go, `createWithGenerateNameRetry`.
+        if generate.is_empty() && !run.had_labels().unwrap_or(road.has_labels()) {
+            strategy::share_labels(&mut object, &resource);
+        }
         let told = strategy::validate(&object, None, &resource, "")?;
         request.warnings.extend(told);
         request.warnings.extend(strategy::warnings(&object, None, &resource));
@@ -136,7 +153,7 @@ pub(super) async fn admit_and_store(
         if attributes.name.is_empty() {
             attributes.name.clone_from(&name);
         }
-        if road == Road::Update {
+        if road.is_update() {
             authorization::check_creation(request)?;
         }
         request.admitting.validate(&mut run).await?;
@@ -146,7 +163,7 @@ pub(super) async fn admit_and_store(
         if !generate.is_empty() {
             run.attributes_mut().name.clear();
         }
-        if road == Road::Update {
+        if road.is_update() {
             metadata::remove(&mut object, "resourceVersion");
         } else if !options.dry_run && !metadata::text(&object, "resourceVersion").is_empty() {
             // A dry run does not come as far as the storage, which refuses it.

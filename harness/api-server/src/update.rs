@@ -153,6 +153,11 @@ async fn create_missing(
     options: &RequestOptions,
 ) -> Result<Answer, Box<Status>> {
     let (resource, kind) = (Arc::clone(&request.target.resource), request.target.kind().clone());
+    let has_labels = match change {
+        Change::Apply(patch) => patch.has_labels(),
+        Change::Replace(object) => metadata::has_labels(object),
+        Change::Merge(_) | Change::Operations(_) | Change::Strategic(_) => true,
+    };
     let managed = match change {
         Change::Apply(patch) => apply::apply(request, patch, None, &kind)?,
         Change::Replace(object) => {
@@ -174,7 +179,7 @@ async fn create_missing(
         }
     };
     let options = options::of_write("CreateOptions", &request.query)?;
-    create::admit_and_store(request, managed, options, create::Road::Update).await
+    create::admit_and_store(request, managed, options, create::Road::Update { has_labels }).await
 }
 
 /// Whether a refusal does not count: the attempt began with an object that is not the stored one any more.

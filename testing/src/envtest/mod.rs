@@ -271,6 +271,8 @@ fn apiserver_flags(folder: &Path, files: &Files, etcd_url: &str, secure_port: u1
         flag("service-cluster-ip-range", "10.0.0.0/24"),
         flag("audit-policy-file", files.audit_policy.display()),
         flag("audit-log-path", files.audit_log.display()),
+        // The log is read to its end: it must not be rotated.
+        flag("audit-log-maxsize", 0),
         // An event is in the file before its response is sent.
         flag("audit-log-mode", "blocking"),
     ]

@@ -11,7 +11,7 @@ use tests::cases;
 use tests::catalogue::{self, Page};
 use tests::cel;
 use tests::coverage::Coverage;
-use tests::differential::Search;
+use tests::differential::{Search, Subject};
 use tests::known_differences::KnownDifferences;
 use tests::openapi;
 use tests::own_answer::OwnAnswer;
@@ -105,6 +105,9 @@ struct Differential {
     /// Situations about the fields of objects of every kind, which clients and webhooks set
     #[arg(long)]
     fields: bool,
+    /// Situations about the in-tree admission plugins, of several servers that have not the same ones
+    #[arg(long, conflicts_with = "fields")]
+    plugins: bool,
     /// Situations at a time
     #[arg(long, default_value_t = 24)]
     jobs: usize,
@@ -462,8 +465,13 @@ async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>>
 async fn searched(arguments: Differential) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let out = arguments.out.unwrap_or_else(|| cases::folder().join("found"));
-    let Differential { first, cases, jobs, fields, .. } = arguments;
-    let search = Search { seed, first, cases, fields, jobs, out };
+    let Differential { first, cases, jobs, fields, plugins, .. } = arguments;
+    let subject = match (fields, plugins) {
+        (true, _) => Subject::Fields,
+        (_, true) => Subject::Plugins,
+        _ => Subject::Webhooks,
+    };
+    let search = Search { seed, first, cases, subject, jobs, out };
     anstream::println!("seed {seed}, {} situations", search.cases);
     let started = tokio::time::Instant::now();
     let found = search.run(&KnownDifferences::read()?, &|line| anstream::println!("{line}")).await?;

@@ -10,9 +10,12 @@ mod expressions;
 mod fields;
 mod judgement;
 mod kinds;
+mod plugins;
+mod pods;
 mod requests;
 mod roles;
 mod schemas;
+mod servers;
 mod shrink;
 mod situation;
 mod subresources;
@@ -20,17 +23,16 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::known_differences::KnownDifferences;
 use crate::replay::{Verdict, compare};
-use crate::server::{Server, ServerError};
+use crate::server::ServerError;
 use crate::yaml;
-use judgement::{Documents, Judgement, Look, Pair, judged, run_both};
+use judgement::{Documents, Judgement, Look};
+use servers::Servers;
 pub use situation::Situation;
 
 /// What to search, and how.
@@ -42,12 +44,36 @@ pub struct Search {
     pub first: u64,
     /// How many situations.
     pub cases: u64,
-    /// Whether they are about the fields of objects of every kind, and nothing else.
-    pub fields: bool,
+    /// What they are about.
+    pub subject: Subject,
     /// How many at a time.
     pub jobs: usize,
     /// Where cases are written that show a difference: `<out>/seed-<N>-<k>/case.yaml`.
     pub out: PathBuf,
+}
+
+/// What situations are about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "each has a generator of its own")]
+pub enum Subject {
+    /// Webhooks and what they are called for.
+    #[default]
+    Webhooks,
+    /// The fields of objects of every kind, and nothing else.
+    Fields,
+    /// The in-tree admission plugins, and webhooks beside them.
+    Plugins,
+}
+
+impl Subject {
+    /// The flag that chooses it, with the blank in front of it.
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Webhooks => "",
+            Self::Fields => " --fields",
+            Self::Plugins => " --plugins",
+        }
+    }
 }
 
 /// What a search came to.
@@ -95,26 +121,24 @@ impl Search {
         known: &KnownDifferences,
         tell: &(dyn Fn(&str) + Sync),
     ) -> Result<Found, SearchError> {
-        let server = Arc::new(Server::apiserver().await?);
+        let servers = Servers::default();
         let excluded = known.left_out();
         let started = Instant::now();
         let mut found = Found::default();
         let mut differing = Vec::new();
         let numbers: Vec<u64> = (self.first..self.first + self.cases).collect();
         for batch in numbers.chunks(BATCH) {
-            let situation = |number: &u64| {
-                if self.fields {
-                    Situation::of_fields(self.seed, *number)
-                } else {
-                    Situation::new(self.seed, *number, &excluded)
-                }
+            let situation = |number: &u64| match self.subject {
+                Subject::Webhooks => Situation::new(self.seed, *number, &excluded),
+                Subject::Fields => Situation::of_fields(self.seed, *number),
+                Subject::Plugins => Situation::of_plugins(self.seed, *number),
             };
             let situations: Vec<Situation> = batch.iter().map(situation).collect();
             for (feature, count) in situations.iter().flat_map(|it| &it.left_out) {
                 *found.left_out.entry(feature.clone()).or_default() += count;
             }
             let named = batch.iter().map(|number| format!("seed-{}-{number}", self.seed));
-            let suspects = self.suspects(named.zip(situations).collect(), &server).await?;
+            let suspects = self.suspects(named.zip(situations).collect(), &servers).await?;
             found.passed += (batch.len() - suspects.len()) as u64;
             for (name, case, looks) in suspects {
                 if let Some(documents) = found.note(&name, looks, tell) {
@@ -128,11 +152,11 @@ impl Search {
         }
         for (name, case, documents) in differing {
             // Those about fields are small, and their requests have nothing to do with each other.
-            let (case, documents) = if self.fields {
+            let (case, documents) = if self.subject == Subject::Fields {
                 (case, documents)
             } else {
                 tell(&format!("{name}: looking for the smallest case"));
-                shrink::shrink(&case, documents, &server, self.jobs).await?
+                shrink::shrink(&case, documents, &servers, self.jobs).await?
             };
             let (path, text) = self.write(&name, &case)?;
             if let Verdict::Differs(shown) = compare(&path, &text, &documents.recording, &documents.actual) {
@@ -146,33 +170,23 @@ impl Search {
     async fn suspects(
         &self,
         situations: Vec<(String, Situation)>,
-        server: &Arc<Server>,
+        servers: &Servers,
     ) -> Result<Vec<(String, Value, [Look; 2])>, ServerError> {
         let all: Vec<&Value> = situations.iter().map(|(_, situation)| &situation.case).collect();
-        let looks = self.looks(&all, server).await?;
+        let looks = servers.looks(&all, self.jobs).await?;
         let unequal: Vec<_> = situations.into_iter().zip(looks).filter(|(_, look)| !look.agrees()).collect();
         let cases: Vec<&Value> = unequal.iter().map(|((_, situation), _)| &situation.case).collect();
-        let again = self.looks(&cases, server).await?;
+        let again = servers.looks(&cases, self.jobs).await?;
         let suspects = unequal.into_iter().zip(again);
         Ok(suspects.map(|(((name, it), look), again)| (name, it.case, [look, again])).collect())
-    }
-
-    async fn looks(&self, cases: &[&Value], server: &Arc<Server>) -> Result<Vec<Look>, ServerError> {
-        let runs = cases.iter().map(|case| run_both(yaml::write(case), Arc::clone(server)));
-        let pairs: Vec<Pair> = futures::stream::iter(runs).buffered(self.jobs).collect().await;
-        if pairs.is_empty() {
-            return Ok(Vec::new());
-        }
-        let exposition = server.metrics().await?;
-        Ok(pairs.into_iter().map(|pair| judged(pair, &exposition)).collect())
     }
 
     /// Writes a case; its path and its text.
     fn write(&self, name: &str, case: &Value) -> Result<(String, String), SearchError> {
         let number = name.rsplit('-').next().unwrap_or_default();
-        let (seed, fields) = (self.seed, if self.fields { " --fields" } else { "" });
+        let (seed, flag) = (self.seed, self.subject.flag());
         let text = format!(
-            "# Found by `differential{fields} --seed {seed} --first {number} --cases 1`.\n{}",
+            "# Found by `differential{flag} --seed {seed} --first {number} --cases 1`.\n{}",
             yaml::write(case)
         );
         let path = self.out.join(name).join("case.yaml");

@@ -1,14 +1,13 @@
 //! From a situation in which the servers differ to a smaller one in which they differ in the same place.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::judgement::{Documents, Judgement, judged, run_both};
-use crate::server::{Server, ServerError};
-use crate::yaml;
+use super::judgement::{Documents, Judgement};
+use super::servers::Servers;
+use crate::server::ServerError;
 
 /// The longest search for one smallest case.
 const LONGEST_SEARCH: Duration = Duration::from_secs(90);
@@ -26,11 +25,12 @@ enum Edit {
 pub(crate) async fn shrink(
     case: &Value,
     documents: Box<Documents>,
-    server: &Arc<Server>,
+    servers: &Servers,
     jobs: usize,
 ) -> Result<(Value, Box<Documents>), ServerError> {
     let (mut smallest, mut documents) = (case.clone(), documents);
-    let place = documents.signature.first().cloned().unwrap_or_default();
+    // A case that differs elsewhere, too, may show another difference.
+    let places = documents.signature.clone();
     let started = Instant::now();
     let (mut next, mut has_shrunk) = (0, false);
     while started.elapsed() < LONGEST_SEARCH {
@@ -44,7 +44,7 @@ pub(crate) async fn shrink(
             (next, has_shrunk) = (0, false);
             continue;
         }
-        let mut persisting = persisting(&cases, &place, server).await?;
+        let mut persisting = persisting(&cases, &places, servers).await?;
         let able: Vec<&Edit> = persisting.iter().map(|(index, _)| &tried[*index]).collect();
         let Some(last) = persisting.pop() else {
             next += tried.len();
@@ -52,7 +52,7 @@ pub(crate) async fn shrink(
         };
         has_shrunk = true;
         let together: Vec<Value> = edited(&smallest, &able).into_iter().collect();
-        let (case, found) = match self::persisting(&together, &place, server).await?.pop() {
+        let (case, found) = match self::persisting(&together, &places, servers).await?.pop() {
             Some((_, found)) => (together.into_iter().next(), found),
             None => (cases.into_iter().nth(last.0), last.1),
         };
@@ -65,21 +65,28 @@ pub(crate) async fn shrink(
     Ok((smallest, documents))
 }
 
-/// Those of the cases, by their place, in which the servers still differ where they did.
+/// Those of the cases, by their place, in which the servers still differ where they did, and nowhere else.
 async fn persisting(
     cases: &[Value],
-    place: &String,
-    server: &Arc<Server>,
+    places: &[String],
+    servers: &Servers,
 ) -> Result<Vec<(usize, Box<Documents>)>, ServerError> {
-    let runs = cases.iter().map(|case| run_both(yaml::write(case), Arc::clone(server)));
-    let pairs = futures::future::join_all(runs).await;
-    let exposition = server.metrics().await?;
-    let looks = pairs.into_iter().map(|pair| judged(pair, &exposition).judgement).enumerate();
+    let cases: Vec<&Value> = cases.iter().collect();
+    let looks = servers.looks(&cases, cases.len()).await?;
+    let looks = looks.into_iter().map(|look| look.judgement).enumerate();
     let persisting = looks.filter_map(|(index, judgement)| match judgement {
-        Judgement::Differs(documents) if documents.signature.contains(place) => Some((index, documents)),
+        Judgement::Differs(documents) if is_the_same(&documents.signature, places) => {
+            Some((index, documents))
+        }
         Judgement::Differs(_) | Judgement::Agrees | Judgement::NotRun(_) => None,
     });
     Ok(persisting.collect())
+}
+
+/// Whether a difference at `found` is the one at `places`: it begins there, and nothing else has come to differ.
+fn is_the_same(found: &[String], places: &[String]) -> bool {
+    found.first().is_some_and(|first| places.first() == Some(first))
+        && found.iter().all(|place| places.contains(place))
 }
 
 /// What a case may be without, the largest things first.
@@ -191,7 +198,7 @@ fn collect(value: &Value, path: &str, places: &mut Vec<String>) {
 
 /// Whether a case cannot be without what is at `place`.
 fn is_needed(case: &Value, place: &str) -> bool {
-    const NEEDED: [&str; 24] = [
+    const NEEDED: [&str; 29] = [
         "name",
         "type",
         "verb",
@@ -217,6 +224,11 @@ fn is_needed(case: &Value, place: &str) -> bool {
         "selector",
         "target",
         "template",
+        "spec",
+        "accessModes",
+        "resources",
+        "requests",
+        "storage",
     ];
     // With a smaller schema another difference would take this one's place: admit does not prune.
     if place.contains("/schema") || place.contains("/selector/") {
@@ -236,6 +248,16 @@ mod tests {
 
     fn candidates(case: &Value) -> Vec<Value> {
         edits(case).iter().filter_map(|edit| edited(case, &[edit])).collect()
+    }
+
+    #[test]
+    fn a_difference_stays_the_same_where_nothing_else_differs() {
+        let places = |all: &[&str]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let before = places(&["body.code", "body.message", "audit"]);
+        assert!(is_the_same(&places(&["body.code", "audit"]), &before));
+        for other in [&["audit"][..], &["body.code", "body.metadata"], &[]] {
+            assert!(!is_the_same(&places(other), &before), "{other:?}");
+        }
     }
 
     #[test]

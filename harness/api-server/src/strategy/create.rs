@@ -56,6 +56,20 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
     }
 }
 
+/// Gives a new object that got the labels of its template, since it had none, those that the template has got since: in
+/// kube-apiserver both are one map until the object is copied or decoded anew.
+///
+/// Source: kubernetes pkg/apis/batch/v1/defaults.go, `SetDefaults_Job`; pkg/registry/batch/job/strategy.go.
+/// Rule: KND-03.
+pub(crate) fn share_labels(object: &mut Value, resource: &Resource) {
+    if resource.gvr.group_resource() == "jobs.batch"
+        && metadata::has_labels(object)
+        && let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned()
+    {
+        metadata::set(object, "labels", labels);
+    }
+}
+
 /// Writes down who asks for a certificate, whatever the object says.
 ///
 /// Source: kubernetes pkg/registry/certificates/certificates/strategy.go, `PrepareForCreate`.

@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-pub(super) use self::create::{prepare_for_create, set_requester};
+pub(super) use self::create::{prepare_for_create, set_requester, share_labels};
 pub use self::job::forget_selector;
 pub(super) use self::update::{generation, prepare_for_update};
 
@@ -296,6 +296,9 @@ pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource)
     if resource.custom.is_some() {
         return unqualified_finalizers(object, old);
     }
+    if resource.gvr.group_resource() == "ingresses.networking.k8s.io" && old.is_none() {
+        return deprecated_class(object).into_iter().collect();
+    }
     if !is_configuration(resource) {
         return Vec::new();
     }
@@ -304,6 +307,17 @@ pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource)
         warnings.extend(config::update_warnings(object));
     }
     warnings
+}
+
+/// Source: kubernetes pkg/registry/networking/ingress/strategy.go, `WarningsOnCreate`.
+/// Rule: KND-07.
+fn deprecated_class(ingress: &Value) -> Option<String> {
+    let annotation = "kubernetes.io/ingress.class";
+    ingress.get("metadata")?.get("annotations")?.get(annotation)?;
+    let has_class = ingress.pointer("/spec/ingressClassName").is_some_and(|class| !class.is_null());
+    (!has_class).then(|| {
+        format!("annotation \"{annotation}\" is deprecated, please use 'spec.ingressClassName' instead")
+    })
 }
 
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use kubernetes_admission::attributes::GroupVersionKind;
 use kubernetes_types::equality::{same, semantically_equal};
 use kubernetes_types::json::at;
 use kubernetes_types::schema::Type;
@@ -185,7 +186,8 @@ pub(crate) fn generation(object: &Value) -> i64 {
 
 /// Whether two objects of a built-in kind differ in meaning at `path`.
 fn differs(object: &Value, old: &Value, resource: &Resource, path: &[&str]) -> bool {
-    let of = path.iter().fold(Type::of_kind(&resource.kind), |of, name| of.member(name));
+    let kind = kind_of(object, resource);
+    let of = path.iter().fold(Type::of_kind(&kind), |of, name| of.member(name));
     !same(at(object, path), at(old, path), of)
 }
 
@@ -270,7 +272,13 @@ fn keep(object: &mut Value, old: &Value, field: &str) {
 /// Whether two objects of a built-in kind differ at most in metadata and status.
 fn same_intent(object: &Value, old: &Value, resource: &Resource) -> bool {
     let intent = |object: &Value| without(&["metadata", "status"], object);
-    semantically_equal(&intent(object), &intent(old), &resource.kind)
+    semantically_equal(&intent(object), &intent(old), &kind_of(object, resource))
+}
+
+/// The kind of an object, which is prepared in the version in which it is stored. That may not be the resource's.
+fn kind_of(object: &Value, resource: &Resource) -> GroupVersionKind {
+    let kind = GroupVersionKind::of(object);
+    if kind.kind == resource.kind.kind { kind } else { resource.kind.clone() }
 }
 
 fn without(parts: &[&str], object: &Value) -> Value {
