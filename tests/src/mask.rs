@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use regex::Regex;
 use serde_json::{Map, Value};
 
@@ -67,6 +69,24 @@ fn with_sorted_conditions(status: &Value) -> Value {
         conditions.sort_by_key(|condition| condition["type"] == "KubernetesAPIApprovalPolicyConformant");
     }
     status
+}
+
+/// The token of a page, in which the `resourceVersion` is chance: it is that of its list, or another one.
+fn with_readable_token(metadata: &Value) -> Value {
+    let mut metadata = metadata.clone();
+    let token = metadata.get("continue").and_then(Value::as_str).filter(|token| !token.is_empty());
+    let token = token.and_then(|token| URL_SAFE_NO_PAD.decode(token).ok());
+    let token = token.and_then(|token| serde_json::from_slice::<Value>(&token).ok());
+    if let Some(mut token) = token {
+        let version = token["rv"].to_string();
+        token["rv"] = match metadata.get("resourceVersion").and_then(Value::as_str) {
+            Some(of_list) if of_list == version => Value::from("<resourceVersion of the list>"),
+            _ if version.starts_with('-') => token["rv"].take(),
+            _ => Value::from("<another resourceVersion>"),
+        };
+        metadata["continue"] = token;
+    }
+    metadata
 }
 
 /// The server lists the custom resources of a group in no order.
@@ -175,9 +195,12 @@ impl<'a> Mask<'a> {
                 sorted = in_order(entries);
                 member = &sorted;
             }
-            let member = if is_list && key == "metadata" {
+            let is_status = text("kind") == "Status";
+            let member = if is_status && key == "metadata" {
+                self.value(&with_readable_token(member), key)
+            } else if is_list && key == "metadata" {
                 // It is the whole server's, whose other objects change too.
-                let mut metadata = member.clone();
+                let mut metadata = with_readable_token(member);
                 metadata["resourceVersion"] = Value::from("<resourceVersion of the list>");
                 self.value(&metadata, "metadata of a list")
             } else if is_bookmark && key == "object" {

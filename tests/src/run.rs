@@ -127,10 +127,11 @@ async fn run_case(
     let mut requestors = Requestors::default();
     let mut definitions = Definitions::of(case);
     let mut requests = Vec::new();
-    let mut versions = Vec::new();
+    let mut answered = Vec::new();
     converters.begin();
     for (number, request) in case.requests.iter().enumerate() {
-        let request = &converters.named_in(as_sent(&request.value, &versions)?);
+        let asked = &request.value;
+        let request = &converters.named_in(as_sent(asked, &answered)?);
         let client = match &request.by {
             Some(requestor) => requestors.client(requestor, server, names).await?,
             None => server.client().clone(),
@@ -143,8 +144,11 @@ async fn run_case(
         if request.verb == Verb::Watch && answer.is_success() {
             answer.body = events(&answer.body);
         }
-        versions.push(text(&answer.body, "/metadata/resourceVersion").to_owned());
+        answered.push(Answered::of(&answer.body));
         let mut seen = json!({"request": title(request)});
+        if let Some(version) = version_of_page(asked, &answered) {
+            seen["listedAs"] = version;
+        }
         let audited = if answer.status == 0 {
             AuditEvent::default()
         } else {
@@ -236,12 +240,31 @@ async fn configure(
     Ok(())
 }
 
-/// The request with what only a run knows: `versions` are the `resourceVersion`s of the answers so far. What has
-/// happened by then the server tells a watch at once, so that one second is enough for it.
-fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> {
+/// What later requests may refer to of an answer.
+#[derive(Debug)]
+struct Answered {
+    version: String,
+    token: String,
+}
+
+impl Answered {
+    fn of(body: &Value) -> Self {
+        let text = |pointer| text(body, pointer).to_owned();
+        Self { version: text("/metadata/resourceVersion"), token: text("/metadata/continue") }
+    }
+}
+
+/// The request with what only a run knows: `answered` are the answers so far. What has happened by then the server tells
+/// a watch at once, so that one second is enough for it.
+fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError> {
     let mut request = request.clone();
     if let Some(body) = &mut request.body {
-        fill_in_versions(body, versions);
+        fill_in_versions(body, answered);
+    }
+    for value in request.query.values_mut() {
+        if let Some(found) = referred(value, answered) {
+            *value = found.to_owned();
+        }
     }
     if request.verb != Verb::Watch {
         return Ok(request);
@@ -249,8 +272,8 @@ fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> 
     request.query.insert("watch".to_owned(), "true".to_owned());
     request.query.entry("timeoutSeconds".to_owned()).or_insert_with(|| "1".to_owned());
     if let Some(number) = request.since {
-        let version = number.checked_sub(1).and_then(|index| versions.get(index));
-        let version = version.filter(|version| !version.is_empty());
+        let version = number.checked_sub(1).and_then(|index| answered.get(index));
+        let version = version.map(|answered| &answered.version).filter(|version| !version.is_empty());
         let version = version.ok_or_else(|| {
             RunError::Ended(format!("request {number} has no resourceVersion to watch from"))
         })?;
@@ -259,23 +282,45 @@ fn as_sent(request: &Request, versions: &[String]) -> Result<Request, RunError> 
     Ok(request)
 }
 
-/// `<resourceVersion of request 1>` stands for what the answer to the first request had.
-fn fill_in_versions(body: &mut Value, versions: &[String]) {
+/// `<resourceVersion of request 1>` stands for what the answer to the first request had, and `<continue of request 1>` for
+/// its token.
+fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
+    let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
+    let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
+    match what {
+        "resourceVersion" => Some(&answered.version),
+        "continue" => Some(&answered.token),
+        _ => None,
+    }
+}
+
+fn fill_in_versions(body: &mut Value, answered: &[Answered]) {
     match body {
         Value::String(text) => {
-            let number =
-                text.strip_prefix("<resourceVersion of request ").and_then(|it| it.strip_suffix('>'));
-            let index = number.and_then(|number| number.parse::<usize>().ok()?.checked_sub(1));
-            if let Some(version) = index.and_then(|index| versions.get(index)) {
-                text.clone_from(version);
+            if let Some(found) = referred(text, answered) {
+                *text = found.to_owned();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_in_versions(item, versions)),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_in_versions(item, answered)),
         Value::Object(members) => {
-            members.values_mut().for_each(|member| fill_in_versions(member, versions));
+            members.values_mut().for_each(|member| fill_in_versions(member, answered));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// Of a list at the `resourceVersion` of an earlier answer: whether it has that one. Those of other lists are chance, since
+/// others write to a shared server.
+fn version_of_page(request: &Request, answered: &[Answered]) -> Option<Value> {
+    let query = |name: &str| request.query.get(name).map(String::as_str).unwrap_or_default();
+    let is_exact = query("resourceVersionMatch") == "Exact"
+        || (query("resourceVersionMatch").is_empty() && request.query.contains_key("limit"));
+    let earlier = if query("continue").is_empty() { query("resourceVersion") } else { query("continue") };
+    let number: usize = earlier.strip_suffix('>')?.rsplit_once(' ')?.1.parse().ok()?;
+    let last = answered.last().filter(|last| !last.version.is_empty())?;
+    let is_token = !query("continue").is_empty();
+    let is_same = answered.get(number.checked_sub(1)?)?.version == last.version;
+    (is_token || is_exact).then(|| json!(if is_same { "that of the request" } else { "another" }))
 }
 
 /// The events of a watch: a document each, of which one alone was read already.

@@ -59,12 +59,16 @@ impl Answer {
                 Self::ok(Arc::new(serde_json::json!({
                     "kind": "PartialObjectMetadataList",
                     "apiVersion": METADATA_VERSION,
-                    "metadata": {"resourceVersion": list.resource_version},
+                    "metadata": list.metadata(false),
                     "items": items,
                 })))
             }
             Self::Watch(watch) => Self::Watch(watch.of_metadata()),
-            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..) | Self::Prepared(_)) => other,
+            other @ (Self::Object(..)
+            | Self::Document(..)
+            | Self::Table(..)
+            | Self::Text(..)
+            | Self::Prepared(_)) => other,
         }
     }
 
@@ -86,11 +90,16 @@ impl Answer {
             Self::Object(code, object) if object.get("kind").is_none_or(|kind| kind != "Status") => {
                 Self::Table(code, Table::of_object(object, resource, subresource, options, now)?)
             }
-            Self::List(List { items, resource_version, .. }) => {
-                Self::Table(StatusCode::OK, Table::of_list(items, resource_version, resource, options, now)?)
+            Self::List(list) => {
+                let metadata = list.metadata(false);
+                Self::Table(StatusCode::OK, Table::of_list(list.items, metadata, resource, options, now)?)
             }
             Self::Watch(watch) => Self::Watch(watch.of_tables(options)?),
-            other @ (Self::Object(..) | Self::Document(..) | Self::Table(..) | Self::Text(..)) => other,
+            other @ (Self::Object(..)
+            | Self::Document(..)
+            | Self::Table(..)
+            | Self::Text(..)
+            | Self::Prepared(_)) => other,
         })
     }
 
@@ -105,7 +114,8 @@ impl Answer {
             | Self::List(_)
             | Self::Table(..)
             | Self::Watch(_)
-            | Self::Text(..) | Self::Prepared(_) => None,
+            | Self::Text(..)
+            | Self::Prepared(_) => None,
         }
     }
 
@@ -222,9 +232,26 @@ pub(super) struct List {
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) resource_version: String,
+    /// `continue`: the token of the next page; empty if there is none.
+    pub(super) token: String,
+    /// How many objects come behind the page.
+    pub(super) remaining: Option<usize>,
     pub(super) items: Vec<Arc<Value>>,
     /// Whether the items say their own `apiVersion` and `kind`, as those of a custom resource do.
     pub(super) typed_items: bool,
+}
+
+impl List {
+    fn metadata(&self, with_empty_token: bool) -> Value {
+        let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
+        if with_empty_token || !self.token.is_empty() {
+            set(&mut metadata, &["continue"], &*self.token);
+        }
+        if let Some(remaining) = self.remaining {
+            set(&mut metadata, &["remainingItemCount"], remaining);
+        }
+        metadata
+    }
 }
 
 impl Serialize for List {
@@ -232,12 +259,8 @@ impl Serialize for List {
         let mut map = serializer.serialize_map(Some(4))?;
         map.serialize_entry("kind", &self.kind)?;
         map.serialize_entry("apiVersion", &self.api_version)?;
-        let mut metadata = serde_json::json!({"resourceVersion": self.resource_version});
-        if self.typed_items {
-            // Lists of custom resources are free-form upstream, so that an empty token is written too.
-            set(&mut metadata, &["continue"], "");
-        }
-        map.serialize_entry("metadata", &metadata)?;
+        // Lists of custom resources are free-form upstream, so that an empty token is written too.
+        map.serialize_entry("metadata", &self.metadata(self.typed_items))?;
         map.serialize_entry("items", &Items(self))?;
         map.end()
     }

@@ -40,18 +40,41 @@ pub(super) struct Custom {
     pub(super) selectable: Vec<String>,
     /// What every request for this version is warned of, if it is deprecated.
     pub(super) deprecation: Option<String>,
-    /// Whether the definition is established. One that never will be has an invalid `caBundle`.
-    pub(super) is_established: bool,
-    /// Whether the definition is being deleted: nothing can be created then.
-    pub(super) is_terminating: bool,
-    /// Whether its objects are being deleted: discovery shows no verbs that write then.
-    pub(super) is_emptied: bool,
+    /// How far the definition has come.
+    pub(super) stage: Stage,
     /// What discovery shows as `storageVersionHash`.
     pub(super) storage_hash: String,
     /// The columns of Tables, or what of them admit does not read.
     pub(super) columns: Result<Arc<CustomColumns>, Unsupported>,
     /// The columns of Tables of a scale.
     pub(super) scale_columns: Result<Arc<CustomColumns>, Unsupported>,
+}
+
+/// How far a definition has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It is not established, and never will be: its `caBundle` is invalid.
+    Unusable,
+    /// Its objects can be asked for.
+    Established,
+    /// It is being deleted: nothing can be created.
+    Terminating,
+    /// Its objects are being deleted as well: discovery shows no verbs that write.
+    Emptied,
+}
+
+impl Stage {
+    fn of(definition: &Value) -> Self {
+        if !definition_status::is_true(definition, "Established") {
+            Self::Unusable
+        } else if definition_status::is_true(definition, "Terminating") {
+            Self::Emptied
+        } else if metadata::is_deleting(definition) {
+            Self::Terminating
+        } else {
+            Self::Established
+        }
+    }
 }
 
 impl Custom {
@@ -96,9 +119,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
     let versions = || definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let (group, plural, kind) =
         (text("/spec/group"), text("/status/acceptedNames/plural"), text("/status/acceptedNames/kind"));
-    let is_established = definition_status::is_true(definition, "Established");
-    let is_emptied = definition_status::is_true(definition, "Terminating");
-    let is_terminating = is_emptied || metadata::is_deleting(definition);
+    let stage = Stage::of(definition);
     let storage_hash = storage_version_hash(&group, storage_version(definition), &kind);
     let is_true = |version: &&Value, field: &str| version.get(field).and_then(Value::as_bool) == Some(true);
     let storage_version = storage_version(definition);
@@ -152,9 +173,7 @@ pub(super) fn resources(definition: &Value, before: Option<(&Value, &[Arc<Resour
                     schema_since,
                     selectable: selectable_fields::names(version),
                     deprecation: deprecation(definition, version),
-                    is_established,
-                    is_terminating,
-                    is_emptied,
+                    stage,
                     storage_hash: storage_hash.clone(),
                     columns: CustomColumns::of(version),
                     scale_columns: CustomColumns::of_scale(version),

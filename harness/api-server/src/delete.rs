@@ -10,7 +10,7 @@ use kubernetes_types::status::Status;
 use serde_json::{Value, json};
 use tracing::info;
 
-use super::answer::{Answer, List};
+use super::answer::Answer;
 use super::deletion::{self, Marked};
 use super::discovery::Resource;
 use super::options::RequestOptions;
@@ -103,12 +103,13 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 ///
-/// Rule: REQ-14.
+/// Source: apiserver pkg/registry/generic/registry/store.go, `DeleteCollection`.
+/// Rule: REQ-14, LST-07.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
     warn_of_orphans(request, &options);
-    let (selected, _) = read::selected(request).await?;
-    for object in &selected {
+    let selected = read::selected(request).await?;
+    for object in &selected.items {
         let name = metadata::text(object, "name").to_owned();
         match delete_one(request, &name, &options, Asked::Admission("")).await {
             Err(status) if status.code == 404 => {}
@@ -116,14 +117,7 @@ pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result
             Ok(_) => {}
         }
     }
-    let resource = &request.target.resource;
-    Ok(Answer::List(List {
-        api_version: resource.kind.api_version(),
-        kind: resource.list_kind.clone(),
-        resource_version: request.server.state.storage.resource_version().to_string(),
-        items: selected,
-        typed_items: resource.custom.is_some(),
-    }))
+    Ok(Answer::List(selected))
 }
 
 /// Source: kubernetes pkg/registry/batch/job/storage/storage.go, `Delete` and `DeleteCollection`.

@@ -9,7 +9,7 @@ use kubernetes_types::json::set;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::custom_resources::Custom;
+use super::custom_resources::{Custom, Stage};
 
 /// The resources of kube-apiserver itself, as `tools/discovery.sh` wrote them down.
 ///
@@ -73,11 +73,11 @@ impl Resource {
     /// Rule: SCH-17.
     /// Whether its objects can be asked for, and discovery shows it.
     pub(super) fn is_established(&self) -> bool {
-        self.custom.as_ref().is_none_or(|custom| custom.is_established)
+        self.custom.as_ref().is_none_or(|custom| custom.stage != Stage::Unusable)
     }
 
     fn shown_verbs(&self) -> Vec<&str> {
-        let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.is_emptied);
+        let is_emptied = self.custom.as_ref().is_some_and(|custom| custom.stage == Stage::Emptied);
         let hidden: &[&str] = if is_emptied { &["patch", "create", "update"] } else { &[] };
         self.verbs.iter().map(String::as_str).filter(|verb| !hidden.contains(verb)).collect()
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::storage::place;
+
 /// How many changes a watch may lag behind.
 const CHANGES: usize = 4096;
 
@@ -17,6 +19,13 @@ pub(super) struct Key {
     /// Empty for a cluster-scoped object.
     pub(super) namespace: String,
     pub(super) name: String,
+}
+
+impl Key {
+    /// The place of the object in its collection.
+    pub(super) fn place(&self) -> String {
+        place(&self.namespace, &self.name)
+    }
 }
 
 /// One write.
@@ -76,10 +85,15 @@ impl History {
 
     /// At most `limit` of the changes after the `resourceVersion`, which may be one that is yet to come.
     pub(super) fn after_version(&self, version: u64, limit: usize) -> Result<Vec<Change>, Forgotten> {
+        Ok(self.since(version)?.take(limit).cloned().collect())
+    }
+
+    /// The changes after the `resourceVersion`, as [`Self::after_version`].
+    pub(super) fn since(&self, version: u64) -> Result<impl Iterator<Item = &Change>, Forgotten> {
         let oldest = self.forgotten;
         let Some(skipped) = version.checked_sub(oldest) else { return Err(Forgotten { oldest }) };
         let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        Ok(self.changes.iter().skip(skipped).take(limit).map(|(change, _)| change.clone()).collect())
+        Ok(self.changes.iter().skip(skipped).map(|(change, _)| change))
     }
 }
 

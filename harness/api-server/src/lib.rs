@@ -39,6 +39,7 @@ mod history;
 mod in_process;
 mod incoming;
 mod limits;
+mod list_options;
 mod manifests;
 mod merge_patch;
 mod metadata;
@@ -53,9 +54,11 @@ mod query;
 mod read;
 mod request;
 mod request_info;
+mod resource_versions;
 mod route;
 mod scale;
 mod selectable_fields;
+mod selectors;
 mod service_allocation;
 mod spans;
 mod state;
@@ -68,6 +71,7 @@ mod undecodable;
 mod update;
 mod watch;
 mod watch_options;
+mod watch_paths;
 mod watch_piece;
 mod websocket;
 mod work;
@@ -315,7 +319,9 @@ impl Server {
 
 /// Whether the definition of a custom resource is being deleted.
 fn is_terminating(resource: &Resource) -> bool {
-    resource.custom.as_ref().is_some_and(|custom| custom.is_terminating)
+    resource.custom.as_ref().is_some_and(|custom| {
+        matches!(custom.stage, custom_resources::Stage::Terminating | custom_resources::Stage::Emptied)
+    })
 }
 
 fn namespace_key(name: &str) -> Key {

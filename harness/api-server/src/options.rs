@@ -180,3 +180,9 @@ pub(super) fn not_an_integer(text: &str) -> Box<Status> {
     let text = Value::from(text);
     Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: invalid syntax")))
 }
+
+/// A parameter of the query that is a number beyond 64 bits.
+pub(super) fn out_of_range(text: &str) -> Box<Status> {
+    let text = Value::from(text);
+    Box::new(Status::bad_request(format!("strconv.ParseInt: parsing {text}: value out of range")))
+}

@@ -18,6 +18,11 @@ impl Query {
         Self { parameters }
     }
 
+    /// Gives a parameter this value alone.
+    pub(super) fn set(&mut self, key: &str, value: &str) {
+        self.parameters.insert(key.to_owned(), vec![value.to_owned()]);
+    }
+
     pub(super) fn all(&self, key: &str) -> &[String] {
         self.parameters.get(key).map_or(&[], Vec::as_slice)
     }

@@ -38,7 +38,7 @@ use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
-use super::{Server, spans, tables, websocket};
+use super::{Server, spans, tables, watch_paths, websocket};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -300,7 +300,7 @@ async fn outcome(
     user: &UserInfo,
     time_limit: Duration,
 ) -> Outcome {
-    let Received { parts, info, audit_id, query, body, keep, authorizer } = received;
+    let Received { parts, info, audit_id, mut query, body, keep, authorizer } = received;
     let started = Instant::now();
     let effect = if parts.method.is_safe() { Effect::Reads } else { Effect::Mutates };
     let share = match &*body {
@@ -314,6 +314,10 @@ async fn outcome(
     let resources = server.state.resources();
     let target = match route(parts.uri.path(), &resources) {
         Route::Object(target) => target,
+        Route::Watch(target) => match watch_paths::as_list(target, &parts.method, &mut query) {
+            Ok(target) => target,
+            Err(status) => return Outcome::of(Err(status)),
+        },
         route @ (Route::CoreVersions
         | Route::Groups
         | Route::Group(_)
@@ -457,7 +461,7 @@ fn document(
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
         Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
-        Route::NoResource | Route::OpenApi(_) | Route::Object(_) => Err(no_resource()),
+        Route::NoResource | Route::OpenApi(_) | Route::Object(_) | Route::Watch(_) => Err(no_resource()),
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) enum Route {
     OpenApi(openapi::Path),
     /// A resource, an object or a subresource of it.
     Object(Target),
+    /// The same below `/watch/`, in the versions that had such paths from the beginning: the changes of a collection, or of
+    /// one object.
+    Watch(Target),
     /// A subresource that this custom resource does not have, and the name of the object.
     NoSubresource(GroupVersionResource, String),
     /// A custom resource whose definition is not established.
@@ -97,6 +100,14 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["healthz" | "livez" | "readyz", ..] => Health::of(path).map_or(Route::NoPath, Route::Health),
         ["metrics"] => Route::Metrics,
         ["openapi", ..] => openapi::Path::of(path).map_or(Route::NoPath, Route::OpenApi),
+        ["api", "v1", "watch", rest @ ..] if !rest.is_empty() => {
+            watched(in_version("", "v1", rest, resources))
+        }
+        ["apis", group, version, "watch", rest @ ..] if !rest.is_empty() && resources.has_group(group) => {
+            let found = watched(in_version(group, version, rest, resources));
+            let is_unknown = matches!(found, Route::NoResource) && resources.is_custom_group(group);
+            if is_unknown { Route::NoPath } else { found }
+        }
         ["api", version, rest @ ..] if *version == "v1" => {
             let mut found = in_version("", version, rest, resources);
             if let Route::Object(target) = &mut found
@@ -120,6 +131,21 @@ pub(super) fn route(path: &str, resources: &Resources) -> Route {
         ["api", _, ..] => Route::NoResource,
         _ => Route::NoPath,
     }
+}
+
+/// Source: apiserver pkg/endpoints/installer.go, `registerResourceHandlers`.
+/// Rule: LST-10.
+fn watched(found: Route) -> Route {
+    if matches!(found, Route::NotEstablished) {
+        return found;
+    }
+    if let Route::Object(target) = found
+        && target.subresource.is_empty()
+        && target.resource.verbs.iter().any(|verb| verb == "watch")
+    {
+        return Route::Watch(target);
+    }
+    Route::NoResource
 }
 
 fn in_version(group: &str, version: &str, rest: &[&str], resources: &Resources) -> Route {
@@ -221,7 +247,7 @@ pub fn is_connection(subresource: &str) -> bool {
 }
 
 /// Source: apiserver pkg/endpoints/groupversion.go; apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
-fn method_not_allowed() -> Box<Status> {
+pub(super) fn method_not_allowed() -> Box<Status> {
     let mut status = Status::failure(
         405,
         "MethodNotAllowed",

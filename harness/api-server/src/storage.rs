@@ -10,6 +10,7 @@ use kubernetes_types::weight::{json_length, weight};
 use serde_json::Value;
 use tokio::sync::watch;
 
+pub(super) use self::pages::{Page, Snapshot, SnapshotPage, Walk};
 use super::authorization::bootstrap;
 use super::history::History;
 pub(super) use super::history::{Change, Forgotten, Key};
@@ -30,7 +31,22 @@ pub(crate) trait ObjectReader: Send + Sync {
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>>;
 }
 
-type Collection = BTreeMap<(String, String), Stored>;
+/// By [`place`].
+type Collection = BTreeMap<String, Stored>;
+
+/// Where an object stands in its collection: `NAMESPACE/NAME`, or `NAME` if it is cluster-scoped. The order of places is
+/// that of etcd's keys.
+///
+/// Source: apiserver pkg/registry/generic/registry/store.go, `NamespaceKeyFunc`.
+/// Rule: LST-03.
+pub(super) fn place(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+/// What the places of a namespace begin with; empty for all namespaces.
+pub(super) fn prefix(namespace: &str) -> String {
+    if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
+}
 
 #[derive(Debug)]
 struct Stored {
@@ -154,7 +170,7 @@ impl Storage {
                 for (version, mut object) in (1..).zip(bootstrap::objects(&bootstrap.time)) {
                     set_resource_version(&mut object, version);
                     let text = |field| super::metadata::text(&object, field).to_owned();
-                    let place = (text("namespace"), text("name"));
+                    let place = place(&text("namespace"), &text("name"));
                     let collection = resources.entry(bootstrap::resource(&object).to_owned()).or_default();
                     let stored = Stored::new(Arc::new(object));
                     weight += stored.weight;
@@ -228,14 +244,15 @@ impl Storage {
         if !changes.is_empty() {
             return Ok(Page::Changes(changes));
         }
+        let prefix = prefix(walk.namespace);
         let from = match walk.after {
-            Some(place) => Bound::Excluded(place.clone()),
-            None => Bound::Included((walk.namespace.to_owned(), String::new())),
+            Some(place) => Bound::Excluded(place),
+            None => Bound::Included(prefix.as_str()),
         };
         let collection = contents.collection(walk.group, walk.resource);
-        let objects = collection.into_iter().flat_map(|all| all.range((from.clone(), Bound::Unbounded)));
+        let objects = collection.into_iter().flat_map(|all| all.range::<str, _>((from, Bound::Unbounded)));
         let objects = objects
-            .take_while(|((stored_in, _), _)| walk.namespace.is_empty() || stored_in == walk.namespace)
+            .take_while(|(place, _)| place.starts_with(&prefix))
             .take(limit)
             .map(|(place, stored)| (place.clone(), Arc::clone(&stored.object)));
         Ok(Page::Objects(objects.collect()))
@@ -267,19 +284,47 @@ impl Storage {
         self.get(&key.group, &key.resource, &key.namespace, &key.name)
     }
 
-    /// All objects of a namespace, or of all namespaces if `namespace` is empty, with the `resourceVersion` at which
-    /// these are all.
-    pub(super) fn list_at_version(
-        &self,
-        group: &str,
-        resource: &str,
-        namespace: &str,
-    ) -> (Vec<Arc<Value>>, u64) {
-        self.read_bootstrap(group);
+    /// Objects as they were at a `resourceVersion`, in the order of their places.
+    ///
+    /// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `waitUntilFreshAndList`.
+    /// Rule: LST-01.
+    pub(super) fn snapshot(&self, wanted: &Snapshot<'_>) -> Result<SnapshotPage, Forgotten> {
+        self.read_bootstrap(wanted.group);
         let contents = self.read();
-        let objects =
-            contents.collection(group, resource).map_or_else(Vec::new, |all| listed(all, namespace));
-        (objects, contents.resource_version)
+        let version = wanted.version.unwrap_or(contents.resource_version);
+        let prefix = prefix(wanted.namespace);
+        let from = wanted.from.unwrap_or(prefix.as_str());
+        // What the objects were that have changed since.
+        let mut former: BTreeMap<String, Option<&Arc<Value>>> = BTreeMap::new();
+        for change in contents.history.since(version)? {
+            let key = &change.key;
+            if key.group == wanted.group && key.resource == wanted.resource {
+                former.entry(key.place()).or_insert(change.before.as_ref());
+            }
+        }
+        let collection = contents.collection(wanted.group, wanted.resource);
+        let objects = collection
+            .into_iter()
+            .flat_map(|all| all.range::<str, _>((Bound::Included(from), Bound::Unbounded)))
+            .take_while(|(place, _)| place.starts_with(&prefix))
+            .filter(|(place, _)| !former.contains_key(*place))
+            .map(|(place, stored)| (place.as_str(), &stored.object));
+        let gone = former
+            .range::<str, _>((Bound::Included(from), Bound::Unbounded))
+            .take_while(|(place, _)| place.starts_with(&prefix))
+            .filter_map(|(place, object)| Some((place.as_str(), (*object)?)));
+        let mut all: Vec<(&str, &Arc<Value>)> = objects.chain(gone).collect();
+        if !former.is_empty() {
+            all.sort_by_key(|(place, _)| *place);
+        }
+        let count = all.len();
+        all.truncate(wanted.limit.unwrap_or(count));
+        Ok(SnapshotPage {
+            version,
+            behind: count - all.len(),
+            last: all.last().map(|(place, _)| (*place).to_owned()),
+            objects: all.into_iter().map(|(_, object)| Arc::clone(object)).collect(),
+        })
     }
 
     /// Stores a new object and gives it its `resourceVersion`.
@@ -296,7 +341,7 @@ impl Storage {
     ) -> Result<Arc<Value>, WriteConflict> {
         self.read_bootstrap(&key.group);
         let mut contents = self.write();
-        let place = (key.namespace.clone(), key.name.clone());
+        let place = key.place();
         let stored = contents.collection(&key.group, &key.resource).and_then(|all| all.get(&place));
         let unchanged = match (stored, expected) {
             (None, None) => true,
@@ -322,7 +367,7 @@ impl Storage {
     pub(super) fn remove(&self, key: &Key, expected: &Arc<Value>) -> Result<u64, WriteConflict> {
         self.read_bootstrap(&key.group);
         let mut contents = self.write();
-        let place = (key.namespace.clone(), key.name.clone());
+        let place = key.place();
         let collection = contents
             .collections
             .get_mut(&key.group)
@@ -349,18 +394,19 @@ impl Storage {
         let mut gone = Vec::new();
         for (group, resources) in &mut contents.collections {
             for (resource, collection) in resources {
-                collection.retain(|(stored_in, name), stored| {
-                    if stored_in != namespace {
+                collection.retain(|place, stored| {
+                    let Some((stored_in, name)) = place.split_once('/').filter(|(it, _)| *it == namespace)
+                    else {
                         return true;
-                    }
+                    };
                     let kept = super::metadata::has_finalizers(&stored.object);
                     empty &= !kept;
                     if !kept {
                         let key = Key {
                             group: group.clone(),
                             resource: resource.clone(),
-                            namespace: stored_in.clone(),
-                            name: name.clone(),
+                            namespace: stored_in.to_owned(),
+                            name: name.to_owned(),
                         };
                         gone.push((key, stored.weighed()));
                     }
@@ -377,28 +423,6 @@ impl Storage {
     }
 }
 
-/// The position of a client that reads a collection in pieces.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Walk<'a> {
-    pub(super) group: &'a str,
-    pub(super) resource: &'a str,
-    /// Empty for all namespaces.
-    pub(super) namespace: &'a str,
-    /// Namespace and name of the last object; none at the beginning.
-    pub(super) after: Option<&'a (String, String)>,
-    /// The `resourceVersion` at which that was.
-    pub(super) version: u64,
-}
-
-/// The next piece of a collection.
-#[derive(Debug)]
-pub(super) enum Page {
-    /// What has changed meanwhile, before as behind where they have come to.
-    Changes(Vec<Change>),
-    /// Objects, each with its namespace and its name; none at the end.
-    Objects(Vec<((String, String), Arc<Value>)>),
-}
-
 /// Says which write an object is of.
 pub(super) fn set_resource_version(object: &mut Value, version: u64) {
     super::metadata::set(object, "resourceVersion", Value::String(version.to_string()));
@@ -408,10 +432,10 @@ fn listed(collection: &Collection, namespace: &str) -> Vec<Arc<Value>> {
     if namespace.is_empty() {
         return collection.values().map(|stored| Arc::clone(&stored.object)).collect();
     }
-    let from = (namespace.to_owned(), String::new());
+    let prefix = prefix(namespace);
     collection
-        .range((Bound::Included(from), Bound::Unbounded))
-        .take_while(|((stored_in, _), _)| stored_in == namespace)
+        .range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded))
+        .take_while(|(place, _)| place.starts_with(&prefix))
         .map(|(_, stored)| Arc::clone(&stored.object))
         .collect()
 }
@@ -421,13 +445,15 @@ impl ObjectReader for Storage {
         self.read_bootstrap(group);
         let contents = self.read();
         let collection = contents.collection(group, resource)?;
-        collection.get(&(namespace.to_owned(), name.to_owned())).map(|stored| Arc::clone(&stored.object))
+        collection.get(&place(namespace, name)).map(|stored| Arc::clone(&stored.object))
     }
 
     fn list(&self, group: &str, resource: &str, namespace: &str) -> Vec<Arc<Value>> {
-        self.list_at_version(group, resource, namespace).0
+        self.read_bootstrap(group);
+        self.read().collection(group, resource).map_or_else(Vec::new, |all| listed(all, namespace))
     }
 }
 
+mod pages;
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::budget::Reservation;
 use kubernetes_types::json::set;
-use kubernetes_types::status::{Status, StatusCause, StatusDetails, Unsupported};
+use kubernetes_types::status::{Status, Unsupported};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, timeout_at};
@@ -29,14 +29,14 @@ use super::conversion::Strategy;
 use super::custom_resources::Custom;
 use super::discovery::Resource;
 use super::events::{Event, EventType, Events, Obstacle, Served};
-use super::read::Selection;
 use super::request::ObjectRequest;
+use super::selectors::Selection;
 use super::state::State;
-use super::storage::{Change, Forgotten, Key, News, Page, Walk};
+use super::storage::{Change, Forgotten, News, Page, Walk};
 use super::tables::{Table, TableOptions};
 use super::watch_options::{LIFETIME, Start, WatchOptions};
 use super::watch_piece::Piece;
-use super::{create, metadata, watch_options};
+use super::{create, metadata, resource_versions, watch_options};
 
 /// How often a client that takes bookmarks is told the latest `resourceVersion`.
 ///
@@ -204,9 +204,8 @@ impl Watch {
 enum Told {
     /// Nothing.
     Nothing,
-    /// Which objects there are, as of this `resourceVersion`, up to the one of this namespace and name; none at the
-    /// beginning.
-    Objects { last: Option<(String, String)>, version: u64 },
+    /// Which objects there are, as of this `resourceVersion`, up to the one of this place; none at the beginning.
+    Objects { last: Option<String>, version: u64 },
     /// All up to this `resourceVersion`.
     Changes { version: u64 },
 }
@@ -218,6 +217,8 @@ pub(super) struct Watcher {
     news: watch::Receiver<News>,
     told: Told,
     ends: Instant,
+    /// Until when the version may come that it waits for.
+    fresh_by: Instant,
     bookmarks: Interval,
     is_over: bool,
 }
@@ -232,6 +233,7 @@ impl Watcher {
             told: Told::Nothing,
             // A watch that ends beyond all clocks lives as long as one that does not say.
             ends: now.checked_add(watch.options.lifetime.unwrap_or_default()).unwrap_or(now + LIFETIME),
+            fresh_by: now + resource_versions::WAITING,
             bookmarks,
             is_over: false,
             watch,
@@ -241,6 +243,16 @@ impl Watcher {
     /// The next events, each a line of JSON; none once the watch is over. A caller that stops waiting loses no event.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         let mut reserved: Option<Reservation> = None;
+        if let (Told::Nothing, Start::WithObjects { not_older_than }) = (&self.told, self.watch.options.start)
+            && !self.is_over
+        {
+            let storage = &self.watch.state.storage;
+            let waited = resource_versions::wait(storage, not_older_than, self.fresh_by.min(self.ends)).await;
+            if let Err(status) = waited {
+                self.is_over = true;
+                return Some(error(&status).into());
+            }
+        }
         while !self.is_over {
             if *self.news.borrow_and_update() == News::Closed {
                 return None;
@@ -295,22 +307,12 @@ impl Watcher {
             return Some(create::conversion_failed(failure));
         }
         let has_begun = matches!(self.told, Told::Changes { .. });
-        if has_begun || self.watch.options.start != Start::WithObjects {
+        if has_begun || !matches!(self.watch.options.start, Start::WithObjects { .. }) {
             return None;
         }
         let wanted = self.watch.state.storage.resource_version();
         let has = version.saturating_sub(1);
-        let mut status = Status::timeout(&format!("Too large resource version: {wanted}, current: {has}"));
-        status.details = Some(StatusDetails {
-            causes: vec![StatusCause {
-                reason: "ResourceVersionTooLarge".to_owned(),
-                message: "Too large resource version".to_owned(),
-                ..StatusCause::default()
-            }],
-            retry_after_seconds: 1,
-            ..StatusDetails::default()
-        });
-        Some(Box::new(status))
+        Some(resource_versions::too_large(wanted, has, 1))
     }
 
     /// Writes what has happened since it was last told.
@@ -358,7 +360,7 @@ impl Watcher {
     fn begin(&mut self) -> Result<(), Box<Status>> {
         let storage = &self.watch.state.storage;
         self.told = match self.watch.options.start {
-            Start::WithObjects => Told::Objects { last: None, version: storage.resource_version() },
+            Start::WithObjects { .. } => Told::Objects { last: None, version: storage.resource_version() },
             Start::After(version) => {
                 storage.changes_after(version, 0).map_err(|Forgotten { oldest }| {
                     let message = format!("too old resource version: {version} ({oldest})");
@@ -372,18 +374,13 @@ impl Watcher {
 
     /// Writes an event for each of the next objects, or, if something has changed since the last of them was told, what
     /// has become of those that were told.
-    fn look_at_objects(
-        &mut self,
-        last: Option<(String, String)>,
-        version: u64,
-        piece: &mut Piece,
-    ) -> Result<(), End> {
+    fn look_at_objects(&mut self, last: Option<String>, version: u64, piece: &mut Piece) -> Result<(), End> {
         let Watch { state, resource, namespace, selection, options, .. } = &self.watch;
         let walk = Walk {
             group: resource.storage_group(),
             resource: &resource.gvr.resource,
             namespace,
-            after: last.as_ref(),
+            after: last.as_deref(),
             version,
         };
         match state.storage.next_page(&walk, LOOKED_AT)? {
@@ -423,12 +420,11 @@ impl Watcher {
         &self,
         mut version: u64,
         changes: &[Change],
-        upto: Option<&(String, String)>,
+        upto: Option<&str>,
         piece: &mut Piece,
     ) -> Result<u64, Box<Status>> {
         for change in changes {
-            let Key { namespace, name, .. } = &change.key;
-            let is_told = upto.is_none_or(|(in_namespace, last)| (namespace, name) <= (in_namespace, last));
+            let is_told = upto.is_none_or(|last| change.key.place().as_str() <= last);
             let event = self.watch.event(change, version + 1).filter(|_| is_told);
             if let Some(event) = event
                 && (piece.is_full() || !self.watch.put(event, piece)?)

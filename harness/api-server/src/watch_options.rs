@@ -6,7 +6,7 @@ use kubernetes_types::status::{FieldError, Status};
 use serde_json::Value;
 
 use super::query::Query;
-use super::{options, read};
+use super::{options, resource_versions};
 
 /// How long a watch lives that does not say.
 ///
@@ -16,8 +16,8 @@ pub(super) const LIFETIME: Duration = Duration::from_secs(30 * 60);
 /// Where a watch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Start {
-    /// With an event for each object that is there.
-    WithObjects,
+    /// With an event for each object that is there once this `resourceVersion` has come.
+    WithObjects { not_older_than: u64 },
     /// With what was written after this `resourceVersion`.
     After(u64),
 }
@@ -49,13 +49,12 @@ pub(super) fn parse(query: &Query, now: u64) -> Result<WatchOptions, Box<Status>
             Err(_) => return Err(options::not_an_integer(seconds)),
         },
     };
-    let start = match (version, wants_objects) {
-        ("" | "0", None) | (_, Some(true)) => Start::WithObjects,
-        ("" | "0", Some(false)) => Start::After(now),
-        (version, Some(false) | None) => {
-            let wrong = |why| Box::new(Status::failure(500, "", why));
-            Start::After(read::resource_version(version).map_err(wrong)?)
-        }
+    let wrong = |why| Box::new(Status::failure(500, "", why));
+    let number = if version.is_empty() { 0 } else { resource_versions::parse(version).map_err(wrong)? };
+    let start = match (number, wants_objects) {
+        (not_older_than, Some(true)) | (not_older_than @ 0, None) => Start::WithObjects { not_older_than },
+        (0, Some(false)) => Start::After(now),
+        (version, Some(false) | None) => Start::After(version),
     };
     Ok(WatchOptions {
         start,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::requirements::{self, UnknownOperator};
 use super::{list, text};
-use crate::read;
+use crate::selectors;
 
 const GROUP: &str = "authorization.k8s.io";
 const ONE_OF: &str = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
@@ -260,7 +260,7 @@ fn is_readable(raw: &str, is_of_labels: bool) -> Result<bool, Box<Status>> {
     if !is_of_labels {
         return Ok(raw.split(',').filter(|term| !term.is_empty()).all(|term| term.contains('=')));
     }
-    match read::label_selector(raw) {
+    match selectors::label_selector(raw) {
         Ok(_) => Ok(true),
         Err(status) if status.code == 501 => Err(status),
         Err(_) => Ok(false),

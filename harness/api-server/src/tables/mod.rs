@@ -156,7 +156,8 @@ impl Rows {
 pub(super) struct Table {
     options: TableOptions,
     rows: Rows,
-    resource_version: String,
+    /// `metadata`: a `ListMeta`.
+    metadata: Value,
     objects: Vec<Arc<Value>>,
     is_list: bool,
     now: Timestamp,
@@ -177,12 +178,13 @@ impl Table {
         options: TableOptions,
         now: Timestamp,
     ) -> Result<Self, Box<Status>> {
-        let version = super::metadata::text(&object, "resourceVersion").to_owned();
+        let version = super::metadata::text(&object, "resourceVersion");
+        let metadata = if version.is_empty() { json!({}) } else { json!({"resourceVersion": version}) };
         let rows = Rows::of(resource, subresource);
         let rows = rows.map_err(|unsupported| Box::new(Status::unsupported(&unsupported)))?;
         let default_class = String::new();
         let objects = vec![object];
-        Ok(Self { options, rows, resource_version: version, objects, is_list: false, now, default_class })
+        Ok(Self { options, rows, metadata, objects, is_list: false, now, default_class })
     }
 
     /// The Table of a list.
@@ -193,7 +195,7 @@ impl Table {
     /// 501 for a kind without columns.
     pub(super) fn of_list(
         objects: Vec<Arc<Value>>,
-        resource_version: String,
+        metadata: Value,
         resource: &Resource,
         options: TableOptions,
         now: Timestamp,
@@ -204,7 +206,7 @@ impl Table {
             "StorageClass" => storage::default_class(&objects),
             _ => String::new(),
         };
-        Ok(Self { options, rows, resource_version, objects, is_list: true, now, default_class })
+        Ok(Self { options, rows, metadata, objects, is_list: true, now, default_class })
     }
 
     pub(super) fn objects(&self) -> impl Iterator<Item = &Value> {
@@ -217,11 +219,7 @@ impl Serialize for Table {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", "Table")?;
         map.serialize_entry("apiVersion", self.options.api_version)?;
-        let mut metadata = json!({});
-        if !self.resource_version.is_empty() {
-            kubernetes_types::json::set(&mut metadata, &["resourceVersion"], self.resource_version.as_str());
-        }
-        map.serialize_entry("metadata", &metadata)?;
+        map.serialize_entry("metadata", &self.metadata)?;
         map.serialize_entry("columnDefinitions", &self.options.has_headers.then(|| self.rows.columns()))?;
         // The convertor of other kinds has no rows of an empty list, instead of none.
         if self.is_list && self.objects.is_empty() && matches!(self.rows, Rows::Default { .. }) {

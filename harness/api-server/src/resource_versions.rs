@@ -1,0 +1,129 @@
+//! The `resourceVersion` of a query: how it is read, and what waits for one that is yet to come.
+
+use std::time::Duration;
+
+use kubernetes_types::status::{Status, StatusCause, StatusDetails};
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::discovery::Resource;
+use super::list_options::At;
+use super::storage::{News, Storage};
+
+/// How long a read waits for a `resourceVersion` that is yet to come.
+///
+/// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `blockTimeout`.
+pub(super) const WAITING: Duration = Duration::from_secs(3);
+
+/// After how many seconds a client should try again.
+///
+/// Source: apiserver `pkg/storage/cacher/watch_cache.go`, `resourceVersionTooHighRetrySeconds`.
+const RETRY: i32 = 1;
+
+/// Whether kube-apiserver keeps the objects in memory: it reads Events from etcd.
+///
+/// Source: kubernetes `pkg/kubeapiserver/default_storage_factory_builder.go`, `DefaultWatchCacheSizes`.
+pub(super) fn is_cached(resource: &Resource) -> bool {
+    !["events", "events.events.k8s.io"].contains(&resource.gvr.group_resource().as_str())
+}
+
+/// The number that a `resourceVersion` of the query is, or why it is none.
+///
+/// Source: apiserver `pkg/storage/api_object_versioner.go`, `ParseResourceVersion`.
+pub(super) fn parse(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_not_a_number| {
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let why = if is_number { "value out of range" } else { "invalid syntax" };
+        let text = Value::from(text);
+        format!("resourceVersion: Invalid value: {text}: strconv.ParseUint: parsing {text}: {why}")
+    })
+}
+
+/// Waits until a GET of an object can be answered.
+///
+/// # Errors
+/// 400 or 500 for what is no version, 504 for one that does not come.
+///
+/// Source: apiserver pkg/storage/cacher/delegator.go, `Get`; pkg/storage/etcd3/store.go, `Get`.
+/// Rule: LST-06.
+pub(super) async fn wait_for_get(
+    storage: &Storage,
+    version: &str,
+    resource: &Resource,
+) -> Result<(), Box<Status>> {
+    if version.is_empty() {
+        return Ok(());
+    }
+    if is_cached(resource) {
+        let version = parse(version).map_err(|why| Status::failure(500, "", why))?;
+        return wait(storage, version, Instant::now() + WAITING).await;
+    }
+    let version =
+        parse(version).map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+    check(storage, version)
+}
+
+/// Waits until a list can be answered; of a single object if `is_single`.
+///
+/// # Errors
+/// 504 for a version that does not come.
+///
+/// Source: apiserver pkg/storage/cacher/cacher.go, `ShouldDelegateExactRV`.
+/// Rule: LST-06.
+pub(super) async fn wait_for_list(
+    storage: &Storage,
+    at: At,
+    resource: &Resource,
+    is_single: bool,
+) -> Result<(), Box<Status>> {
+    match at {
+        At::Latest => Ok(()),
+        At::NotOlderThan(version) if is_cached(resource) => {
+            wait(storage, version, Instant::now() + WAITING).await
+        }
+        At::Exact(version) if is_cached(resource) && !is_single => {
+            wait(storage, version, Instant::now() + WAITING).await
+        }
+        At::NotOlderThan(version) | At::Exact(version) => check(storage, version),
+    }
+}
+
+/// Waits for a version.
+///
+/// # Errors
+/// 504 if it does not come in time.
+pub(super) async fn wait(storage: &Storage, version: u64, until: Instant) -> Result<(), Box<Status>> {
+    let mut news = storage.subscribe();
+    loop {
+        let is_closed = *news.borrow_and_update() == News::Closed;
+        let current = storage.resource_version();
+        if version <= current {
+            return Ok(());
+        }
+        if is_closed || !matches!(timeout_at(until, news.changed()).await, Ok(Ok(()))) {
+            return Err(too_large(version, current, RETRY));
+        }
+    }
+}
+
+fn check(storage: &Storage, version: u64) -> Result<(), Box<Status>> {
+    let current = storage.resource_version();
+    if version <= current { Ok(()) } else { Err(too_large(version, current, 0)) }
+}
+
+/// 504: the version is yet to come.
+///
+/// Source: apiserver pkg/storage/errors.go, `NewTooLargeResourceVersionError`.
+pub(super) fn too_large(wanted: u64, current: u64, retry_after_seconds: i32) -> Box<Status> {
+    let mut status = Status::timeout(&format!("Too large resource version: {wanted}, current: {current}"));
+    status.details = Some(StatusDetails {
+        causes: vec![StatusCause {
+            reason: "ResourceVersionTooLarge".to_owned(),
+            message: "Too large resource version".to_owned(),
+            ..StatusCause::default()
+        }],
+        retry_after_seconds,
+        ..StatusDetails::default()
+    });
+    Box::new(status)
+}

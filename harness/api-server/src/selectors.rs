@@ -1,0 +1,444 @@
+//! Which objects the selectors of a query pick.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use kubernetes_types::names;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::selector::{Labels, Selector};
+use kubernetes_types::status::{FieldError, Status};
+use serde_json::Value;
+
+use super::discovery::Resource;
+use super::query::Query;
+use super::state::State;
+
+/// The selectors of a query.
+#[derive(Debug)]
+pub(super) struct Selection {
+    labels: LabelSelector,
+    fields: Vec<FieldRequirement>,
+}
+
+impl Selection {
+    /// Reads `labelSelector` and `fieldSelector`.
+    ///
+    /// # Errors
+    /// 400 for what is no selector.
+    pub(super) fn parse(query: &Query, resource: &Resource) -> Result<Self, Box<Status>> {
+        Ok(Self {
+            labels: label_selector(query.first("labelSelector").unwrap_or_default())?,
+            fields: field_selector(query.first("fieldSelector").unwrap_or_default(), resource)?,
+        })
+    }
+
+    /// Whether they pick every object.
+    pub(super) fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether there is a field selector.
+    pub(super) fn has_fields(&self) -> bool {
+        !self.fields.is_empty()
+    }
+
+    /// The name that all objects have that they pick.
+    ///
+    /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingle`.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.only("/metadata/name")
+    }
+
+    /// The namespace of all objects that they pick, unless it is no name of a namespace.
+    ///
+    /// Source: apiserver `pkg/storage/selection_predicate.go`, `MatchesSingleNamespace`.
+    pub(super) fn namespace(&self) -> Option<&str> {
+        self.only("/metadata/namespace").filter(|name| is_name_of_namespace(name))
+    }
+
+    fn only(&self, pointer: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|field| field.equal && field.pointer == pointer);
+        found.map(|field| field.value.as_str())
+    }
+
+    /// Whether they pick an object that is in the version of the path.
+    pub(super) fn matches_converted(&self, object: &Value) -> bool {
+        self.labels.matches(object) && self.fields.iter().all(|field| field.matches(object))
+    }
+
+    /// Whether the version of an object matters to them.
+    pub(super) fn looks_at_version(&self) -> bool {
+        !self.fields.iter().all(FieldRequirement::is_of_metadata)
+    }
+
+    /// Whether they pick this stored object, for whose version no webhook is asked. Its fields are those of the version of
+    /// `resource`.
+    ///
+    /// Rule: SCH-16.
+    pub(super) fn matches(&self, stored: &Arc<Value>, state: &State, resource: &Resource) -> bool {
+        if !self.labels.matches(stored) {
+            return false;
+        }
+        if resource.custom.is_none() || !self.looks_at_version() {
+            return self.fields.iter().all(|field| field.matches(stored));
+        }
+        // What cannot be converted is reported when it is shown.
+        let Ok(object) = state.in_version_of_at_once(stored, resource) else { return true };
+        self.fields.iter().all(|field| field.matches(&object))
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/validation.go, `IsDNS1123Label`.
+fn is_name_of_namespace(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&name.len())
+        && name.bytes().all(is_known)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// One requirement of a field selector.
+#[derive(Debug)]
+struct FieldRequirement {
+    /// A JSON pointer.
+    pointer: String,
+    equal: bool,
+    value: String,
+}
+
+impl FieldRequirement {
+    fn is_of_metadata(&self) -> bool {
+        self.pointer.starts_with("/metadata/")
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        let found = match object.pointer(&self.pointer) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(truth)) => truth.to_string(),
+            Some(Value::Number(number)) => number.to_string(),
+            // The source of an Event that names none is the component that reports it.
+            None if self.pointer == EVENT_SOURCE => {
+                let reporter = object.get("reportingComponent").and_then(Value::as_str);
+                reporter.unwrap_or_default().to_owned()
+            }
+            Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => unset(&self.pointer).to_owned(),
+        };
+        (found == self.value) == self.equal
+    }
+}
+
+/// Where an Event of the core group says what it is from.
+const EVENT_SOURCE: &str = "/source/component";
+
+/// What a field that an object does not have is compared as.
+fn unset(pointer: &str) -> &'static str {
+    match pointer {
+        "/spec/unschedulable" | "/spec/hostNetwork" => "false",
+        "/status/replicas" | "/status/succeeded" => "0",
+        _ => "",
+    }
+}
+
+/// The fields that a selector may name; none if these are the name and the namespace.
+///
+/// Source: kubernetes pkg/apis/{core,batch,certificates,events,resource}/v1/conversion.go, `AddFieldLabelConversionFunc`.
+/// Rule: KND-12, LST-11.
+fn selectable(resource: &str) -> Option<&'static [&'static str]> {
+    Some(match resource {
+        "pods" => &[
+            "metadata.name",
+            "metadata.namespace",
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "spec.host",
+            "status.phase",
+            "status.podIP",
+            "status.podIPs",
+            "status.nominatedNodeName",
+        ],
+        "nodes" => &["metadata.name", "spec.unschedulable"],
+        "namespaces" => &["metadata.name", "status.phase"],
+        "secrets" => &["metadata.name", "metadata.namespace", "type"],
+        "services" => &["metadata.name", "metadata.namespace", "spec.clusterIP", "spec.type"],
+        "events" => &[
+            "metadata.name",
+            "metadata.namespace",
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+        "events.events.k8s.io" => &[
+            "metadata.name",
+            "metadata.namespace",
+            "regarding.kind",
+            "regarding.namespace",
+            "regarding.name",
+            "regarding.uid",
+            "regarding.apiVersion",
+            "regarding.resourceVersion",
+            "regarding.fieldPath",
+            "reason",
+            "reportingController",
+            "type",
+        ],
+        "replicationcontrollers" => &["metadata.name", "metadata.namespace", "status.replicas"],
+        "jobs.batch" => &["metadata.name", "metadata.namespace", "status.successful"],
+        "certificatesigningrequests.certificates.k8s.io" | "clustertrustbundles.certificates.k8s.io" => {
+            &["metadata.name", "spec.signerName"]
+        }
+        "podcertificaterequests.certificates.k8s.io" => {
+            &["metadata.name", "spec.signerName", "spec.podName", "spec.nodeName"]
+        }
+        "resourceslices.resource.k8s.io" => {
+            &["metadata.name", "spec.nodeName", "spec.driver", "spec.pool.name"]
+        }
+        _ => return None,
+    })
+}
+
+/// Where a stored object has the field of a selector: Events are stored as those of the core group.
+fn pointer(resource: &str, path: &str) -> String {
+    let path = match (resource, path.strip_prefix("regarding."), path) {
+        ("events.events.k8s.io", Some(field), _) => format!("involvedObject.{field}"),
+        ("events.events.k8s.io", None, "reportingController") => "reportingComponent".to_owned(),
+        ("events", None, "source") => return EVENT_SOURCE.to_owned(),
+        ("pods", None, "spec.host") => "spec.nodeName".to_owned(),
+        ("jobs.batch", None, "status.successful") => "status.succeeded".to_owned(),
+        _ => path.to_owned(),
+    };
+    format!("/{}", path.replace('.', "/"))
+}
+
+/// Reads `a=b,c==d,e!=f`, where a backslash takes the meaning from a comma, an equals sign or another backslash.
+///
+/// Source: apimachinery pkg/fields/selector.go, `parseSelector`.
+/// Rule: KND-12.
+fn field_selector(text: &str, resource: &Resource) -> Result<Vec<FieldRequirement>, Box<Status>> {
+    let mut terms = field_terms(text);
+    terms.sort_unstable();
+    let mut requirements = Vec::new();
+    for term in terms.into_iter().filter(|term| !term.is_empty()) {
+        let Some((path, operator, value)) = split_at_operator(term) else {
+            let message = format!("invalid selector: '{text}'; can't understand '{term}'");
+            return Err(Box::new(Status::bad_request(message)));
+        };
+        let value = unescaped(value).map_err(|message| Box::new(Status::bad_request(message)))?;
+        requirements.push((path, operator != "!=", value));
+    }
+    let requirements = requirements.into_iter().map(|(path, equal, value)| {
+        check_field(path, resource)?;
+        Ok(FieldRequirement { pointer: pointer(&resource.gvr.group_resource(), path), equal, value })
+    });
+    requirements.collect()
+}
+
+/// Whether a selector may name a field.
+///
+/// # Errors
+/// 400.
+///
+/// Source: apimachinery pkg/runtime/conversion.go, `DefaultMetaV1FieldSelectorConversion`; apiextensions-apiserver
+/// pkg/apiserver/conversion/converter.go, `ConvertFieldLabel`.
+/// Rule: SCH-16.
+fn check_field(path: &str, resource: &Resource) -> Result<(), Box<Status>> {
+    let group_resource = resource.gvr.group_resource();
+    let known = selectable(&group_resource);
+    let is_known = if let Some(custom) = &resource.custom {
+        path == "metadata.name"
+            || (path == "metadata.namespace" && resource.namespaced)
+            || custom.selectable.iter().any(|field| field == path)
+    } else {
+        known.unwrap_or(&["metadata.name", "metadata.namespace"]).contains(&path)
+    };
+    if is_known {
+        return Ok(());
+    }
+    let kind = &resource.kind;
+    Err(Box::new(Status::bad_request(match group_resource.as_str() {
+        "jobs.batch" => format!("field label {} not supported for Job", Value::from(path)),
+        "resourceslices.resource.k8s.io" => {
+            format!("field label not supported for {}, Kind={}: {path}", kind.api_version(), kind.kind)
+        }
+        _ if resource.custom.is_some() || known.is_some() => format!("field label not supported: {path}"),
+        _ => {
+            let path = Value::from(path);
+            format!("{path} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
+    })))
+}
+
+/// Splits at the commas without a backslash.
+fn field_terms(text: &str) -> Vec<&str> {
+    let mut is_escaped = false;
+    text.split(|character: char| {
+        let splits = character == ',' && !is_escaped;
+        is_escaped = character == '\\' && !is_escaped;
+        splits
+    })
+    .collect()
+}
+
+/// The field, the operator and the value, where the first operator stands.
+fn split_at_operator(term: &str) -> Option<(&str, &str, &str)> {
+    term.char_indices().find_map(|(at, _)| {
+        let (path, rest) = term.split_at_checked(at)?;
+        let operator = ["!=", "==", "="].into_iter().find(|operator| rest.starts_with(operator))?;
+        Some((path, operator, rest.strip_prefix(operator)?))
+    })
+}
+
+/// Source: apimachinery pkg/fields/selector.go, `UnescapeValue`.
+fn unescaped(value: &str) -> Result<String, String> {
+    let mut plain = String::with_capacity(value.len());
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => plain.push(escaped),
+                other => {
+                    let sequence: String = ['\\'].into_iter().chain(other).collect();
+                    return Err(format!("invalid field selector: invalid escape sequence: {sequence}"));
+                }
+            },
+            ',' | '=' => {
+                return Err(format!(
+                    "invalid field selector: unescaped character in value: {}",
+                    u32::from(character)
+                ));
+            }
+            _ => plain.push(character),
+        }
+    }
+    Ok(plain)
+}
+
+/// A label selector as queries have it.
+#[derive(Debug)]
+pub(super) struct LabelSelector {
+    labels: Selector,
+    comparisons: Vec<Comparison>,
+}
+
+/// One requirement of a label selector that compares numbers.
+#[derive(Debug)]
+struct Comparison {
+    key: String,
+    /// How the label compares with the number.
+    ordering: Ordering,
+    number: i64,
+}
+
+impl LabelSelector {
+    fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.comparisons.is_empty()
+    }
+
+    fn matches(&self, object: &Value) -> bool {
+        (self.labels.is_empty() || self.labels.matches(Labels::of(object).unwrap_or_default()))
+            && self.comparisons.iter().all(|comparison| comparison.holds(object))
+    }
+}
+
+impl Comparison {
+    /// Reads `a>1` or `a<1`.
+    fn parse(term: &str) -> Option<Result<Self, String>> {
+        let at = term.find(['<', '>'])?;
+        let (key, rest) = term.split_at_checked(at)?;
+        let ordering = if rest.starts_with('<') { Ordering::Less } else { Ordering::Greater };
+        let (key, number) = (key.trim(), rest.get(1..)?.trim());
+        let read = number.parse::<i64>();
+        let wrongs = names::label_value(number);
+        let mut errors = Vec::new();
+        if read.is_err() {
+            let why = "for 'Gt', 'Lt' operators, the value must be an integer";
+            errors.push(FieldError::invalid("values[0]", quote(number), why).to_string());
+        }
+        if !wrongs.is_empty() {
+            let path = format!("values[0][{key}]");
+            errors.push(FieldError::invalid(path, quote(number), wrongs.join("; ")).to_string());
+        }
+        Some(match (read, errors.as_slice()) {
+            (Ok(number), []) => Ok(Self { key: key.to_owned(), ordering, number }),
+            (_, [one]) => Err(one.clone()),
+            (_, several) => Err(format!("[{}]", several.join(", "))),
+        })
+    }
+
+    /// Source: apimachinery pkg/labels/selector.go, `Requirement.Matches`.
+    fn holds(&self, object: &Value) -> bool {
+        let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
+        let label = labels.and_then(|labels| labels.get(&self.key)).and_then(Value::as_str);
+        label
+            .and_then(|label| label.parse::<i64>().ok())
+            .is_some_and(|it| it.cmp(&self.number) == self.ordering)
+    }
+}
+
+/// Reads `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<1`.
+///
+/// Source: apimachinery pkg/labels/selector.go, `Parse`.
+/// Rule: LST-09.
+pub(super) fn label_selector(text: &str) -> Result<LabelSelector, Box<Status>> {
+    let wrong =
+        |error: String| Box::new(Status::bad_request(format!("unable to parse requirement: {error}")));
+    let mut comparisons = Vec::new();
+    let mut expressions = Vec::new();
+    let mut expression = |key: &str, operator: &str, values: Vec<&str>| {
+        expressions.push(serde_json::json!({"key": key.trim(), "operator": operator, "values": values}));
+    };
+    for term in terms(text) {
+        if let Some(comparison) = Comparison::parse(term) {
+            let comparison = comparison.map_err(wrong)?;
+            expression(&comparison.key, "Exists", vec![]);
+            comparisons.push(comparison);
+            continue;
+        }
+        let set = |word: &str| {
+            let (key, rest) = term.split_once(word)?;
+            let values = rest.trim().strip_prefix('(')?.strip_suffix(')')?;
+            Some((key, values.split(',').map(str::trim).collect::<Vec<_>>()))
+        };
+        if let Some((key, values)) = set(" notin ").or_else(|| set(" notin")) {
+            expression(key, "NotIn", values);
+        } else if let Some((key, values)) = set(" in ").or_else(|| set(" in")) {
+            expression(key, "In", values);
+        } else if let Some((key, value)) = term.split_once("!=") {
+            expression(key, "NotIn", vec![value.trim()]);
+        } else if let Some((key, value)) = term.split_once("==").or_else(|| term.split_once('=')) {
+            expression(key, "In", vec![value.trim()]);
+        } else if let Some(key) = term.strip_prefix('!') {
+            expression(key, "DoesNotExist", vec![]);
+        } else {
+            expression(term, "Exists", vec![]);
+        }
+    }
+    let labels = Selector::parse(&serde_json::json!({"matchExpressions": expressions}));
+    Ok(LabelSelector { labels: labels.map_err(|error| wrong(error.to_string()))?, comparisons })
+}
+
+/// Splits at the commas that are not in parentheses.
+fn terms(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .map(str::trim)
+    .filter(|term| !term.is_empty())
+    .collect()
+}

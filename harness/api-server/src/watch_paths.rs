@@ -1,0 +1,34 @@
+//! Watches by path: `/api/v1/watch/…` and `/apis/GROUP/VERSION/watch/…`.
+
+use http::Method;
+use kubernetes_types::status::Status;
+
+use super::query::Query;
+use super::route::{Target, method_not_allowed};
+use super::selectors::Selection;
+
+/// The collection that a path below `/watch/` names, with the query of a watch of it. A name in the path is that of the
+/// only object.
+///
+/// # Errors
+/// 405 for another method than GET, 400 for a field selector that asks for another name.
+///
+/// Source: apiserver pkg/endpoints/handlers/get.go, `ListResource` and `listOpts`.
+/// Rule: LST-10.
+pub(super) fn as_list(mut target: Target, method: &Method, query: &mut Query) -> Result<Target, Box<Status>> {
+    if method != Method::GET {
+        return Err(method_not_allowed());
+    }
+    let name = std::mem::take(&mut target.name);
+    if !name.is_empty() {
+        let selection = Selection::parse(query, &target.resource)?;
+        if !selection.has_fields() {
+            query.set("fieldSelector", &format!("metadata.name={name}"));
+        } else if selection.name() != Some(&name) {
+            let why = "fieldSelector metadata.name doesn't match requested name";
+            return Err(Box::new(Status::bad_request(why)));
+        }
+    }
+    query.set("watch", "true");
+    Ok(target)
+}
