@@ -64,6 +64,7 @@ mod strategy;
 mod time_limit;
 mod undecodable;
 mod update;
+mod validation;
 mod watch;
 mod watch_options;
 mod websocket;
