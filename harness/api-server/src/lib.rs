@@ -69,6 +69,7 @@ mod tables;
 mod time_limit;
 mod undecodable;
 mod update;
+mod validation;
 mod watch;
 mod watch_options;
 mod watch_paths;

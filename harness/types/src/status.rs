@@ -124,7 +124,7 @@ impl FieldError {
     }
 
     /// A value that is wrong and is not shown.
-    pub(crate) fn invalid_unshown(field: impl Into<String>, why: impl fmt::Display) -> Self {
+    pub fn invalid_unshown(field: impl Into<String>, why: impl fmt::Display) -> Self {
         Self::new("FieldValueInvalid", field, format!("Invalid value: {why}"))
     }
 
@@ -141,6 +141,11 @@ impl FieldError {
     /// A value that is there twice; as it is shown, a text with its quotes.
     pub fn duplicate(field: impl Into<String>, value: impl fmt::Display) -> Self {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
+    }
+
+    /// A value that refers to nothing; as it is shown, a text with its quotes.
+    pub fn not_found(field: impl Into<String>, value: impl fmt::Display) -> Self {
+        Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
 
     /// A value that is there twice and is not shown.

@@ -27,6 +27,7 @@ use super::custom_validation;
 use super::definitions;
 use super::discovery::Resource;
 use super::metadata;
+use super::validation;
 
 /// The letters of generated names: no vowels, so that no words come to be.
 ///
@@ -213,6 +214,8 @@ pub(super) fn validate(
     if group == RBAC_GROUP {
         errors.extend(authorization::validation::errors(object, old, resource));
     }
+    let further = validation::errors(object, old, resource, subresource);
+    errors.extend(further.map_err(|unsupported| Status::unsupported(&unsupported))?);
     if group == custom_resources::GROUP && plural == custom_resources::RESOURCE {
         return definitions::validate(object, old, subresource, errors);
     }

@@ -1,0 +1,139 @@
+//! IP addresses and ranges of them.
+
+use std::net::IpAddr;
+
+use super::fields::{Errors, Path};
+
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
+pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    match text.parse::<IpAddr>() {
+        Ok(address) if is_mapped(address) => {
+            errors.invalid_text(path, text, "must not be an IPv4-mapped IPv6 address");
+        }
+        Ok(_) => {}
+        Err(_) if without_zeros(text).is_some() => {
+            errors.invalid_text(path, text, "must not have leading 0s");
+        }
+        Err(_) => {
+            let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+            errors.invalid_text(path, text, why);
+        }
+    }
+}
+
+fn is_mapped(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
+}
+
+/// An IPv4 address that is one without the zeros before its numbers.
+fn without_zeros(text: &str) -> Option<IpAddr> {
+    let number = |part: &str| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let short = part.trim_start_matches('0');
+        is_number.then(|| if short.is_empty() { "0".to_owned() } else { short.to_owned() })
+    };
+    let parts: Option<Vec<String>> = text.split('.').map(number).collect();
+    parts?.join(".").parse().ok()
+}
+
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField`, which is strict.
+pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let parsed = text.split_once('/').and_then(|(address, length)| {
+        let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = length.parse::<u32>().ok().filter(|_| is_number)?;
+        let strict = address.parse::<IpAddr>().ok();
+        let found = strict.or_else(|| without_zeros(address))?;
+        let most = if found.is_ipv4() { 32 } else { 128 };
+        let has_zeros = strict.is_none() || (length.len() > 1 && length.starts_with('0'));
+        (bits <= most).then_some((found, bits, has_zeros))
+    });
+    match parsed {
+        None => errors.invalid_text(path, text, INVALID),
+        Some((_, _, true)) => {
+            errors.invalid_text(path, text, "must not have leading 0s in IP or prefix length");
+        }
+        Some((address, _, _)) if is_mapped(address) => {
+            errors.invalid_text(path, text, "must not have an IPv4-mapped IPv6 address");
+        }
+        Some((address, bits, _)) if has_more_bits(address, bits) => {
+            errors.invalid_text(path, text, "must not have bits set beyond the prefix length");
+        }
+        Some(_) => {}
+    }
+}
+
+/// Whether bits behind the first `bits` are set.
+fn has_more_bits(address: IpAddr, bits: u32) -> bool {
+    match address {
+        IpAddr::V4(address) => address.to_bits().checked_shl(bits).unwrap_or(0) != 0,
+        IpAddr::V6(address) => address.to_bits().checked_shl(bits).unwrap_or(0) != 0,
+    }
+}
+
+/// An address that others may reach.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateEndpointIP`.
+pub(super) fn reachable(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    let Some(address) = text.parse::<IpAddr>().ok().or_else(|| without_zeros(text)) else {
+        errors.invalid_text(path, text, "must be a valid IP address");
+        return;
+    };
+    let address = address.to_canonical();
+    let (link_local, multicast) = match address {
+        IpAddr::V4(address) => (address.is_link_local(), matches!(address.octets(), [224, 0, 0, _])),
+        IpAddr::V6(address) => (
+            address.is_unicast_link_local(),
+            address.segments().first().is_some_and(|first| first & 0xff0f == 0xff02),
+        ),
+    };
+    if address.is_unspecified() {
+        errors.invalid_text(path, text, format!("may not be unspecified ({text})"));
+    }
+    if address.is_loopback() {
+        errors.invalid_text(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)");
+    }
+    if link_local {
+        errors.invalid_text(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)");
+    }
+    if multicast {
+        let why = "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)";
+        errors.invalid_text(path, text, why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(validate: fn(&mut Errors, &Path<'_>, &str), text: &str, expected: Option<&str>) {
+        let mut errors = Errors::default();
+        validate(&mut errors, &Path::new("f"), text);
+        let found: Vec<String> = errors.into_list().iter().map(ToString::to_string).collect();
+        let expected: Vec<String> =
+            expected.into_iter().map(|why| format!("f: Invalid value: \"{text}\": {why}")).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn addresses_are_strict() {
+        check(ip, "10.0.0.1", None);
+        check(ip, "2001:db8::1", None);
+        check(ip, "010.0.0.1", Some("must not have leading 0s"));
+        check(ip, "::ffff:1.2.3.4", Some("must not be an IPv4-mapped IPv6 address"));
+        check(ip, "1.2.3", Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"));
+    }
+
+    #[test]
+    fn ranges_end_where_their_prefix_ends() {
+        check(range, "10.0.0.0/8", None);
+        check(range, "0.0.0.0/0", None);
+        check(range, "2001:db8::/32", None);
+        check(range, "10.0.0.1/32", None);
+        check(range, "10.0.0.1/8", Some("must not have bits set beyond the prefix length"));
+        check(range, "10.0.0.0/08", Some("must not have leading 0s in IP or prefix length"));
+        check(range, "10.0.0.0", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
+        check(range, "10.0.0.0/33", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
+    }
+}

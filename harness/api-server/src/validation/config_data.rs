@@ -1,0 +1,127 @@
+//! `ConfigMap`s and Secrets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, Path, entries, flag, get, map, text};
+use super::formats;
+
+/// How many bytes all values together may have.
+///
+/// Source: kubernetes pkg/apis/core/types.go, `MaxSecretSize`.
+const LIMIT: usize = 1024 * 1024;
+
+const FROZEN: &str = "field is immutable when `immutable` is set";
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateConfigMap` and `ValidateConfigMapUpdate`.
+/// Rule: VLO-02.
+pub(super) fn config_map(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    if let Some(old) = old {
+        frozen(errors, object, old, &["data", "binaryData"]);
+    }
+    let mut size = 0;
+    let (data, binary) = (Path::new("data"), Path::new("binaryData"));
+    let is_binary = |key: &str| map(object, "binaryData").is_some_and(|binary| binary.contains_key(key));
+    for (key, value) in entries(object, "data") {
+        errors.all_invalid(&data.key(key), key, formats::config_key(key));
+        if is_binary(key) {
+            errors.invalid_text(&data.key(key), key, "duplicate of key present in binaryData");
+        }
+        size += value.as_str().unwrap_or_default().len();
+    }
+    for (key, value) in entries(object, "binaryData") {
+        errors.all_invalid(&binary.key(key), key, formats::config_key(key));
+        size += decoded_length(value);
+    }
+    if size > LIMIT {
+        errors.too_long(&Path::new("[]"), LIMIT);
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecret` and `ValidateSecretUpdate`.
+/// Rule: VLO-03.
+pub(super) fn secret(errors: &mut Errors, object: &Value, old: Option<&Value>) {
+    let kind = text(object, "type");
+    if let Some(old) = old {
+        if kind != text(old, "type") {
+            errors.invalid_text(&Path::new("type"), kind, IMMUTABLE);
+        }
+        frozen(errors, object, old, &["data"]);
+    }
+    let data = Path::new("data");
+    let mut size = 0;
+    for (key, value) in entries(object, "data") {
+        errors.all_invalid(&data.key(key), key, formats::config_key(key));
+        size += decoded_length(value);
+    }
+    if size > LIMIT {
+        errors.too_long(&data, LIMIT);
+    }
+    let find = |key: &str| map(object, "data").and_then(|data| data.get(key));
+    let mut required = |key: &str| errors.required(&data.key(key), "");
+    match kind {
+        "kubernetes.io/service-account-token" => {
+            let key = "kubernetes.io/service-account.name";
+            let annotations = get(get(object, "metadata"), "annotations");
+            if text(annotations, key).is_empty() {
+                errors.required(&Path::new("metadata").child("annotations").key(key), "");
+            }
+        }
+        "kubernetes.io/dockercfg" if find(".dockercfg").is_none() => required(".dockercfg"),
+        "kubernetes.io/dockerconfigjson" if find(".dockerconfigjson").is_none() => {
+            required(".dockerconfigjson");
+        }
+        "kubernetes.io/basic-auth" if find("username").is_none() && find("password").is_none() => {
+            required("username");
+            required("password");
+        }
+        "kubernetes.io/ssh-auth" if find("ssh-privatekey").is_none_or(|key| decoded_length(key) == 0) => {
+            required("ssh-privatekey");
+        }
+        "kubernetes.io/tls" => {
+            for key in ["tls.crt", "tls.key"] {
+                if find(key).is_none() {
+                    required(key);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The content of a Secret that has to be a JSON object: where it is none, kube-apiserver's answer has the words of Go's
+/// decoder.
+pub(super) fn has_unreadable_docker_config(object: &Value) -> bool {
+    let key = match text(object, "type") {
+        "kubernetes.io/dockercfg" => ".dockercfg",
+        "kubernetes.io/dockerconfigjson" => ".dockerconfigjson",
+        _ => return false,
+    };
+    let Some(value) = map(object, "data").and_then(|data| data.get(key)) else { return false };
+    let Ok(bytes) = STANDARD.decode(value.as_str().unwrap_or_default()) else { return true };
+    !serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object() || value.is_null())
+}
+
+/// What an object that is immutable may not change.
+fn frozen(errors: &mut Errors, object: &Value, old: &Value, fields: &[&'static str]) {
+    if !flag(old, "immutable") {
+        return;
+    }
+    if !flag(object, "immutable") {
+        errors.forbidden(&Path::new("immutable"), FROZEN);
+    }
+    for field in fields {
+        let of = |object| map(object, field).filter(|members| !members.is_empty());
+        if of(object) != of(old) {
+            errors.forbidden(&Path::new(field), FROZEN);
+        }
+    }
+}
+
+/// How many bytes a text in base64 stands for.
+fn decoded_length(value: &Value) -> usize {
+    let text = value.as_str().unwrap_or_default();
+    let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (text.len() / 4 * 3).saturating_sub(padding)
+}

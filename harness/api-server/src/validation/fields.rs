@@ -1,0 +1,237 @@
+//! What the rules of every kind need: paths of fields, the list of errors, and members of objects.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use kubernetes_types::quoting::quote;
+use kubernetes_types::status::{FieldError, MAX_ERRORS};
+use serde_json::{Map, Value};
+
+/// A field's path, such as `spec.containers[0].name`. It is written out only where something is wrong.
+///
+/// Source: apimachinery pkg/util/validation/field/path.go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    part: Part<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part<'a> {
+    Name(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    /// A field of the object itself.
+    pub(super) const fn new(name: &'a str) -> Self {
+        Self { parent: None, part: Part::Name(name) }
+    }
+
+    pub(super) const fn child<'b>(&'b self, name: &'b str) -> Path<'b> {
+        Path { parent: Some(self), part: Part::Name(name) }
+    }
+
+    pub(super) const fn index(&self, index: usize) -> Path<'_> {
+        Path { parent: Some(self), part: Part::Index(index) }
+    }
+
+    pub(super) const fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
+        Path { parent: Some(self), part: Part::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+        }
+        match self.part {
+            Part::Name(name) if self.parent.is_none() => f.write_str(name),
+            Part::Name(name) => write!(f, ".{name}"),
+            Part::Index(index) => write!(f, "[{index}]"),
+            Part::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+/// What is wrong with an object, in kube-apiserver's order.
+#[derive(Debug, Default)]
+pub(super) struct Errors(Vec<FieldError>);
+
+impl Errors {
+    /// Each error once: the kinds with rules that are generated from their types have none twice.
+    ///
+    /// Source: apimachinery pkg/api/validate/errors.go, `FilterCoveredHandwrittenErrors`.
+    pub(super) fn into_list(mut self) -> Vec<FieldError> {
+        let mut seen = HashSet::new();
+        self.0.retain(|error| seen.insert(error.clone()));
+        self.0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Beyond what an answer can list, more of them change nothing.
+    pub(super) fn push(&mut self, error: FieldError) {
+        if self.0.len() <= MAX_ERRORS {
+            self.0.push(error);
+        }
+    }
+
+    pub(super) fn extend(&mut self, errors: impl IntoIterator<Item = FieldError>) {
+        for error in errors {
+            self.push(error);
+        }
+    }
+
+    pub(super) fn required(&mut self, path: &Path<'_>, why: &str) {
+        self.push(FieldError::required(path.to_string(), why));
+    }
+
+    pub(super) fn forbidden(&mut self, path: &Path<'_>, why: impl fmt::Display) {
+        self.push(FieldError::forbidden(path.to_string(), why));
+    }
+
+    /// `value` as it is shown: a number, a boolean or JSON.
+    pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl fmt::Display, why: impl fmt::Display) {
+        self.push(FieldError::invalid(path.to_string(), value, why));
+    }
+
+    pub(super) fn invalid_text(&mut self, path: &Path<'_>, text: &str, why: impl fmt::Display) {
+        self.invalid(path, quote(text), why);
+    }
+
+    /// A text that breaks each of some rules.
+    pub(super) fn all_invalid(&mut self, path: &Path<'_>, text: &str, whys: Vec<String>) {
+        for why in whys {
+            self.invalid_text(path, text, why);
+        }
+    }
+
+    /// A value that is a structure of several fields, which kube-apiserver prints as its internal Go type.
+    pub(super) fn invalid_structure(&mut self, path: &Path<'_>, why: impl fmt::Display) {
+        self.push(FieldError::invalid_unshown(path.to_string(), why));
+    }
+
+    pub(super) fn duplicate(&mut self, path: &Path<'_>, text: &str) {
+        self.push(FieldError::duplicate(path.to_string(), quote(text)));
+    }
+
+    pub(super) fn not_found(&mut self, path: &Path<'_>, text: &str) {
+        self.push(FieldError::not_found(path.to_string(), quote(text)));
+    }
+
+    pub(super) fn too_long(&mut self, path: &Path<'_>, limit: usize) {
+        self.push(FieldError::too_long(path.to_string(), limit));
+    }
+
+    pub(super) fn too_many(&mut self, path: &Path<'_>, count: usize, limit: usize) {
+        self.push(FieldError::too_many(path.to_string(), count, limit));
+    }
+
+    /// A value that is none of `supported`, which are listed as upstream lists them.
+    pub(super) fn unsupported(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
+        let supported: Vec<String> = supported.iter().map(|value| quote(value)).collect();
+        self.push(FieldError::not_supported(path.to_string(), quote(text), supported.join(", ")));
+    }
+
+    /// One of `supported`, where there is a value at all.
+    pub(super) fn one_of(&mut self, path: &Path<'_>, value: Option<&str>, supported: &[&str]) {
+        if let Some(text) = value.filter(|text| !supported.contains(text)) {
+            self.unsupported(path, text, supported);
+        }
+    }
+
+    /// One of `supported`; `in_order` as they are listed.
+    pub(super) fn required_one_of(&mut self, path: &Path<'_>, text: &str, supported: &[&str]) {
+        if text.is_empty() {
+            self.required(path, "");
+        } else {
+            self.one_of(path, Some(text), supported);
+        }
+    }
+
+    /// Source: apimachinery pkg/api/validation/generic.go, `ValidateNonnegativeField`.
+    pub(super) fn not_negative(&mut self, path: &Path<'_>, number: Option<i64>) {
+        if let Some(number) = number.filter(|number| *number < 0) {
+            self.invalid(path, number, NEGATIVE);
+        }
+    }
+
+    /// The non-negative numbers among the members of `owner`.
+    pub(super) fn none_negative(&mut self, path: &Path<'_>, owner: &Value, fields: &[&str]) {
+        for field in fields {
+            self.not_negative(&path.child(field), int(owner, field));
+        }
+    }
+}
+
+/// Source: apimachinery pkg/api/validation/generic.go, `IsNegativeErrorMsg`.
+pub(super) const NEGATIVE: &str = "must be greater than or equal to 0";
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `isNotPositiveErrorMsg`.
+pub(super) const NOT_POSITIVE: &str = "must be greater than zero";
+/// Source: apimachinery pkg/api/validation/objectmeta.go, `FieldImmutableErrorMsg`.
+pub(super) const IMMUTABLE: &str = "field is immutable";
+
+/// A member; null where there is none.
+pub(super) fn get<'a>(owner: &'a Value, field: &str) -> &'a Value {
+    owner.get(field).unwrap_or(&Value::Null)
+}
+
+/// A member that is there and not null.
+pub(super) fn set<'a>(owner: &'a Value, field: &str) -> Option<&'a Value> {
+    owner.get(field).filter(|value| !value.is_null())
+}
+
+/// A text; empty where there is none.
+pub(super) fn text<'a>(owner: &'a Value, field: &str) -> &'a str {
+    get(owner, field).as_str().unwrap_or_default()
+}
+
+/// A text that may be missing.
+pub(super) fn word<'a>(owner: &'a Value, field: &str) -> Option<&'a str> {
+    get(owner, field).as_str()
+}
+
+pub(super) fn int(owner: &Value, field: &str) -> Option<i64> {
+    get(owner, field).as_i64()
+}
+
+pub(super) fn flag(owner: &Value, field: &str) -> bool {
+    get(owner, field).as_bool().unwrap_or(false)
+}
+
+pub(super) fn list<'a>(owner: &'a Value, field: &str) -> &'a [Value] {
+    get(owner, field).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The texts of a list.
+pub(super) fn texts<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
+    list(owner, field).iter().map(|item| item.as_str().unwrap_or_default())
+}
+
+/// The members of a map, by name.
+pub(super) fn entries<'a>(owner: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    map(owner, field).into_iter().flatten().map(|(name, value)| (name.as_str(), value))
+}
+
+pub(super) fn map<'a>(owner: &'a Value, field: &str) -> Option<&'a Map<String, Value>> {
+    get(owner, field).as_object()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_upstream_writes_it() {
+        let spec = Path::new("spec");
+        let list = spec.child("containers");
+        let item = list.index(2);
+        let limits = item.child("limits");
+        assert_eq!(limits.key("a/b").to_string(), "spec.containers[2].limits[a/b]");
+    }
+}

@@ -1,0 +1,277 @@
+//! Jobs and `CronJob`s.
+
+use kubernetes_types::equality::same;
+use kubernetes_types::names;
+use kubernetes_types::quoting::encode;
+use kubernetes_types::status::FieldError;
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, set, text, word};
+use super::{Change, pod, selectors};
+
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
+/// Rule: VLO-16.
+pub(super) fn job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    if change.is_none() {
+        generated_selector(errors, object);
+    }
+    job_spec(errors, &path, spec);
+    let selector = get(spec, "selector");
+    if selector.is_null() {
+        errors.required(&path.child("selector"), "");
+    }
+    selectors::label_selector(errors, &path.child("selector"), selector);
+    let template = get(spec, "template");
+    if selectors::picks(selector, template) == Some(false) {
+        let labels = get(get(template, "metadata"), "labels");
+        let path = path.child("template");
+        let path = path.child("metadata");
+        let why = "`selector` does not match template `labels`";
+        errors.invalid(&path.child("labels"), encode(labels), why);
+    }
+    if let Some(change) = change {
+        unchanged(errors, &path, object, change);
+    }
+    name_allows_completions(errors, object, spec);
+}
+
+/// The selector and the labels that the server gives a Job.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateGeneratedSelector`.
+fn generated_selector(errors: &mut Errors, object: &Value) {
+    let spec = get(object, "spec");
+    if flag(spec, "manualSelector") || set(spec, "selector").is_none() {
+        return;
+    }
+    let metadata = get(object, "metadata");
+    let path = Path::new("spec");
+    let (of_template, of_selector) = (path.child("template"), path.child("selector"));
+    let path = of_template.child("metadata");
+    let path = path.child("labels");
+    let labels = get(get(get(spec, "template"), "metadata"), "labels");
+    for (label, field) in [
+        ("controller-uid", "uid"),
+        ("job-name", "name"),
+        ("batch.kubernetes.io/controller-uid", "uid"),
+        ("batch.kubernetes.io/job-name", "name"),
+    ] {
+        let expected = text(metadata, field);
+        match word(labels, label) {
+            None => errors.required(&path.key(label), &format!("must be '{expected}'")),
+            Some(found) if found != expected => {
+                errors.invalid(&path.key(label), encode(labels), format!("must be '{expected}'"));
+            }
+            Some(_) => {}
+        }
+    }
+    let (uid, name) = (text(metadata, "uid"), text(metadata, "name"));
+    let given = serde_json::json!({"metadata": {"labels": {
+        "controller-uid": uid, "job-name": name,
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
+    }}});
+    let selector = get(spec, "selector");
+    if selectors::picks(selector, &given) == Some(false) {
+        errors.invalid(&of_selector, selectors::shown(selector), "`selector` not auto-generated");
+    }
+}
+
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateJobSpec`.
+fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let fields = [
+        "parallelism",
+        "completions",
+        "activeDeadlineSeconds",
+        "backoffLimit",
+        "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
+    ];
+    errors.none_negative(path, spec, &fields);
+    if set(spec, "maxFailedIndexes").is_some() && set(spec, "backoffLimitPerIndex").is_none() {
+        errors.required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+    }
+    completion_mode(errors, path, spec);
+    let policy = word(spec, "podReplacementPolicy");
+    let supported = if set(spec, "podFailurePolicy").is_some() {
+        &["Failed"][..]
+    } else {
+        &["Failed", "TerminatingOrFailed"]
+    };
+    errors.one_of(&path.child("podReplacementPolicy"), policy, supported);
+    let template = get(spec, "template");
+    let of_template = path.child("template");
+    pod::template(errors, &of_template, template, None);
+    let of_spec = of_template.child("spec");
+    let restart_path = of_spec.child("restartPolicy");
+    match text(get(template, "spec"), "restartPolicy") {
+        "" | "Always" => errors.required(&restart_path, "valid values: \"OnFailure\", \"Never\""),
+        "OnFailure" if set(spec, "podFailurePolicy").is_some() => {
+            let why = "only \"Never\" is supported when podFailurePolicy is specified";
+            errors.invalid_text(&restart_path, "OnFailure", why);
+        }
+        "OnFailure" | "Never" => {}
+        other => errors.unsupported(&restart_path, other, &["OnFailure", "Never"]),
+    }
+}
+
+fn completion_mode(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    /// The most of an indexed Job.
+    const MOST: i64 = 100_000;
+    /// From here on other limits are lower.
+    const MANY: i64 = 100_000;
+    const MOST_OF_MANY: i64 = 10_000;
+    let of = |field: &str| int(spec, field);
+    let (completions, parallelism) = (of("completions"), of("parallelism"));
+    let (failed, backoff) = (of("maxFailedIndexes"), of("backoffLimitPerIndex"));
+    let failed_path = path.child("maxFailedIndexes");
+    let parallelism_path = path.child("parallelism");
+    let mode = word(spec, "completionMode");
+    errors.one_of(&path.child("completionMode"), mode, &["NonIndexed", "Indexed"]);
+    if mode == Some("Indexed") {
+        if completions.is_none() {
+            errors.required(&path.child("completions"), "when completion mode is Indexed");
+        }
+        if let Some(parallelism) = parallelism.filter(|parallelism| *parallelism > MOST) {
+            let why = format!("must be less than or equal to {MOST} when completion mode is Indexed");
+            errors.invalid(&parallelism_path, parallelism, why);
+        }
+        if let (Some(completions), Some(failed)) = (completions, failed)
+            && failed > completions
+        {
+            errors.invalid(&failed_path, failed, "must be less than or equal to completions");
+        }
+        if let Some(failed) = failed.filter(|failed| *failed > MOST) {
+            errors.invalid(&failed_path, failed, format!("must be less than or equal to {MOST}"));
+        }
+        if completions.is_some_and(|completions| completions > MANY) && backoff.is_some() {
+            if failed.is_none() {
+                let why = format!("must be specified when completions is above {MANY}");
+                errors.required(&failed_path, &why);
+            }
+            let why = format!(
+                "must be less than or equal to {MOST_OF_MANY} when completions are above {MANY} and used with backoff limit \
+                 per index"
+            );
+            for (path, found) in [(&parallelism_path, parallelism), (&failed_path, failed)] {
+                if let Some(found) = found.filter(|found| *found > MOST_OF_MANY) {
+                    errors.invalid(path, found, &why);
+                }
+            }
+        }
+    }
+    if matches!(mode, None | Some("NonIndexed")) {
+        for (field, found) in [("backoffLimitPerIndex", backoff), ("maxFailedIndexes", failed)] {
+            if let Some(found) = found {
+                errors.invalid(&path.child(field), found, "requires indexed completion mode");
+            }
+        }
+    }
+}
+
+/// The names of an indexed Job's Pods end with their index.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateNameAllowsCompletions`.
+fn name_allows_completions(errors: &mut Errors, object: &Value, spec: &Value) {
+    let completions = int(spec, "completions").unwrap_or(0);
+    if text(spec, "completionMode") != "Indexed" || completions <= 0 {
+        return;
+    }
+    let name = text(get(object, "metadata"), "name");
+    let longest = format!("{name}-{}", completions - 1);
+    if !names::dns1123_label(&longest).is_empty() {
+        let why = format!("will not able to create pod with invalid DNS label: {longest}");
+        errors.invalid_text(&Path::new("metadata").child("name"), name, why);
+    }
+}
+
+/// What an update of a Job may not change. The template of a suspended Job may: where and with what its Pods run.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobSpecUpdate`; pkg/registry/batch/job/strategy.go,
+/// `validationOptionsForJob`.
+/// Rule: VLO-16.
+fn unchanged(errors: &mut Errors, path: &Path<'_>, object: &Value, change: Change<'_>) {
+    let (new, old) = (get(object, "spec"), get(change.old, "spec"));
+    if !change.is_same(&["spec", "completions"]) {
+        // An indexed Job may be resized together with its parallelism.
+        let (completions, path) = (int(new, "completions"), path.child("completions"));
+        if text(new, "completionMode") != "Indexed" {
+            errors.invalid(&path, encode(get(new, "completions")), IMMUTABLE);
+        } else if let Some(completions) = completions
+            && Some(completions) != int(new, "parallelism")
+        {
+            errors.invalid(&path, completions, "can only be modified in tandem with spec.parallelism");
+        }
+    }
+    if !change.is_same(&["spec", "selector"]) {
+        errors.invalid(&path.child("selector"), selectors::shown(get(new, "selector")), IMMUTABLE);
+    }
+    let is_suspended = flag(old, "suspend") || flag(new, "suspend");
+    if !is_suspended && !same_template(change) {
+        errors.invalid_structure(&path.child("template"), IMMUTABLE);
+    }
+    for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
+    {
+        if change.is_same(&["spec", field]) {
+            continue;
+        }
+        let (path, value) = (path.child(field), get(new, field));
+        if value.is_object() {
+            errors.invalid_structure(&path, IMMUTABLE);
+        } else {
+            errors.invalid(&path, encode(value), IMMUTABLE);
+        }
+    }
+}
+
+fn same_template(change: Change<'_>) -> bool {
+    let path = ["spec", "template"];
+    let of = path.iter().fold(change.of, |of, name| of.member(name));
+    let at = |object| path.iter().fold(object, |place, name| get(place, name));
+    same(at(change.new), at(change.old), of)
+}
+
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateCronJobCreate` and `ValidateCronJobUpdate`;
+/// `pkg/apis/batch/v1/zz_generated.validations.go`.
+/// Rule: VLO-17.
+pub(super) fn cron_job(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    /// A Job's name has eleven characters more.
+    const LONGEST: usize = 52;
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let schedule = text(spec, "schedule");
+    let had_zone = change.is_some_and(|change| text(get(change.old, "spec"), "schedule").contains("TZ"));
+    if !schedule.is_empty() && !had_zone {
+        let path = path.child("schedule");
+        if let Err(why) = super::schedule::parse(schedule) {
+            errors.invalid_text(&path, schedule, why);
+        }
+        if schedule.contains("TZ") {
+            let why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+            errors.invalid_text(&path, schedule, why);
+        }
+    }
+    errors.none_negative(&path, spec, &["startingDeadlineSeconds"]);
+    let policies = ["Allow", "Forbid", "Replace"];
+    errors.required_one_of(&path.child("concurrencyPolicy"), text(spec, "concurrencyPolicy"), &policies);
+    let template = path.child("jobTemplate");
+    let of_job = get(get(spec, "jobTemplate"), "spec");
+    let of_template = template.child("spec");
+    job_spec(errors, &of_template, of_job);
+    if let Some(selector) = set(of_job, "selector") {
+        let shown = selectors::shown(selector);
+        errors.invalid(&of_template.child("selector"), shown, "`selector` will be auto-generated");
+    }
+    if flag(of_job, "manualSelector") {
+        let field = of_template.child("manualSelector").to_string();
+        errors.push(FieldError::not_supported(field, true, "\"nil\", \"false\""));
+    }
+    errors.none_negative(&path, spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"]);
+    let name = text(get(object, "metadata"), "name");
+    if change.is_none() && name.len() > LONGEST {
+        let path = Path::new("metadata");
+        errors.invalid_text(&path.child("name"), name, "must be no more than 52 characters");
+    }
+    if schedule.is_empty() {
+        errors.required(&path.child("schedule"), "");
+    }
+}

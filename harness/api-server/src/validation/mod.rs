@@ -1,0 +1,100 @@
+//! What is wrong with objects of built-in kinds, beside their metadata: one module for each group of kinds.
+//!
+//! Each rule is a function of an object and of what it was before, and lists errors in kube-apiserver's order.
+
+mod addresses;
+mod config_data;
+mod fields;
+mod formats;
+mod jobs;
+mod pod;
+mod policies;
+mod resources;
+mod schedule;
+mod selectors;
+mod services;
+mod storage;
+mod workloads;
+
+use kubernetes_types::equality::same;
+use kubernetes_types::json::at;
+use kubernetes_types::schema::Type;
+use kubernetes_types::status::{FieldError, Unsupported};
+use serde_json::Value;
+
+use self::fields::Errors;
+use super::discovery::Resource;
+
+/// What an update begins with.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    new: &'a Value,
+    old: &'a Value,
+    of: Type,
+}
+
+impl Change<'_> {
+    /// Whether a field has the same meaning as before.
+    fn is_same(self, path: &[&str]) -> bool {
+        let of = path.iter().fold(self.of, |of, name| of.member(name));
+        same(at(self.new, path), at(self.old, path), of)
+    }
+}
+
+/// What is wrong with an object, which `old` becomes in an update, also of a subresource.
+///
+/// Rule: VLO-01.
+///
+/// # Errors
+/// What cannot be answered as kube-apiserver does.
+pub(super) fn errors(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Result<Vec<FieldError>, Unsupported> {
+    let mut errors = Errors::default();
+    let change = old.map(|old| Change { new: object, old, of: Type::of_kind(&resource.kind) });
+    let version = resource.kind.version.as_str();
+    match (subresource, resource.gvr.group_resource().as_str(), change) {
+        ("", "configmaps", _) => config_data::config_map(&mut errors, object, old),
+        ("", "secrets", _) => {
+            config_data::secret(&mut errors, object, old);
+            if config_data::has_unreadable_docker_config(object) {
+                let what = "the message for a Secret whose Docker configuration is no JSON object".to_owned();
+                return Err(Unsupported { what });
+            }
+        }
+        ("", "pods", None) => pod::new(&mut errors, object),
+        ("", "pods", Some(change)) => pod::update::of_object(&mut errors, object, change),
+        ("status", "pods", Some(change)) => pod::update::of_status(&mut errors, object, change),
+        ("ephemeralcontainers", "pods", Some(change)) => {
+            pod::update::of_ephemeral_containers(&mut errors, object, change);
+        }
+        ("", "podtemplates", _) => {
+            let template = fields::get(object, "template");
+            pod::template(&mut errors, &fields::Path::new("template"), template, None);
+        }
+        ("", "deployments.apps", change) if version == "v1" => {
+            workloads::deployment(&mut errors, object, change);
+        }
+        ("", "replicasets.apps", change) => workloads::replica_set(&mut errors, object, change),
+        ("", "daemonsets.apps", change) => workloads::daemon_set(&mut errors, object, change),
+        ("", "statefulsets.apps", change) => workloads::stateful_set(&mut errors, object, change),
+        ("", "replicationcontrollers", _) => workloads::replication_controller(&mut errors, object),
+        ("", "jobs.batch", change) => jobs::job(&mut errors, object, change),
+        ("", "cronjobs.batch", change) => jobs::cron_job(&mut errors, object, change),
+        ("", "services", change) => services::service(&mut errors, object, change),
+        ("", "persistentvolumeclaims", change) => storage::claim(&mut errors, object, change),
+        ("", "storageclasses.storage.k8s.io", change) => storage::class(&mut errors, object, change),
+        ("", "poddisruptionbudgets.policy", _) => policies::disruption_budget(&mut errors, object),
+        ("", "priorityclasses.scheduling.k8s.io", change) => {
+            policies::priority_class(&mut errors, object, change);
+        }
+        ("", "networkpolicies.networking.k8s.io", change) => {
+            policies::network_policy(&mut errors, object, change);
+        }
+        _ => {}
+    }
+    Ok(errors.into_list())
+}

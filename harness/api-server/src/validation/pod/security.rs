@@ -1,0 +1,174 @@
+//! Security contexts of Pods and containers.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
+use super::super::formats;
+
+/// The fields of security contexts that name users and groups.
+fn ids(errors: &mut Errors, path: &Path<'_>, context: &Value, fields: &[&str]) {
+    for field in fields {
+        if let Some(id) = int(context, field) {
+            id_in_range(errors, &path.child(field), id);
+        }
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/validation.go, `IsValidUserID` and `IsValidGroupID`.
+fn id_in_range(errors: &mut Errors, path: &Path<'_>, id: i64) {
+    let most = i64::from(i32::MAX);
+    if !(0..=most).contains(&id) {
+        errors.invalid(path, id, formats::between(0, most));
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateSecurityContext`.
+/// Rule: VLO-11.
+pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Value, host_users: bool) {
+    let Some(context) = set(container, "securityContext") else { return };
+    ids(errors, path, context, &["runAsUser", "runAsGroup"]);
+    let mount = word(context, "procMount");
+    errors.one_of(&path.child("procMount"), mount, &["Default", "Unmasked"]);
+    if host_users && mount == Some("Unmasked") {
+        let why = "`hostUsers` must be false to use `Unmasked`";
+        errors.invalid_text(&path.child("procMount"), "Unmasked", why);
+    }
+    seccomp(errors, &path.child("seccompProfile"), get(context, "seccompProfile"));
+    if get(context, "allowPrivilegeEscalation") == &Value::Bool(false) {
+        if flag(context, "privileged") {
+            let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
+            errors.invalid_structure(path, why);
+        }
+        for _ in texts(get(context, "capabilities"), "add").filter(|name| *name == "CAP_SYS_ADMIN") {
+            let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+            errors.invalid_structure(path, why);
+        }
+    }
+    app_armor(errors, &path.child("appArmorProfile"), get(context, "appArmorProfile"));
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validatePodSpecSecurityContext`.
+/// Rule: VLO-11.
+pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let Some(context) = set(spec, "securityContext") else { return };
+    ids(errors, path, context, &["fsGroup", "runAsUser", "runAsGroup"]);
+    let groups = path.child("supplementalGroups");
+    for (index, group) in list(context, "supplementalGroups").iter().enumerate() {
+        id_in_range(errors, &groups.index(index), group.as_i64().unwrap_or(0));
+    }
+    sysctls(errors, &path.child("sysctls"), context, spec);
+    let policies = ["Always", "OnRootMismatch"];
+    errors.one_of(&path.child("fsGroupChangePolicy"), word(context, "fsGroupChangePolicy"), &policies);
+    seccomp(errors, &path.child("seccompProfile"), get(context, "seccompProfile"));
+    app_armor(errors, &path.child("appArmorProfile"), get(context, "appArmorProfile"));
+    let policies = ["Merge", "Strict"];
+    let found = word(context, "supplementalGroupsPolicy");
+    errors.one_of(&path.child("supplementalGroupsPolicy"), found, &policies);
+    let policies = ["MountOption", "Recursive"];
+    errors.one_of(&path.child("seLinuxChangePolicy"), word(context, "seLinuxChangePolicy"), &policies);
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateSysctls`; component-helpers
+/// pkg/util/sysctl/namespace.go, `GetNamespace`.
+fn sysctls(errors: &mut Errors, path: &Path<'_>, context: &Value, spec: &Value) {
+    let mut seen = HashSet::new();
+    for (index, sysctl) in list(context, "sysctls").iter().enumerate() {
+        let item = path.index(index);
+        let path = item.child("name");
+        let name = text(sysctl, "name");
+        if name.is_empty() {
+            errors.required(&path, "");
+        } else if !is_sysctl(name) {
+            let why = "must have at most 253 characters and match regex \
+                       ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
+            errors.invalid_text(&path, name, why);
+        } else if seen.contains(name) {
+            errors.duplicate(&path, name);
+        }
+        let dotted = name.replace('/', ".");
+        let is_of_host =
+            ["kernel.shm", "kernel.msg", "fs.mqueue."].iter().any(|start| dotted.starts_with(start))
+                || dotted == "kernel.sem";
+        if flag(spec, "hostNetwork") && dotted.starts_with("net.") {
+            errors.invalid_text(&path, name, "may not be specified when 'hostNetwork' is true");
+        } else if flag(spec, "hostIPC") && is_of_host {
+            errors.invalid_text(&path, name, "may not be specified when 'hostIPC' is true");
+        }
+        seen.insert(name);
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `IsValidSysctlName`.
+fn is_sysctl(name: &str) -> bool {
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_part = |part: &str| {
+        let bytes = part.as_bytes();
+        bytes.first().is_some_and(is_end)
+            && bytes.last().is_some_and(is_end)
+            && bytes.iter().all(|byte| is_end(byte) || b"-_".contains(byte))
+    };
+    name.len() <= 253 && name.split(['.', '/']).all(is_part)
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateSeccompProfileField`.
+fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
+    if profile.is_null() {
+        return;
+    }
+    let (kind, local) = (text(profile, "type"), word(profile, "localhostProfile"));
+    let local_path = path.child("localhostProfile");
+    if kind.is_empty() {
+        errors.required(&path.child("type"), "type is required when seccompProfile is set");
+    } else {
+        let supported = ["Localhost", "RuntimeDefault", "Unconfined"];
+        errors.one_of(&path.child("type"), Some(kind), &supported);
+    }
+    match (kind, local) {
+        ("Localhost", None) => errors.required(&local_path, "must be set when seccomp type is Localhost"),
+        ("Localhost", Some(local)) => formats::descending_path(errors, &local_path, local),
+        (_, Some(_)) => {
+            errors.invalid_structure(&local_path, "can only be set when seccomp type is Localhost");
+        }
+        (_, None) => {}
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateAppArmorProfileField`.
+fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
+    /// The longest path, without its end.
+    const LONGEST: usize = 4095;
+    if profile.is_null() {
+        return;
+    }
+    let local_path = path.child("localhostProfile");
+    let local = word(profile, "localhostProfile");
+    match text(profile, "type") {
+        "" => errors.required(&path.child("type"), "type is required when appArmorProfile is set"),
+        "Localhost" => {
+            let missing = "must be set when AppArmor type is Localhost";
+            let Some(local) = local else {
+                errors.required(&local_path, missing);
+                return;
+            };
+            if local.trim() != local {
+                errors.invalid_text(&local_path, local, "must not be padded with whitespace");
+            } else if local.is_empty() {
+                errors.required(&local_path, missing);
+            }
+            if local.len() > LONGEST {
+                errors.too_long(&local_path, LONGEST);
+            }
+        }
+        "RuntimeDefault" | "Unconfined" => {
+            if let Some(local) = local {
+                errors.invalid_text(&local_path, local, "can only be set when AppArmor type is Localhost");
+            }
+        }
+        other => {
+            let supported = ["Localhost", "RuntimeDefault", "Unconfined"];
+            errors.unsupported(&path.child("type"), other, &supported);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Disruption budgets, priorities and network policies.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use kubernetes_types::quoting::encode;
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, list, set, text, texts, word};
+use super::{Change, addresses, formats, selectors};
+
+/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetSpec`.
+/// Rule: VLO-22.
+pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    let fields = ["minAvailable", "maxUnavailable"];
+    if fields.iter().all(|field| set(spec, field).is_some()) {
+        errors.invalid_structure(&path, "minAvailable and maxUnavailable cannot be both set");
+    }
+    for field in fields {
+        if let Some(value) = set(spec, field) {
+            formats::number_or_percent(errors, &path.child(field), value);
+            formats::at_most_all(errors, &path.child(field), value);
+        }
+    }
+    selectors::label_selector(errors, &path.child("selector"), get(spec, "selector"));
+    let policies = ["AlwaysAllow", "IfHealthyBudget"];
+    let policy = word(spec, "unhealthyPodEvictionPolicy");
+    errors.one_of(&path.child("unhealthyPodEvictionPolicy"), policy, &policies);
+}
+
+/// Source: kubernetes pkg/apis/scheduling/validation/validation.go, `ValidatePriorityClass` and
+/// `ValidatePriorityClassUpdate`; pkg/apis/scheduling/v1/helpers.go, `IsKnownSystemPriorityClass`.
+/// Rule: VLO-23.
+pub(super) fn priority_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    /// The most that is not the system's own.
+    const MOST: i64 = 1_000_000_000;
+    if let Some(change) = change {
+        let value = |object| int(object, "value").unwrap_or(0);
+        if value(object) != value(change.old) {
+            errors.forbidden(&Path::new("value"), "may not be changed in an update.");
+        }
+        if !change.is_same(&["preemptionPolicy"]) {
+            let policy = encode(get(object, "preemptionPolicy"));
+            errors.invalid(&Path::new("preemptionPolicy"), policy, IMMUTABLE);
+        }
+        return;
+    }
+    let name = text(get(object, "metadata"), "name");
+    let value = int(object, "value").unwrap_or(0);
+    if name.starts_with("system-") {
+        let known = match name {
+            "system-node-critical" => Some(2_000_001_000),
+            "system-cluster-critical" => Some(2_000_000_000),
+            _ => None,
+        };
+        let why = match known {
+            None => Some(format!("{name} is not a known system priority class")),
+            Some(known) if known != value => Some(format!("value of {name} PriorityClass must be {known}")),
+            Some(_) if flag(object, "globalDefault") => {
+                Some(format!("globalDefault of {name} PriorityClass must be false"))
+            }
+            Some(_) => None,
+        };
+        if let Some(why) = why {
+            let path = Path::new("metadata");
+            let why = format!(
+                "priority class names with 'system-' prefix are reserved for system use only. error: {why}"
+            );
+            errors.forbidden(&path.child("name"), why);
+        }
+    } else if value > MOST {
+        let why = format!("maximum allowed value of a user defined priority is {MOST}");
+        errors.forbidden(&Path::new("value"), why);
+    }
+    if let Some(policy) = word(object, "preemptionPolicy") {
+        let policies = ["PreemptLowerPriority", "Never"];
+        errors.required_one_of(&Path::new("preemptionPolicy"), policy, &policies);
+    }
+}
+
+/// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateNetworkPolicySpec`;
+/// `pkg/apis/networking/v1/zz_generated.validations.go`.
+/// Rule: VLO-24.
+pub(super) fn network_policy(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    // Ranges that stand in the old policy need not be in order.
+    let known: HashSet<&str> = change.map(|change| ranges(get(change.old, "spec"))).unwrap_or_default();
+    let mut missing = Vec::new();
+    selectors::label_selector(errors, &path.child("podSelector"), get(spec, "podSelector"));
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        let path = path.child(direction);
+        for (index, rule) in list(spec, direction).iter().enumerate() {
+            let item = path.index(index);
+            let path = item.child("ports");
+            for (index, port) in list(rule, "ports").iter().enumerate() {
+                policy_port(errors, &path.index(index), port);
+            }
+            let path = item.child(peers);
+            for (index, found) in list(rule, peers).iter().enumerate() {
+                let path = path.index(index);
+                peer(errors, &path, found, &known);
+                if set(found, "ipBlock").is_some_and(|block| text(block, "cidr").is_empty()) {
+                    missing.push(path.child("ipBlock").child("cidr").to_string());
+                }
+            }
+        }
+    }
+    let types = path.child("policyTypes");
+    if list(spec, "policyTypes").len() > 2 {
+        let shown = encode(get(spec, "policyTypes"));
+        errors.invalid(&types, shown, "may not specify more than two policyTypes");
+    } else {
+        for (index, kind) in texts(spec, "policyTypes").enumerate() {
+            errors.one_of(&types.index(index), Some(kind), &["Ingress", "Egress"]);
+        }
+    }
+    // A rule that is generated.
+    errors.extend(missing.into_iter().map(|field| kubernetes_types::status::FieldError::required(field, "")));
+}
+
+/// The ranges of addresses in a policy.
+fn ranges(spec: &Value) -> HashSet<&str> {
+    let rules = |direction, peers: &'static str| {
+        list(spec, direction).iter().flat_map(move |rule| list(rule, peers)).map(|peer| get(peer, "ipBlock"))
+    };
+    rules("ingress", "from")
+        .chain(rules("egress", "to"))
+        .flat_map(|block| texts(block, "except").chain([text(block, "cidr")]))
+        .collect()
+}
+
+fn policy_port(errors: &mut Errors, path: &Path<'_>, port: &Value) {
+    errors.one_of(&path.child("protocol"), word(port, "protocol"), &["TCP", "UDP", "SCTP"]);
+    let (number, end) = (set(port, "port"), int(port, "endPort"));
+    let end_path = path.child("endPort");
+    match number {
+        None => {
+            if let Some(end) = end {
+                errors.invalid(&end_path, end, "may not be specified when `port` is not specified");
+            }
+        }
+        Some(Value::String(name)) => {
+            if let Some(end) = end {
+                errors.invalid(&end_path, end, "may not be specified when `port` is non-numeric");
+            }
+            errors.all_invalid(&path.child("port"), name, formats::port_name(name));
+        }
+        Some(number) => {
+            let number = number.as_i64().unwrap_or(0);
+            formats::port(errors, &path.child("port"), number);
+            if let Some(end) = end {
+                if end < number {
+                    errors.invalid(&end_path, end, "must be greater than or equal to `port`");
+                }
+                formats::port(errors, &end_path, end);
+            }
+        }
+    }
+}
+
+fn peer(errors: &mut Errors, path: &Path<'_>, peer: &Value, known: &HashSet<&str>) {
+    let mut count = 0;
+    for field in ["podSelector", "namespaceSelector"] {
+        if let Some(selector) = set(peer, field) {
+            count += 1;
+            selectors::label_selector(errors, &path.child(field), selector);
+        }
+    }
+    let block = set(peer, "ipBlock");
+    if let Some(block) = block {
+        count += 1;
+        ip_block(errors, &path.child("ipBlock"), block, known);
+    }
+    if count == 0 {
+        errors.required(path, "must specify a peer");
+    } else if count > 1 && block.is_some() {
+        errors.forbidden(path, "may not specify both ipBlock and another peer");
+    }
+}
+
+fn ip_block(errors: &mut Errors, path: &Path<'_>, block: &Value, known: &HashSet<&str>) {
+    let range = text(block, "cidr");
+    if range.is_empty() {
+        return;
+    }
+    let mut check = |path: &Path<'_>, range: &str| {
+        if !known.contains(range) {
+            addresses::range(errors, path, range);
+        }
+    };
+    check(&path.child("cidr"), range);
+    let Some(outer) = bounds(range) else { return };
+    let path = path.child("except");
+    for (index, except) in texts(block, "except").enumerate() {
+        let path = path.index(index);
+        if !known.contains(except) {
+            addresses::range(errors, &path, except);
+        }
+        let Some(inner) = bounds(except) else { continue };
+        if !is_below(inner, outer) {
+            errors.invalid_text(&path, except, "must be a strict subset of `cidr`");
+        }
+    }
+}
+
+fn bounds(range: &str) -> Option<(IpAddr, u32)> {
+    let (address, length) = range.split_once('/')?;
+    Some((address.parse().ok()?, length.parse().ok()?))
+}
+
+/// Whether the first range is a part of the second one.
+fn is_below((inner, inner_bits): (IpAddr, u32), (outer, outer_bits): (IpAddr, u32)) -> bool {
+    let begins_alike = match (inner, outer) {
+        (IpAddr::V4(inner), IpAddr::V4(outer)) => {
+            let mask = u32::MAX.checked_shl(32_u32.saturating_sub(outer_bits)).unwrap_or(0);
+            inner.to_bits() & mask == outer.to_bits() & mask
+        }
+        (IpAddr::V6(inner), IpAddr::V6(outer)) => {
+            let mask = u128::MAX.checked_shl(128_u32.saturating_sub(outer_bits)).unwrap_or(0);
+            inner.to_bits() & mask == outer.to_bits() & mask
+        }
+        (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+    };
+    begins_alike && outer_bits < inner_bits
+}

@@ -1,0 +1,74 @@
+//! Label selectors.
+
+use kubernetes_types::names;
+use kubernetes_types::selector::Selector;
+use serde_json::Value;
+
+use super::fields::{Errors, Path, get, list, map, text, texts};
+use super::formats;
+
+/// A `LabelSelector`, which may be missing.
+///
+/// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabelSelector`.
+pub(super) fn label_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
+    formats::labels(errors, &path.child("matchLabels"), get(selector, "matchLabels"));
+    let path = path.child("matchExpressions");
+    for (index, expression) in list(selector, "matchExpressions").iter().enumerate() {
+        requirement(errors, &path.index(index), expression);
+    }
+}
+
+fn requirement(errors: &mut Errors, path: &Path<'_>, expression: &Value) {
+    let values = path.child("values");
+    let is_empty = list(expression, "values").is_empty();
+    match text(expression, "operator") {
+        "In" | "NotIn" if is_empty => {
+            errors.required(&values, "must be specified when `operator` is 'In' or 'NotIn'");
+        }
+        "Exists" | "DoesNotExist" if !is_empty => {
+            errors.forbidden(&values, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'");
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        other => errors.invalid_text(&path.child("operator"), other, "not a valid selector operator"),
+    }
+    let key = text(expression, "key");
+    formats::qualified_name(errors, &path.child("key"), key);
+    for (index, value) in texts(expression, "values").enumerate() {
+        errors.all_invalid(&values.index(index), value, names::label_value(value));
+    }
+}
+
+/// Whether a selector has no requirements.
+pub(super) fn is_empty(selector: &Value) -> bool {
+    list(selector, "matchExpressions").is_empty()
+        && map(selector, "matchLabels").is_none_or(serde_json::Map::is_empty)
+}
+
+/// Whether a selector picks an object with the metadata of `template`; none if it cannot be evaluated. None at all picks
+/// nothing.
+///
+/// Source: apimachinery pkg/apis/meta/v1/helpers.go, `LabelSelectorAsSelector`.
+pub(super) fn picks(selector: &Value, template: &Value) -> Option<bool> {
+    if selector.is_null() {
+        return Some(false);
+    }
+    let selector = Selector::parse(selector).ok()?;
+    let labels = kubernetes_types::selector::Labels::of(template).unwrap_or_default();
+    Some(selector.matches(labels))
+}
+
+/// A selector as a message shows it: in the order of its Go type.
+pub(super) fn shown(selector: &Value) -> String {
+    if selector.is_null() {
+        return "null".to_owned();
+    }
+    let member = |field: &str| {
+        let value = get(selector, field);
+        let is_empty = value.as_array().is_some_and(Vec::is_empty)
+            || value.as_object().is_some_and(serde_json::Map::is_empty);
+        (!value.is_null() && !is_empty)
+            .then(|| format!("\"{field}\":{}", kubernetes_types::quoting::encode(value)))
+    };
+    let members: Vec<String> = ["matchLabels", "matchExpressions"].into_iter().filter_map(member).collect();
+    format!("{{{}}}", members.join(","))
+}

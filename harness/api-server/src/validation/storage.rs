@@ -1,0 +1,185 @@
+//! Claims of volumes, and storage classes.
+
+use kubernetes_types::quantity::{self, Quantity};
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
+use super::{Change, formats, resources, selectors};
+
+const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
+pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    const LONGEST: usize = 63;
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    if name.len() > LONGEST {
+        errors.too_long(path, LONGEST);
+    }
+    errors.all_invalid(path, name, kubernetes_types::names::dns1123_subdomain(&name.to_lowercase()));
+}
+
+/// The metadata of what is made of a template.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateTemplateObjectMeta`.
+pub(super) fn template_metadata(errors: &mut Errors, path: &Path<'_>, metadata: &Value) {
+    formats::annotations(errors, &path.child("annotations"), get(metadata, "annotations"));
+    formats::labels(errors, &path.child("labels"), get(metadata, "labels"));
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaimSpec`.
+/// Rule: VLO-19.
+pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let modes_path = path.child("accessModes");
+    if list(spec, "accessModes").is_empty() {
+        errors.required(&modes_path, "at least 1 access mode is required");
+    }
+    selectors::label_selector(errors, &path.child("selector"), get(spec, "selector"));
+    for mode in texts(spec, "accessModes") {
+        errors.one_of(&modes_path, Some(mode), &ACCESS_MODES);
+    }
+    let has = |alone: bool| {
+        texts(spec, "accessModes")
+            .any(|mode| ACCESS_MODES.contains(&mode) && (mode == "ReadWriteOncePod") == alone)
+    };
+    if has(true) && has(false) {
+        errors.forbidden(&modes_path, "may not use ReadWriteOncePod with other access modes");
+    }
+    let of_resources = path.child("resources");
+    let size_path = of_resources.key("storage");
+    match set(get(get(spec, "resources"), "requests"), "storage").and_then(quantity::of) {
+        None => errors.required(&size_path, ""),
+        Some(size) if size <= Quantity::ZERO => {
+            errors.invalid_text(&size_path, &size.to_string(), NOT_POSITIVE);
+        }
+        Some(size) => resources::amount(errors, &size_path, "storage", &size),
+    }
+    let mut class = |field: &str| {
+        if let Some(name) = word(spec, field).filter(|name| !name.is_empty()) {
+            formats::dns_subdomain(errors, &path.child(field), name);
+        }
+    };
+    class("storageClassName");
+    errors.one_of(&path.child("volumeMode"), word(spec, "volumeMode"), &["Block", "Filesystem"]);
+    for field in ["dataSource", "dataSourceRef"] {
+        if let Some(source) = set(spec, field) {
+            data_source(errors, &path.child(field), source);
+        }
+    }
+    if let Some(name) = word(spec, "volumeAttributesClassName").filter(|name| !name.is_empty()) {
+        formats::dns_subdomain(errors, &path.child("volumeAttributesClassName"), name);
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateDataSource` and `validateDataSourceRef`.
+fn data_source(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    let of = |field| text(source, field);
+    for field in ["name", "kind"] {
+        if of(field).is_empty() {
+            errors.required(&path.child(field), "");
+        }
+    }
+    let group = of("apiGroup");
+    if group.is_empty() {
+        if of("kind") != "PersistentVolumeClaim" {
+            let why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup";
+            errors.invalid_text(path, of("kind"), why);
+        }
+    } else {
+        formats::dns_subdomain(errors, &path.child("apiGroup"), group);
+    }
+    if !of("namespace").is_empty() {
+        formats::dns_label(errors, &path.child("namespace"), of("namespace"));
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolumeClaim` and
+/// `ValidatePersistentVolumeClaimUpdate`.
+/// Rule: VLO-19.
+pub(super) fn claim(errors: &mut Errors, claim: &Value, change: Option<Change<'_>>) {
+    const FROZEN: &str = "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims\n";
+    claim_spec(errors, &Path::new("spec"), get(claim, "spec"));
+    let Some(change) = change else { return };
+    let (new, old) = (get(claim, "spec"), get(change.old, "spec"));
+    let is_bound = text(get(claim, "status"), "phase") == "Bound";
+    let empty = serde_json::Map::new();
+    let members =
+        |spec: &'_ Value| -> Vec<String> { spec.as_object().unwrap_or(&empty).keys().cloned().collect() };
+    let mut fields = members(new);
+    fields.extend(members(old));
+    let may_change = |field: &str| match field {
+        "volumeName" => text(old, field).is_empty(),
+        "volumeAttributesClassName" | "resources" => is_bound,
+        // An old claim may have none, or its class in an annotation.
+        "storageClassName" => set(old, field).is_none(),
+        _ => false,
+    };
+    if fields.iter().any(|field| !may_change(field) && !change.is_same(&["spec", field])) {
+        errors.forbidden(&Path::new("spec"), FROZEN);
+    }
+    let size = |owner: &Value, field: &str| {
+        set(get(owner, field), "storage").and_then(quantity::of).unwrap_or(Quantity::ZERO)
+    };
+    let requested = |spec: &Value| size(get(spec, "resources"), "requests");
+    let least = size(get(change.old, "status"), "capacity");
+    if requested(new) < requested(old) && requested(new) <= least {
+        let path = Path::new("spec");
+        let path = path.child("resources");
+        let path = path.child("requests");
+        errors.forbidden(&path.child("storage"), "field can not be less than status.capacity");
+    }
+    if !change.is_same(&["spec", "volumeMode"]) {
+        errors.invalid_text(&Path::new("volumeMode"), text(new, "volumeMode"), IMMUTABLE);
+    }
+}
+
+/// Source: kubernetes pkg/apis/storage/validation/validation.go, `ValidateStorageClass` and `ValidateStorageClassUpdate`;
+/// `pkg/apis/storage/v1/zz_generated.validations.go`.
+/// Rule: VLO-20.
+pub(super) fn class(errors: &mut Errors, class: &Value, change: Option<Change<'_>>) {
+    const MOST: usize = 512;
+    const LARGEST: usize = 256 * 1024;
+    let provisioner = text(class, "provisioner");
+    if let Some(change) = change {
+        // Rules that are generated: they show no value.
+        for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
+            if !change.is_same(&[field]) {
+                errors.invalid(&Path::new(field), "null", IMMUTABLE);
+            }
+        }
+        return;
+    }
+    if !provisioner.is_empty() {
+        let wrong = kubernetes_types::names::label_key(&provisioner.to_lowercase());
+        errors.all_invalid(&Path::new("provisioner"), &provisioner.to_lowercase(), wrong);
+    }
+    let parameters = map(class, "parameters");
+    let path = Path::new("parameters");
+    let size: usize = parameters
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| key.len() + value.as_str().unwrap_or_default().len())
+        .sum();
+    if parameters.is_some_and(|parameters| parameters.len() > MOST) {
+        errors.too_long(&path, MOST);
+    } else {
+        if parameters.is_some_and(|parameters| parameters.contains_key("")) {
+            errors.invalid_text(&path, "", "field can not be empty.");
+        }
+        if size > LARGEST {
+            errors.too_long(&path, LARGEST);
+        }
+    }
+    let policy = word(class, "reclaimPolicy").filter(|policy| !policy.is_empty());
+    errors.one_of(&Path::new("reclaimPolicy"), policy, &["Delete", "Retain"]);
+    let mode = Path::new("volumeBindingMode");
+    match word(class, "volumeBindingMode") {
+        None => errors.required(&mode, ""),
+        mode_found => errors.one_of(&mode, mode_found, &["Immediate", "WaitForFirstConsumer"]),
+    }
+    if provisioner.is_empty() {
+        errors.required(&Path::new("provisioner"), "");
+    }
+}
