@@ -45,8 +45,13 @@ async fn a_token_that_is_too_old_is_answered_with_one_that_goes_on() {
     let (_, rest) = get(&server, &format!("{CONFIG_MAPS}?continue={token}")).await;
     assert_eq!(names(&rest), ["c"]);
 
-    let former = get(&server, &format!("{CONFIG_MAPS}?resourceVersion={version}&resourceVersionMatch=Exact"));
-    check(former.await, 410, "Expired", "The resourceVersion for the provided list is too old.");
+    let former = format!("{CONFIG_MAPS}?resourceVersion={version}&resourceVersionMatch=Exact");
+    check(
+        get(&server, &former).await,
+        410,
+        "Expired",
+        "The resourceVersion for the provided list is too old.",
+    );
 }
 
 /// Rule: LST-06.
