@@ -117,12 +117,7 @@ async fn run_case(
     let kinds = webhooks.kinds();
     made.extend(server.settle(names, &kinds, 0).await?);
     webhooks.start_anew();
-    let is_alone_among_others = case.serial && server.is_shared();
-    let before = if is_alone_among_others {
-        metrics::samples(&server.metrics().await?, scope(names, case.serial))
-    } else {
-        Samples::new()
-    };
+    let before = counters(case, names, server).await?.unwrap_or_default();
     let order = webhooks.dispatch_order(names);
     let mut requestors = Requestors::default();
     let mut definitions = Definitions::of(case);
@@ -194,11 +189,7 @@ async fn run_case(
         Some(request.value.body.as_ref()?.pointer("/metadata/generateName")?.as_str()?.to_owned())
     });
     let prefixes = prefixes.collect();
-    let after = if is_alone_among_others {
-        Some(metrics::samples(&server.metrics().await?, scope(names, case.serial)))
-    } else {
-        None
-    };
+    let after = counters(case, names, server).await?;
     Ok(Seen {
         names: names.clone(),
         ports: [webhooks.ports(), converters.ports()].concat(),
@@ -210,6 +201,14 @@ async fn run_case(
         managed_fields: if case.managed_fields { ManagedFields::Compared } else { ManagedFields::LeftOut },
         fault: manner.fault,
     })
+}
+
+/// What a server that other cases use, too, has counted, if the case runs alone.
+async fn counters(case: &Case, names: &Names, server: &Server) -> Result<Option<Samples>, RunError> {
+    if !case.serial || !server.is_shared() {
+        return Ok(None);
+    }
+    Ok(Some(metrics::samples(&server.metrics().await?, scope(names, case.serial))))
 }
 
 /// Makes the configurations of the webhooks, or stores them.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kubernetes_types::names;
+use kubernetes_types::quoting::encode;
 use serde_json::Value;
 use url::Url;
 
@@ -86,7 +87,7 @@ fn of_call(called: &Called) -> Vec<(String, String)> {
             json_string(name)
         );
         if let Some(patch) = patch {
-            let operations: Vec<String> = patch.iter().map(json).collect();
+            let operations: Vec<String> = patch.iter().map(encode).collect();
             annotations.push((
                 format!("patch.webhook.admission.k8s.io/{place}"),
                 format!("{who},\"patch\":[{}],\"patchType\":\"JSONPatch\"}}", operations.join(",")),
@@ -135,28 +136,8 @@ fn of_certificate(reason: &str) -> Option<(String, String)> {
     Some((format!("{what}.invalid-cert.kubernetes.io/{}", url.host_str()?), says.to_owned()))
 }
 
-/// `value` as Go's `json.Marshal` writes it: keys sorted, and `<`, `>`, `&` and two line separators escaped.
-fn json(value: &Value) -> String {
-    escape_html(&value.to_string())
-}
-
 fn json_string(text: &str) -> String {
-    escape_html(&Value::from(text).to_string())
-}
-
-fn escape_html(json: &str) -> String {
-    let mut out = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            '<' => out.push_str("\\u003c"),
-            '>' => out.push_str("\\u003e"),
-            '&' => out.push_str("\\u0026"),
-            '\u{2028}' => out.push_str("\\u2028"),
-            '\u{2029}' => out.push_str("\\u2029"),
-            c => out.push(c),
-        }
-    }
-    out
+    encode(&Value::from(text))
 }
 
 /// Whether `key` is a DNS subdomain, a slash, and a name: what the audit log takes as a key.

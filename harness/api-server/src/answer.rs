@@ -160,10 +160,9 @@ impl Answer {
             (code, headers, body).into_response()
         };
         match self {
-            Self::Object(code, _) => json(code, "application/json", body.into()),
+            Self::Object(code, _) | Self::Table(code, _) => json(code, "application/json", body.into()),
             Self::Document(content_type, _) => json(StatusCode::OK, content_type, body.into()),
             Self::List(_) => json(StatusCode::OK, "application/json", body.into()),
-            Self::Table(code, _) => json(code, "application/json", body.into()),
             Self::Watch(watch) => json(StatusCode::OK, "application/json", watch.into_body()),
             Self::Prepared(response) => response.map(Body::from),
             Self::Text(code, text) => {

@@ -1,7 +1,7 @@
 //! Documents in the form in which admit has them: what occurs more than once is there once.
 //!
 //! The text, compressed by gzip, has one line for each part, then an empty line, then one line for each document: its
-//! name, its ETag and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero;
+//! name, its `ETag` and its text, between tabs. In all texts `\u{1}N;` stands for the part on line N, counted from zero;
 //! a part refers to earlier ones only. Compact JSON has no control characters of its own.
 
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ pub(super) fn packed(documents: &[Document]) -> Result<Vec<u8>, Error> {
     Ok(encoder.finish()?)
 }
 
-/// The ETag of a document, without its quotes.
+/// The `ETag` of a document, without its quotes.
 ///
 /// Source: kube-openapi `pkg/handler3/handler.go`, `computeETag`.
 fn etag(text: &str) -> String {

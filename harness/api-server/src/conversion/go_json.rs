@@ -1,5 +1,6 @@
 //! JSON text as the server writes it into annotations: members in the order of the Go structs.
 
+use kubernetes_types::quoting::{encode, escape_html};
 use serde_json::Value;
 
 /// A total order that agrees with every struct that ends up in an annotation of a `HorizontalPodAutoscaler`.
@@ -77,7 +78,7 @@ fn write(value: &Value, keys: Keys, text: &mut String) {
                 if index > 0 {
                     text.push(',');
                 }
-                write_string(name, text);
+                text.push_str(&escape_html(&Value::from(name.as_str()).to_string()));
                 text.push(':');
                 let keys = if name == "matchLabels" { Keys::OfMap } else { Keys::OfStruct };
                 write(member, keys, text);
@@ -94,20 +95,6 @@ fn write(value: &Value, keys: Keys, text: &mut String) {
             }
             text.push(']');
         }
-        Value::String(string) => write_string(string, text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
-    }
-}
-
-fn write_string(string: &str, text: &mut String) {
-    for character in Value::String(string.to_owned()).to_string().chars() {
-        match character {
-            '<' => text.push_str("\\u003c"),
-            '>' => text.push_str("\\u003e"),
-            '&' => text.push_str("\\u0026"),
-            '\u{2028}' => text.push_str("\\u2028"),
-            '\u{2029}' => text.push_str("\\u2029"),
-            other => text.push(other),
-        }
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&encode(value)),
     }
 }

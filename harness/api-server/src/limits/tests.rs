@@ -19,7 +19,8 @@ use tower::ServiceExt as _;
 use super::*;
 use crate::{ApiServer, Authentication, Options};
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Objects of any size.
+const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 
 /// Enough for a few large requests.
 const LIMITS: Limits = Limits {
@@ -53,10 +54,10 @@ async fn get(server: &ApiServer, path: &str) -> Response {
     send(server, request(Method::GET, path, Body::empty())).await
 }
 
-/// Creates a ConfigMap with so many bytes of data.
+/// Creates a `ControllerRevision` with so many bytes of data.
 async fn create(server: &ApiServer, name: &str, bytes: usize) {
-    let object = json!({"metadata": {"name": name}, "data": {"k": "x".repeat(bytes)}});
-    let created = send(server, request(Method::POST, CONFIG_MAPS, object.to_string().into())).await;
+    let object = json!({"metadata": {"name": name}, "revision": 1, "data": {"k": "x".repeat(bytes)}});
+    let created = send(server, request(Method::POST, REVISIONS, object.to_string().into())).await;
     assert_eq!(created.status(), 201);
 }
 
@@ -81,7 +82,7 @@ async fn nobody_reads_the_body_of_a_stranger() {
         std::task::Poll::Ready(None::<Result<Bytes, std::io::Error>>)
     }));
     let router = server.router(authentication);
-    let answer = router.oneshot(request(Method::POST, CONFIG_MAPS, body)).await.unwrap();
+    let answer = router.oneshot(request(Method::POST, REVISIONS, body)).await.unwrap();
     assert_eq!(answer.status(), 401);
     assert!(!read.load(Ordering::Relaxed));
     assert_eq!(bytes(&server).available(), LIMITS.in_flight_bytes);
@@ -92,7 +93,7 @@ async fn a_body_that_does_not_come_is_waited_for_until_the_deadline() {
     let server = server();
     for (query, seconds) in [("", 34), ("?timeout=5s", 5)] {
         let started = Instant::now();
-        let path = format!("{CONFIG_MAPS}{query}");
+        let path = format!("{REVISIONS}{query}");
         let answer = send(&server, request(Method::POST, &path, dripping(b"{".to_vec()))).await;
         assert_eq!(started.elapsed(), Duration::from_secs(seconds));
         let status = status(answer).await;
@@ -105,7 +106,7 @@ async fn a_body_that_does_not_come_is_waited_for_until_the_deadline() {
 async fn a_body_takes_the_bytes_that_have_come() {
     let server = server();
     let body = dripping(vec![b' '; 1 << 20]);
-    let pending = send(&server, request(Method::POST, CONFIG_MAPS, body));
+    let pending = send(&server, request(Method::POST, REVISIONS, body));
     tokio::pin!(pending);
     assert!(futures::poll!(&mut pending).is_pending());
     // Small ones cost nothing.
@@ -129,9 +130,9 @@ async fn a_request_for_which_no_bytes_are_left_may_try_again() {
     let all = bytes(&server).try_reserve(LIMITS.in_flight_bytes).unwrap();
     let object = json!({"metadata": {"name": "b"}, "data": {"k": "x".repeat(1 << 20)}}).to_string();
     for request in [
-        request(Method::GET, CONFIG_MAPS, Body::empty()),
-        request(Method::POST, CONFIG_MAPS, object.into()),
-        request(Method::POST, CONFIG_MAPS, dripping(vec![0; 1 << 20])),
+        request(Method::GET, REVISIONS, Body::empty()),
+        request(Method::POST, REVISIONS, object.into()),
+        request(Method::POST, REVISIONS, dripping(vec![0; 1 << 20])),
     ] {
         let answer = send(&server, request).await;
         check_too_many(&answer.headers().clone(), &status(answer).await);
@@ -140,7 +141,7 @@ async fn a_request_for_which_no_bytes_are_left_may_try_again() {
     assert_eq!(get(&server, "/version").await.status(), 200);
     create(&server, "b", 1000).await;
     drop(all);
-    assert_eq!(get(&server, CONFIG_MAPS).await.status(), 200);
+    assert_eq!(get(&server, REVISIONS).await.status(), 200);
 }
 
 #[tokio::test]
@@ -153,15 +154,15 @@ async fn so_many_requests_are_under_way_of_either_kind() {
     }
     let answer = get(&server, "/api/v1/namespaces/default").await;
     check_too_many(&answer.headers().clone(), &status(answer).await);
-    let pending = || Box::pin(send(&server, request(Method::POST, CONFIG_MAPS, dripping(vec![b'{']))));
+    let pending = || Box::pin(send(&server, request(Method::POST, REVISIONS, dripping(vec![b'{']))));
     let mut writes = [pending(), pending()];
     for write in &mut writes {
         assert!(futures::poll!(write).is_pending());
     }
-    let answer = send(&server, request(Method::POST, CONFIG_MAPS, Body::empty())).await;
+    let answer = send(&server, request(Method::POST, REVISIONS, Body::empty())).await;
     check_too_many(&answer.headers().clone(), &status(answer).await);
     // Watches are not counted among them.
-    assert_eq!(get(&server, &format!("{CONFIG_MAPS}?watch=true")).await.status(), 200);
+    assert_eq!(get(&server, &format!("{REVISIONS}?watch=true")).await.status(), 200);
     drop((reads, writes));
     assert_eq!(get(&server, "/api/v1/namespaces/default").await.status(), 200);
     create(&server, "a", 1).await;
@@ -173,7 +174,7 @@ async fn an_answer_takes_its_bytes_until_they_are_written() {
     create(&server, "a", 1 << 20).await;
     let budget = bytes(&server);
     assert_eq!(budget.available(), LIMITS.in_flight_bytes);
-    let answers = [get(&server, CONFIG_MAPS).await, get(&server, &format!("{CONFIG_MAPS}/a")).await];
+    let answers = [get(&server, REVISIONS).await, get(&server, &format!("{REVISIONS}/a")).await];
     let taken = LIMITS.in_flight_bytes - budget.available();
     assert!(((2 << 20) - 2 * REQUEST_BYTES..2 << 20).contains(&taken), "{taken}");
     drop(answers);
@@ -186,7 +187,7 @@ async fn an_answer_for_which_there_never_is_room_is_refused_as_that() {
     for name in 0..17 {
         create(&server, &name.to_string(), 3_000_000).await;
     }
-    let status = status(get(&server, CONFIG_MAPS).await).await;
+    let status = status(get(&server, REVISIONS).await).await;
     let message = status["message"].as_str().unwrap();
     assert_eq!(status["code"], 501);
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
@@ -202,7 +203,7 @@ async fn a_large_body_is_worked_on_beside_the_others_whether_or_not_its_length_i
         // Decoding it waits for this.
         let decoding = server.server.under_way.turn(LARGE + 1);
         assert!(decoding.is_some());
-        let mut pending = Box::pin(send(&server, request(Method::POST, CONFIG_MAPS, body)));
+        let mut pending = Box::pin(send(&server, request(Method::POST, REVISIONS, body)));
         // The other thread may or may not have begun; this one goes on.
         for _ in 0..100 {
             assert!(futures::poll!(&mut pending).is_pending());
@@ -223,19 +224,19 @@ async fn an_object_takes_what_it_weighs() {
     assert!(object.len() < 1 << 20);
     let others = bytes(&server).try_reserve(LIMITS.in_flight_bytes - (8 << 20)).unwrap();
     let body = || Body::from(object.clone());
-    assert_eq!(send(&server, request(Method::POST, CONFIG_MAPS, body())).await.status(), 429);
+    assert_eq!(send(&server, request(Method::POST, REVISIONS, body())).await.status(), 429);
     drop(others);
-    assert_eq!(send(&server, request(Method::POST, CONFIG_MAPS, body())).await.status(), 201);
+    assert_eq!(send(&server, request(Method::POST, REVISIONS, body())).await.status(), 201);
     assert_eq!(bytes(&server).available(), LIMITS.in_flight_bytes);
 }
 
 #[tokio::test]
 async fn a_body_that_would_take_more_than_there_is_is_refused_before_it_is_read() {
     let server = server();
-    // It would be refused for its `data`, were it read.
+    // It would be refused for its `revision`, were it read.
     let items = vec![r#"{"a":0}"#; 90_000].join(",");
-    let body = format!(r#"{{"metadata":{{"name":"a"}},"data":[{items}]}}"#);
-    let status = status(send(&server, request(Method::POST, CONFIG_MAPS, body.into())).await).await;
+    let body = format!(r#"{{"metadata":{{"name":"a"}},"revision":[{items}]}}"#);
+    let status = status(send(&server, request(Method::POST, REVISIONS, body.into())).await).await;
     let message = status["message"].as_str().unwrap();
     assert_eq!(status["code"], 501);
     assert!(message.contains("more than 49152 KiB of memory"), "{message}");
@@ -247,7 +248,7 @@ async fn watches_share_large_events_and_take_turns() {
     let server = server();
     let room = server.server.events.room().clone();
     let watch = async |name: usize| {
-        let path = format!("{CONFIG_MAPS}?watch=true&fieldSelector=metadata.name%3D{name}");
+        let path = format!("{REVISIONS}?watch=true&fieldSelector=metadata.name%3D{name}");
         get(&server, &path).await.into_body().into_data_stream()
     };
     let mut unread = Vec::new();
@@ -283,7 +284,7 @@ async fn watches_share_large_events_and_take_turns() {
 #[tokio::test]
 async fn there_are_so_many_watches_and_not_one_more() {
     let server = server();
-    let path = format!("{CONFIG_MAPS}?watch=true");
+    let path = format!("{REVISIONS}?watch=true");
     let others = server.server.watches.try_reserve(LIMITS.watches - 1).unwrap();
     let last = get(&server, &path).await;
     assert_eq!(last.status(), 200);

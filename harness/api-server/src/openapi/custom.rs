@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kubernetes_types::json::text as text_at;
+use kubernetes_types::quoting::escape_html;
 use serde_json::{Value, json};
 
 use super::Format;
@@ -48,23 +49,7 @@ pub(super) fn document<'a>(group_version: &str, definitions: impl Iterator<Item 
     write(&described.schemas, components.begin("schemas"));
     components.end();
     members.end();
-    escaped(&text)
-}
-
-/// The same JSON with the escapes of Go's `encoding/json`: the characters are in texts only.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '<' => escaped.push_str("\\u003c"),
-            '>' => escaped.push_str("\\u003e"),
-            '&' => escaped.push_str("\\u0026"),
-            '\u{2028}' => escaped.push_str("\\u2028"),
-            '\u{2029}' => escaped.push_str("\\u2029"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
+    escape_html(&text)
 }
 
 /// An object of texts that are JSON.

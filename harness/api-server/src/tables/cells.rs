@@ -11,7 +11,7 @@ use super::{age, cluster, network, pods, storage, workloads};
 /// What the cells of an object depend on beside it.
 pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
-    /// The name of the StorageClass that is the default among those of a list.
+    /// The name of the `StorageClass` that is the default among those of a list.
     pub(super) default_class: &'a str,
 }
 

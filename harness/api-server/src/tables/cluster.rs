@@ -56,9 +56,9 @@ fn described(kind: &str, index: usize) -> Value {
     columns.map_or(Value::Null, |column| at(column, &["description"]).clone())
 }
 
-fn column(name: &str, kind: &str, description: Value, priority: i64) -> Value {
+fn column(name: &str, kind: &str, description: impl Into<Value>, priority: i64) -> Value {
     let format = if name == "Name" { "name" } else { "" };
-    json!({"name": name, "type": kind, "format": format, "description": description, "priority": priority})
+    json!({"name": name, "type": kind, "format": format, "description": description.into(), "priority": priority})
 }
 
 /// Source: kube-aggregator pkg/registry/apiservice/etcd/etcd.go, `ConvertToTable`.
@@ -66,8 +66,8 @@ pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     let service = "The reference to the service that hosts this API endpoint.";
     Value::from(vec![
         column("Name", "string", described("default", 0), 0),
-        column("Service", "string", service.into(), 0),
-        column("Available", "string", "Whether this service is available.".into(), 0),
+        column("Service", "string", service, 0),
+        column("Available", "string", "Whether this service is available.", 0),
         column("Age", "string", described("default", 1), 0),
     ])
 });
@@ -76,13 +76,13 @@ pub(super) static API_SERVICE_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
 pub(super) static DEFINITION_COLUMNS: LazyLock<Value> = LazyLock::new(|| {
     Value::from(vec![
         column("Name", "string", described("default", 0), 0),
-        column("Scope", "string", "Cluster/Namespaced".into(), 0),
-        column("Versions", "string", "Served versions".into(), 0),
+        column("Scope", "string", "Cluster/Namespaced", 0),
+        column("Versions", "string", "Served versions", 0),
         column("Created At", "date", described("default", 1), 0),
-        column("Group", "string", "API group".into(), 1),
-        column("Kind", "string", "CustomResource kind".into(), 1),
-        column("ShortNames", "string", "Short names".into(), 1),
-        column("Established", "boolean", "Established status".into(), 1),
+        column("Group", "string", "API group", 1),
+        column("Kind", "string", "CustomResource kind", 1),
+        column("ShortNames", "string", "Short names", 1),
+        column("Established", "boolean", "Established status", 1),
     ])
 });
 
@@ -345,8 +345,9 @@ fn policy_binding(object: &Value, context: &Context<'_>) -> Vec<Value> {
 /// Source: apimachinery pkg/apis/meta/v1/generated.pb.go, `String`.
 fn go_selector(selector: &Value) -> String {
     let labels = at(selector, &["matchLabels"]).as_object().into_iter().flatten();
-    let labels: String =
+    let labels: Vec<String> =
         labels.map(|(key, value)| format!("{key}: {},", value.as_str().unwrap_or_default())).collect();
+    let labels = labels.concat();
     let expression = |it: &Value| {
         let values = items(it, &["values"]).iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ");
         let (key, operator) = (text(it, &["key"]), text(it, &["operator"]));
@@ -401,9 +402,8 @@ fn flow_schema(object: &Value, context: &Context<'_>) -> Vec<Value> {
 fn priority_level(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let limited = at(object, &["spec", "limited"]);
     let queuing = at(limited, &["limitResponse", "queuing"]);
-    let number = |parent: &Value, field| match parent {
-        Value::Null => Value::from("<none>"),
-        parent => number(parent, &[field]).into(),
+    let number = |parent: &Value, field| {
+        if parent.is_null() { Value::from("<none>") } else { number(parent, &[field]).into() }
     };
     row![
         name(object),

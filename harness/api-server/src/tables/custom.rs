@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use kubernetes_types::json::{at, text};
+use kubernetes_types::quoting::encode;
 use kubernetes_types::status::Unsupported;
 use serde_json::{Value, json};
 
@@ -111,7 +112,7 @@ fn printed(value: &Value) -> String {
             _ => number.to_string(),
         },
         Value::Bool(truth) => truth.to_string(),
-        Value::Array(_) | Value::Object(_) => escaped(&value.to_string()),
+        Value::Array(_) | Value::Object(_) => encode(value),
     }
 }
 
@@ -124,20 +125,6 @@ fn go_float(float: f64) -> String {
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
     format!("{digits}e{sign}{exponent:0>2}")
-}
-
-/// Source: Go's encoding/json, `Marshal`.
-fn escaped(json: &str) -> String {
-    let mut text = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(character)));
-            }
-            other => text.push(other),
-        }
-    }
-    text
 }
 
 /// Source: `cellForJSONValue`.

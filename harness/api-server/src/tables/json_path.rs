@@ -1,4 +1,4 @@
-//! The JSONPath of printer columns: the dialect of client-go, which is not that of RFC 9535.
+//! The `JSONPath` of printer columns: the dialect of client-go, which is not that of RFC 9535.
 //!
 //! Source: client-go util/jsonpath/{parser,jsonpath}.go.
 
@@ -228,7 +228,9 @@ fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Val
             Node::Wildcard => values.into_iter().flat_map(children).collect(),
             Node::Recursive => {
                 let mut found = Vec::new();
-                values.into_iter().for_each(|value| descend(value, &mut found));
+                for value in values {
+                    descend(value, &mut found);
+                }
                 found
             }
             Node::Slice { start, end, is_index, step } => {
@@ -277,7 +279,9 @@ fn descend<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
     if !children.is_empty() || value.as_str().is_some_and(|text| !text.is_empty()) {
         found.push(value);
     }
-    children.into_iter().for_each(|child| descend(child, found));
+    for child in children {
+        descend(child, found);
+    }
 }
 
 fn slice<'a>(
@@ -326,14 +330,18 @@ fn walk_item(item: &Value, nodes: &[Node]) -> Result<Vec<Value>, Unfit> {
     Ok(walk(vec![item], nodes)?.into_iter().cloned().collect())
 }
 
-/// Source: client-go third_party/forked/golang/template/funcs.go: values of different types cannot be compared.
+/// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
 fn compare(left: &Value, operator: Operator, right: &Value) -> Result<bool, Unfit> {
     let order = match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => {
             return match operator {
                 Operator::Equal => Ok(left == right),
                 Operator::NotEqual => Ok(left != right),
-                _ => Err(Unfit),
+                Operator::Exists
+                | Operator::Less
+                | Operator::LessOrEqual
+                | Operator::Greater
+                | Operator::GreaterOrEqual => Err(Unfit),
             };
         }
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),

@@ -40,7 +40,7 @@ fn pod_disruption_budget(object: &Value, context: &Context<'_>) -> Vec<Value> {
     let limit = |field| match at(object, &["spec", field]) {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
-        _ => "N/A".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => "N/A".to_owned(),
     };
     row![
         name(object),
