@@ -193,7 +193,12 @@ mod tests {
         for (test, proved) in tests {
             let sources = match fs::read_dir(folder.join(&test)) {
                 Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
-                Err(_) => vec![folder.join(format!("{test}.rs"))],
+                Err(_) => {
+                    let mut files =
+                        [folder.join(format!("{test}.rs")), folder.join(format!("tests/{test}.rs"))].to_vec();
+                    files.retain(|file| file.exists());
+                    files
+                }
             };
             let source: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
             for (statement, functions) in proved {

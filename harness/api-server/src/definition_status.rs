@@ -264,7 +264,7 @@ fn copy(names: &mut Value, from: &Value, field: &str) {
 }
 
 /// Source: apiextensions-apiserver `pkg/controller/establish/establishing_controller.go`, `sync`.
-/// Rule: SCH-10, CNV-13.
+/// Rule: CNV-13, SCH-10.
 fn establish(definition: &Value) -> Option<Value> {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return None;

@@ -104,7 +104,7 @@ pub(super) async fn delete(request: &mut ObjectRequest<'_>) -> Result<Answer, Bo
 /// DELETE of all objects that the query selects: one admission for each, without a name.
 ///
 /// Source: apiserver pkg/registry/generic/registry/store.go, `DeleteCollection`.
-/// Rule: REQ-14, LST-07.
+/// Rule: LST-07, REQ-14.
 pub(super) async fn delete_collection(request: &mut ObjectRequest<'_>) -> Result<Answer, Box<Status>> {
     let options = read_options(request)?;
     warn_of_orphans(request, &options);

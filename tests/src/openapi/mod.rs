@@ -22,6 +22,21 @@ const SAMPLES: &str = include_str!("../../openapi/samples.yaml");
 /// Definitions whose documents are compared.
 const DEFINITIONS: &str = include_str!("../../openapi/definitions.yaml");
 const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+/// Requests whose status and headers are compared, with the headers that they have.
+const REQUESTS: [(&str, &[(&str, &str)]); 10] = [
+    ("/openapi/v3", &[("accept", "application/json")]),
+    ("/openapi/v3", &[("accept", "text/html")]),
+    ("/openapi/v3/version", &[("accept", "application/json")]),
+    ("/openapi/v3/version", &[("accept", "application/json"), ("accept-encoding", "gzip")]),
+    ("/openapi/v3/version", &[("accept", "text/html")]),
+    ("/openapi/v3/version?hash=other", &[("accept", "application/json")]),
+    ("/openapi/v3/none", &[("accept", "application/json")]),
+    ("/openapi/v2", &[("accept", "application/json")]),
+    ("/openapi/v2", &[("accept", "application/json"), ("accept-encoding", "gzip")]),
+    ("/openapi/v2", &[("accept", "text/html")]),
+];
+/// The headers of answers that are compared.
+const HEADERS: [&str; 6] = ["content-type", "content-encoding", "etag", "location", "cache-control", "vary"];
 /// How long a server may take to publish a definition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -101,6 +116,14 @@ pub async fn compare() -> Result<(usize, Vec<String>), Error> {
             define(&real, definitions, &published).await?;
             define(&own, definitions, &published).await?;
         }
+        for (path, headers) in REQUESTS {
+            let (real, own) = (answer(&real, path, headers).await?, answer(&own, path, headers).await?);
+            compared += 1;
+            if real != own {
+                differences
+                    .push(format!("{path} {headers:?}: kube-apiserver has {real:?}, admit has {own:?}"));
+            }
+        }
         let (real, own) = (fetch(&real).await?, fetch(&own).await?);
         let names: BTreeSet<&String> = real.keys().chain(own.keys()).collect();
         for name in names {
@@ -156,6 +179,30 @@ async fn fetch(server: &Server) -> Result<Documents, Error> {
     documents.insert("v2".to_owned(), text(server, "/openapi/v2").await?);
     documents.insert("index".to_owned(), index);
     Ok(documents)
+}
+
+/// The status of an answer and its headers, and the status of the same request for a document that the client already has.
+async fn answer(
+    server: &Server,
+    path: &str,
+    headers: &[(&str, &str)],
+) -> Result<(u16, Vec<Option<String>>, Option<u16>), Error> {
+    let send = async |tag: Option<&str>| {
+        let mut request = Request::builder().method(Method::GET).uri(path);
+        for (name, value) in headers.iter().copied().chain(tag.map(|tag| ("if-none-match", tag))) {
+            request = request.header(name, value);
+        }
+        Ok::<_, Error>(server.client().send(request.body(kube::client::Body::empty())?).await?)
+    };
+    let first = send(None).await?;
+    let header =
+        |name: &str| first.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into());
+    let seen: Vec<Option<String>> = HEADERS.iter().map(|name| header(name)).collect();
+    let again = match header("etag") {
+        Some(tag) => Some(send(Some(&tag)).await?.status().as_u16()),
+        None => None,
+    };
+    Ok((first.status().as_u16(), seen, again))
 }
 
 async fn text(server: &Server, path: &str) -> Result<String, Error> {
