@@ -191,14 +191,11 @@ mod tests {
             read::<BTreeMap<String, BTreeMap<String, Vec<String>>>>(&folder.join(file)).unwrap()
         });
         for (test, proved) in tests {
-            let sources = match fs::read_dir(folder.join(&test)) {
-                Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
-                Err(_) => {
-                    let mut files =
-                        [folder.join(format!("{test}.rs")), folder.join(format!("tests/{test}.rs"))].to_vec();
-                    files.retain(|file| file.exists());
-                    files
-                }
+            let sources: Vec<std::path::PathBuf> = if let Ok(entries) = fs::read_dir(folder.join(&test)) {
+                entries.map(|entry| entry.unwrap().path()).collect()
+            } else {
+                let files = [format!("{test}.rs"), format!("tests/{test}.rs")].map(|file| folder.join(file));
+                files.into_iter().filter(|file| file.exists()).collect()
             };
             let source: String = sources.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
             for (statement, functions) in proved {
