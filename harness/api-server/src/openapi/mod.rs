@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use kubernetes_types::status::Unsupported;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -74,15 +75,30 @@ fn etag(text: &[u8]) -> String {
 struct Made {
     definitions: Vec<Arc<Value>>,
     /// By their group versions, such as `apis/example.com/v1`.
-    etags: BTreeMap<String, Arc<str>>,
     documents: BTreeMap<String, Document>,
     v2: Option<Document>,
     /// The bytes of the documents.
     size: usize,
 }
 
-/// What is kept of the documents of custom resources at most; beyond it they are made again when they are asked for.
-const KEPT: usize = 16 << 20;
+impl Made {
+    /// Counts one more document.
+    ///
+    /// # Errors
+    /// The documents of custom resources are too large.
+    fn take(&mut self, document: &Document) -> Result<(), Unsupported> {
+        let size = self.size + document.text.len();
+        if size > MOST_BYTES {
+            let what = format!("OpenAPI documents of custom resources above {} MiB", MOST_BYTES >> 20);
+            return Err(Unsupported { what });
+        }
+        self.size = size;
+        Ok(())
+    }
+}
+
+/// The most bytes of the documents of custom resources. All are kept, so that answers that are not read share them.
+const MOST_BYTES: usize = 64 << 20;
 
 /// The documents that a server publishes. They are made when they are asked for, and kept until definitions of custom
 /// resources change.
@@ -95,13 +111,20 @@ impl OpenApi {
     /// The index of v3: the path of each document, with its `ETag`.
     ///
     /// Rule: OAPI-01.
-    fn index(&self, definitions: &[Arc<Value>]) -> String {
+    ///
+    /// # Errors
+    /// The documents of custom resources are too large.
+    fn index(&self, definitions: &[Arc<Value>]) -> Result<String, Unsupported> {
         let mut etags: BTreeMap<String, String> =
             LIBRARY.etags("v3/").map(|(name, etag)| (name.to_owned(), etag.to_owned())).collect();
         let custom: BTreeSet<String> = definitions.iter().flat_map(|it| custom::group_versions(it)).collect();
         for name in custom {
-            let known = self.current(definitions, |made| made.etags.get(&name).cloned());
-            let etag = known.or_else(|| self.document(&name, definitions).map(|document| document.etag));
+            let known =
+                self.current(definitions, |made| made.documents.get(&name).map(|it| Arc::clone(&it.etag)));
+            let etag = match known {
+                Some(etag) => Some(etag),
+                None => self.document(&name, definitions)?.map(|document| document.etag),
+            };
             if let Some(etag) = etag {
                 etags.entry(name).or_insert_with(|| etag.to_string());
             }
@@ -110,46 +133,53 @@ impl OpenApi {
             .iter()
             .map(|(name, etag)| (name, serde_json::json!({"serverRelativeURL": url(name, etag)})))
             .collect();
-        serde_json::json!({"paths": entries}).to_string()
+        Ok(serde_json::json!({"paths": entries}).to_string())
     }
 
     /// The document of v3 of a path such as `apis/apps/v1`.
-    fn document(&self, name: &str, definitions: &[Arc<Value>]) -> Option<Document> {
+    ///
+    /// # Errors
+    /// The documents of custom resources are too large.
+    fn document(&self, name: &str, definitions: &[Arc<Value>]) -> Result<Option<Document>, Unsupported> {
         if let Some(document) = LIBRARY.document(&format!("v3/{name}")) {
-            return Some(document);
+            return Ok(Some(document));
         }
         if let Some(document) = self.current(definitions, |made| made.documents.get(name).cloned()) {
-            return Some(document);
+            return Ok(Some(document));
         }
         let serve = |it: &&Arc<Value>| custom::group_versions(it).any(|served| served == name);
-        definitions.iter().find(serve)?;
+        if !definitions.iter().any(|it| serve(&it)) {
+            return Ok(None);
+        }
         let document = Document::of(custom::document(name, definitions.iter().filter(serve)));
         self.current(definitions, |made| {
-            made.etags.insert(name.to_owned(), Arc::clone(&document.etag));
-            if made.size + document.text.len() <= KEPT {
-                made.size += document.text.len();
-                made.documents.insert(name.to_owned(), document.clone());
-            }
-        });
-        Some(document)
+            made.take(&document)?;
+            made.documents.insert(name.to_owned(), document.clone());
+            Ok(Some(document))
+        })
     }
 
     /// The document of v2.
     ///
     /// Rule: OAPI-06.
-    fn v2(&self, definitions: &[Arc<Value>]) -> Option<Document> {
-        let own = LIBRARY.document("v2")?;
+    ///
+    /// # Errors
+    /// The documents of custom resources are too large.
+    fn v2(&self, definitions: &[Arc<Value>]) -> Result<Option<Document>, Unsupported> {
+        let own = LIBRARY.document("v2");
         if definitions.is_empty() {
-            return Some(own);
+            return Ok(own);
         }
         if let Some(document) = self.current(definitions, |made| made.v2.clone()) {
-            return Some(document);
+            return Ok(Some(document));
         }
-        let document = Document::of(merged(&own.text, definitions).ok()?);
-        if document.text.len() <= KEPT {
-            self.current(definitions, |made| made.v2 = Some(document.clone()));
-        }
-        Some(document)
+        let Some(text) = own.and_then(|own| merged(&own.text, definitions).ok()) else { return Ok(None) };
+        let document = Document::of(text);
+        self.current(definitions, |made| {
+            made.take(&document)?;
+            made.v2 = Some(document.clone());
+            Ok(Some(document))
+        })
     }
 
     /// Reads or changes what was made of these definitions. What was made of others is forgotten.

@@ -45,7 +45,7 @@ impl Path {
 /// Rule: OAPI-02, OAPI-03, OAPI-04.
 ///
 /// # Errors
-/// 501 for protobuf alone.
+/// 501 for protobuf alone, and for documents of custom resources that are too large.
 pub(crate) fn answer(
     openapi: &OpenApi,
     path: &Path,
@@ -55,7 +55,7 @@ pub(crate) fn answer(
 ) -> Result<Response<Bytes>, Box<Status>> {
     let vary: &[&'static str] = match path {
         Path::Index => {
-            let index = openapi.index(definitions).into();
+            let index = openapi.index(definitions).map_err(refused)?.into();
             let mut response = Response::new(index);
             set(&mut response, CONTENT_TYPE, "text/plain; charset=utf-8");
             set(&mut response, CACHE_CONTROL, PRIVATE);
@@ -66,8 +66,8 @@ pub(crate) fn answer(
     };
     let document = match path {
         Path::Index => None,
-        Path::V2 => openapi.v2(definitions),
-        Path::V3(name) => openapi.document(name, definitions),
+        Path::V2 => openapi.v2(definitions).map_err(refused)?,
+        Path::V3(name) => openapi.document(name, definitions).map_err(refused)?,
     };
     let mut response = Response::new(Bytes::new());
     set(&mut response, CACHE_CONTROL, PRIVATE);
@@ -82,7 +82,7 @@ pub(crate) fn answer(
         Accepted::Json => {}
         Accepted::Protobuf => {
             let what = "OpenAPI documents as protobuf (application/json it does)".to_owned();
-            return Err(Box::new(Status::unsupported(&Unsupported { what })));
+            return Err(refused(Unsupported { what }));
         }
         Accepted::Nothing => {
             *response.status_mut() = StatusCode::NOT_ACCEPTABLE;
@@ -105,6 +105,11 @@ pub(crate) fn answer(
 }
 
 const PRIVATE: &str = "no-cache, private";
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps an error")]
+fn refused(unsupported: Unsupported) -> Box<Status> {
+    Box::new(Status::unsupported(&unsupported))
+}
 
 fn fill(response: &mut Response<Bytes>, document: &Document, may_compress: bool, headers: &HeaderMap) {
     if is_known(headers, &document.etag) {

@@ -55,7 +55,7 @@ impl Path {
 
     /// The first value that the path leads to; none if there is none, or the path does not fit the object.
     pub(super) fn first<'a>(&'a self, object: &'a Value) -> Option<&'a Value> {
-        walk(vec![object], &self.0).ok()?.into_iter().next()
+        walk(vec![object], &self.0, &mut Budget(MOST_VALUES)).ok()?.into_iter().next()
     }
 }
 
@@ -217,19 +217,43 @@ fn bracket(inside: &str, depth: usize, nodes: &mut Vec<Node>) -> Option<()> {
     Some(())
 }
 
-/// The path does not fit the object.
+/// The path does not fit the object, or leads to too many values.
 #[derive(Debug)]
 struct Unfit;
 
-fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Value>, Unfit> {
+/// How many values of an object one path may look at: what follows several `..`, or lists in brackets, multiplies them.
+const MOST_VALUES: usize = 100_000;
+
+/// The values that may still be looked at.
+struct Budget(usize);
+
+impl Budget {
+    fn take(&mut self, values: usize) -> Result<(), Unfit> {
+        self.0 = self.0.checked_sub(values).ok_or(Unfit)?;
+        Ok(())
+    }
+}
+
+fn walk<'a>(
+    mut values: Vec<&'a Value>,
+    nodes: &'a [Node],
+    budget: &mut Budget,
+) -> Result<Vec<&'a Value>, Unfit> {
     for node in nodes {
+        budget.take(values.len())?;
         values = match node {
             Node::Field(name) => values.into_iter().filter_map(|value| value.get(name)).collect(),
-            Node::Wildcard => values.into_iter().flat_map(children).collect(),
+            Node::Wildcard => {
+                let mut found = Vec::new();
+                for value in values {
+                    found.extend(children(value, budget)?);
+                }
+                found
+            }
             Node::Recursive => {
                 let mut found = Vec::new();
                 for value in values {
-                    descend(value, &mut found);
+                    descend(value, &mut found, budget)?;
                 }
                 found
             }
@@ -237,7 +261,9 @@ fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Val
                 let mut found = Vec::new();
                 for value in values.into_iter().filter(|value| !value.is_null()) {
                     let list = value.as_array().ok_or(Unfit)?;
-                    slice(list, *start, *end, *is_index, *step, &mut found)?;
+                    let chosen = slice(list, *start, *end, *is_index, *step)?;
+                    budget.take(chosen.len())?;
+                    found.extend(chosen);
                 }
                 found
             }
@@ -245,7 +271,7 @@ fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Val
                 let mut found = Vec::new();
                 for value in values {
                     for item in value.as_array().ok_or(Unfit)? {
-                        if passes(item, left, *operator, right)? {
+                        if passes(item, left, *operator, right, budget)? {
                             found.push(item);
                         }
                     }
@@ -255,7 +281,7 @@ fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Val
             Node::Union(parts) => {
                 let mut found = Vec::new();
                 for part in parts {
-                    found.extend(walk(values.clone(), part)?);
+                    found.extend(walk(values.clone(), part, budget)?);
                 }
                 found
             }
@@ -265,33 +291,35 @@ fn walk<'a>(mut values: Vec<&'a Value>, nodes: &'a [Node]) -> Result<Vec<&'a Val
     Ok(values)
 }
 
-fn children(value: &Value) -> Vec<&Value> {
-    match value {
+fn children<'a>(value: &'a Value, budget: &mut Budget) -> Result<Vec<&'a Value>, Unfit> {
+    let count = value.as_array().map_or(0, Vec::len) + value.as_object().map_or(0, serde_json::Map::len);
+    budget.take(count)?;
+    Ok(match value {
         Value::Array(items) => items.iter().collect(),
         Value::Object(members) => members.values().collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
-    }
+    })
 }
 
 /// Objects are as deep as JSON may be.
-fn descend<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
-    let children = children(value);
+fn descend<'a>(value: &'a Value, found: &mut Vec<&'a Value>, budget: &mut Budget) -> Result<(), Unfit> {
+    let children = children(value, budget)?;
     if !children.is_empty() || value.as_str().is_some_and(|text| !text.is_empty()) {
         found.push(value);
     }
     for child in children {
-        descend(child, found);
+        descend(child, found, budget)?;
     }
+    Ok(())
 }
 
-fn slice<'a>(
-    list: &'a [Value],
+fn slice(
+    list: &[Value],
     start: Option<i64>,
     end: Option<i64>,
     is_index: bool,
     step: Option<i64>,
-    found: &mut Vec<&'a Value>,
-) -> Result<(), Unfit> {
+) -> Result<Vec<&Value>, Unfit> {
     let length = i64::try_from(list.len()).map_err(|_too_long| Unfit)?;
     let from_end = |place: i64| if place < 0 { place.saturating_add(length) } else { place };
     let start = from_end(start.unwrap_or(0));
@@ -300,7 +328,7 @@ fn slice<'a>(
         end => from_end(end),
     };
     if start == end {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let place = |place: i64| usize::try_from(place).map_err(|_negative| Unfit);
     if start >= length || start > end {
@@ -308,26 +336,28 @@ fn slice<'a>(
     }
     let chosen = list.get(place(start)?..place(end)?).ok_or(Unfit)?;
     let step = usize::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0).ok_or(Unfit)?;
-    found.extend(chosen.iter().step_by(step));
-    Ok(())
+    Ok(chosen.iter().step_by(step).collect())
 }
 
-fn passes(item: &Value, left: &[Node], operator: Operator, right: &[Node]) -> Result<bool, Unfit> {
-    let lefts = walk_item(item, left);
+fn passes(
+    item: &Value,
+    left: &[Node],
+    operator: Operator,
+    right: &[Node],
+    budget: &mut Budget,
+) -> Result<bool, Unfit> {
+    budget.take(1)?;
+    let lefts = walk(vec![item], left, budget);
     if operator == Operator::Exists {
         // What does not fit counts as there.
         return Ok(lefts.map_or(true, |lefts| !lefts.is_empty()));
     }
-    let (lefts, rights) = (lefts?, walk_item(item, right)?);
+    let (lefts, rights) = (lefts?, walk(vec![item], right, budget)?);
     match (lefts.as_slice(), rights.as_slice()) {
         ([], _) | ([_], []) => Ok(false),
         ([left], [right]) => compare(left, operator, right),
         _ => Err(Unfit),
     }
-}
-
-fn walk_item(item: &Value, nodes: &[Node]) -> Result<Vec<Value>, Unfit> {
-    Ok(walk(vec![item], nodes)?.into_iter().cloned().collect())
 }
 
 /// Source: client-go `third_party/forked/golang/template/funcs.go`: values of different types cannot be compared.
@@ -404,6 +434,15 @@ mod tests {
             let parsed = Path::parse(path).unwrap();
             assert_eq!(parsed.first(&object).cloned(), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn values_that_are_multiplied_without_end_are_given_up() {
+        let deep = (0..60).fold(json!([1, 2]), |inner, _| json!([inner, 1]));
+        for path in ["..[0:]".repeat(20), "[0,0]".repeat(60), "[0:,0:]".repeat(60)] {
+            assert_eq!(Path::parse(&path).unwrap().first(&deep), None, "{path}");
+        }
+        assert_eq!(Path::parse("..[0:]").unwrap().first(&json!([[1]])), Some(&json!([1])));
     }
 
     #[test]
