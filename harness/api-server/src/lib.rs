@@ -43,6 +43,7 @@ mod list_options;
 mod manifests;
 mod merge_patch;
 mod metadata;
+mod object_names;
 mod off_thread;
 mod openapi;
 mod options;

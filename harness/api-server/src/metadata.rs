@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 
 use kubernetes_admission::attributes::GroupVersionKind;
-use kubernetes_admission::authorizer::RBAC_GROUP;
 use kubernetes_types::json::json_type;
 use kubernetes_types::names;
 use kubernetes_types::quoting::{is_printable, quote};
@@ -12,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::discovery::Resource;
 use super::field_manager::LONGEST_MANAGER;
+use super::object_names;
 
 /// The most bytes that all annotations together may have.
 const ANNOTATIONS_LIMIT: usize = 256 * 1024;
@@ -157,14 +157,11 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
             errors.push(FieldError::invalid(field, Value::from(value), what));
         }
     };
-    let generate = text(object, "generateName");
-    // A dash at the end is fine: something follows it.
-    let begun = generate.strip_suffix('-').map_or_else(|| generate.to_owned(), |base| format!("{base}a"));
-    for what in name_errors(&begun, resource) {
+    let (generate, name) = (text(object, "generateName"), text(object, "name"));
+    for what in object_names::prefix_errors(object, resource) {
         invalid("metadata.generateName".to_owned(), generate, what);
     }
-    let name = text(object, "name");
-    for what in name_errors(name, resource) {
+    for what in object_names::errors(object, resource) {
         invalid("metadata.name".to_owned(), name, what);
     }
     let members = |field: &str| {
@@ -191,10 +188,8 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
         for what in names::label_key(finalizer) {
             invalid("metadata.finalizers".to_owned(), finalizer, what);
         }
-        // Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
         let known = ["orphan", "foregroundDeletion", "kubernetes"].contains(&finalizer);
-        let is_of_core = resource.custom.is_none() && resource.gvr.group != "apiextensions.k8s.io";
-        if !finalizer.contains('/') && !known && is_of_core {
+        if !finalizer.contains('/') && !known && has_finalizers_of_core(resource) {
             let what = "name is neither a standard finalizer name nor is it fully qualified".to_owned();
             invalid(format!("metadata.finalizers[{index}]"), finalizer, what);
         }
@@ -208,6 +203,22 @@ pub(super) fn validate(object: &Value, resource: &Resource) -> Vec<FieldError> {
     }
     errors.extend(managed_fields_errors(object));
     errors
+}
+
+/// Whether a kind allows finalizers without a domain only if Kubernetes knows them: those whose metadata are validated as
+/// those of the core group.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateKubeFinalizerName`.
+/// Rule: VLO-25.
+fn has_finalizers_of_core(resource: &Resource) -> bool {
+    let as_elsewhere = matches!(
+        resource.gvr.group_resource().as_str(),
+        "events"
+            | "leases.coordination.k8s.io"
+            | "poddisruptionbudgets.policy"
+            | "runtimeclasses.node.k8s.io"
+    );
+    resource.custom.is_none() && resource.gvr.group != "apiextensions.k8s.io" && !as_elsewhere
 }
 
 /// What is wrong with the name of a manager.
@@ -269,34 +280,6 @@ fn owner_errors(object: &Value) -> Vec<FieldError> {
         }
     }
     errors
-}
-
-fn name_errors(name: &str, resource: &Resource) -> Vec<String> {
-    if name.is_empty() {
-        return Vec::new();
-    }
-    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
-        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`.
-        ("", "namespaces") if name.contains('.') => vec!["must not contain dots".to_owned()],
-        ("", "namespaces" | "services") => names::dns1123_label(name),
-        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`.
-        (RBAC_GROUP, _) => path_segment_errors(name),
-        _ => names::dns1123_subdomain(name),
-    }
-}
-
-/// Why a name cannot be a part of a path.
-///
-/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
-pub(super) fn path_segment_errors(name: &str) -> Vec<String> {
-    match name {
-        "." | ".." => vec![format!("may not be '{name}'")],
-        _ => ["/", "%"]
-            .iter()
-            .filter(|part| name.contains(**part))
-            .map(|part| format!("may not contain '{part}'"))
-            .collect(),
-    }
 }
 
 /// What an update may not change, once the server has filled in what the client left out.

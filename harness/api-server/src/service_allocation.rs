@@ -22,6 +22,8 @@ use super::storage::{ObjectReader as _, Storage};
 
 /// `--service-cluster-ip-range`, without the addresses of the network and of the broadcast.
 const ADDRESSES: RangeInclusive<u32> = range(1, 254);
+/// The address of the network, which a dry run shows.
+const NETWORK: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
 /// From here addresses are taken while there are any; those below are for Services that ask for one.
 ///
 /// Source: kubernetes pkg/registry/core/service/ipallocator/bitmap.go, `calculateRangeOffset`.
@@ -153,6 +155,9 @@ impl Attempt<'_> {
     }
 
     fn any_address(&self) -> Result<Ipv4Addr, Box<Status>> {
+        if self.dry_run {
+            return Ok(NETWORK);
+        }
         let taken = |address: u32| self.taken.addresses.contains(&Ipv4Addr::from_bits(address));
         free(&FREE_ADDRESSES, &ADDRESSES, taken).map(Ipv4Addr::from_bits).ok_or_else(|| {
             let name = Value::from(self.name);
@@ -168,7 +173,7 @@ impl Attempt<'_> {
             self.invalid(FieldError::invalid("spec.clusterIPs", all, why))
         };
         match wanted.parse::<Ipv4Addr>() {
-            Ok(address) if self.taken.addresses.contains(&address) => {
+            Ok(address) if !self.dry_run && self.taken.addresses.contains(&address) => {
                 Err(refused("provided IP is already allocated"))
             }
             Ok(address) if ADDRESSES.contains(&address.to_bits()) => Ok(address),

@@ -119,7 +119,7 @@ fn binding(object: &Value, old: Option<&Value>, is_namespaced: bool) -> Vec<Fiel
     if name.is_empty() {
         name_missing = Some(FieldError::required("roleRef.name", ""));
     } else {
-        let why = crate::metadata::path_segment_errors(name);
+        let why = crate::object_names::path_segment_errors(name);
         errors.extend(why.into_iter().map(|why| FieldError::invalid("roleRef.name", Value::from(name), why)));
     }
     // Where the whole reference is refused, the generated rules look no deeper.

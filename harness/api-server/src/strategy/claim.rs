@@ -5,16 +5,20 @@ use serde_json::{Map, Value};
 const SOURCE: &str = "dataSource";
 const REFERENCE: &str = "dataSourceRef";
 
-/// Makes `dataSource` and `dataSourceRef` say the same. A `dataSource` alone that is neither a claim nor a snapshot is
-/// dropped, unless the claim had a data source before.
+/// Makes `dataSource` and `dataSourceRef` say the same. A reference to another namespace is dropped, unless the claim had a
+/// reference before, and so is a `dataSource` alone that is neither a claim nor a snapshot, unless the claim had a source.
 ///
-/// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `EnforceDataSourceBackwardsCompatibility` and
-/// `NormalizeDataSources`.
+/// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `DropDisabledFields`,
+/// `EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`.
 pub(super) fn normalize_data_sources(claim: &mut Value, old: Option<&Value>) {
-    let had_one = old.is_some_and(|old| {
-        [SOURCE, REFERENCE].iter().any(|field| old["spec"].get(field).is_some_and(|source| !source.is_null()))
-    });
+    let had =
+        |field: &str| old.is_some_and(|old| old["spec"].get(field).is_some_and(|source| !source.is_null()));
+    let had_one = had(SOURCE) || had(REFERENCE);
     let Some(spec) = claim.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    let is_elsewhere = member(spec, REFERENCE).is_some_and(|source| !text(source, "namespace").is_empty());
+    if is_elsewhere && !had(REFERENCE) {
+        spec.remove(REFERENCE);
+    }
     if !had_one
         && member(spec, REFERENCE).is_none()
         && !member(spec, SOURCE).is_some_and(is_claim_or_snapshot)
@@ -66,7 +70,8 @@ mod tests {
         check(&json!({"dataSource": claim}), None, &both);
         check(&json!({"dataSourceRef": claim}), None, &both);
         let elsewhere = json!({"dataSourceRef": {"kind": "X", "name": "x", "namespace": "n"}});
-        check(&elsewhere, None, &elsewhere);
+        check(&elsewhere, None, &json!({}));
+        check(&elsewhere, Some(&elsewhere), &elsewhere);
         let other = json!({"apiGroup": "example.com", "kind": "X", "name": "x"});
         check(&json!({"dataSource": other}), None, &json!({}));
         let kept = json!({"dataSource": other, "dataSourceRef": other});

@@ -1,0 +1,102 @@
+//! The names that objects of a kind may have.
+
+use std::net::IpAddr;
+
+use kubernetes_admission::authorizer::RBAC_GROUP;
+use kubernetes_types::json::text;
+use kubernetes_types::names;
+use kubernetes_types::quoting::quote;
+use serde_json::Value;
+
+use super::discovery::Resource;
+use super::metadata;
+
+/// What is wrong with `metadata.name`; nothing if there is none.
+///
+/// Rule: VLO-25.
+pub(super) fn errors(object: &Value, resource: &Resource) -> Vec<String> {
+    let name = metadata::text(object, "name");
+    if name.is_empty() { Vec::new() } else { of_kind(name, object, resource) }
+}
+
+/// What is wrong with `metadata.generateName`; nothing if there is none.
+///
+/// Rule: VLO-25.
+pub(super) fn prefix_errors(object: &Value, resource: &Resource) -> Vec<String> {
+    let prefix = metadata::text(object, "generateName");
+    // Only the names of these are looked at, by rules that are generated from their types.
+    let is_ignored = matches!(
+        resource.gvr.group_resource().as_str(),
+        "replicationcontrollers" | "deviceclasses.resource.k8s.io"
+    );
+    if prefix.is_empty() || is_ignored {
+        return Vec::new();
+    }
+    // A dash at the end is fine: something follows it.
+    let begun = prefix.strip_suffix('-').map_or_else(|| prefix.to_owned(), |base| format!("{base}a"));
+    of_kind(&begun, object, resource)
+}
+
+fn of_kind(name: &str, object: &Value, resource: &Resource) -> Vec<String> {
+    match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+        // Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNamespaceName`, `ValidateServiceName`;
+        // pkg/apis/apps/validation/validation.go, `ValidateStatefulSet`.
+        ("", "namespaces") | ("apps", "statefulsets") if name.contains('.') => {
+            vec!["must not contain dots".to_owned()]
+        }
+        ("", "namespaces" | "services") | ("apps", "statefulsets") => names::dns1123_label(name),
+        // Source: kubernetes pkg/apis/rbac/validation/validation.go, `ValidateRBACName`;
+        // pkg/apis/certificates/validation/validation.go, `ValidateCertificateRequestName`. The other two are not looked at.
+        (RBAC_GROUP, _)
+        | ("certificates.k8s.io", "certificatesigningrequests")
+        | ("", "events")
+        | ("policy", "poddisruptionbudgets") => path_segment_errors(name),
+        ("certificates.k8s.io", "clustertrustbundles") => {
+            trust_bundle(name, text(object, &["spec", "signerName"]))
+        }
+        ("networking.k8s.io", "ipaddresses") => ip_address(name),
+        _ => names::dns1123_subdomain(name),
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/names.go, `ValidateClusterTrustBundleName`.
+fn trust_bundle(name: &str, signer: &str) -> Vec<String> {
+    if signer.is_empty() {
+        if name.contains(':') {
+            return vec!["ClusterTrustBundle without signer name must not have \":\" in its name".to_owned()];
+        }
+        return names::dns1123_subdomain(name);
+    }
+    let prefix = format!("{}:", signer.replace('/', ":"));
+    match name.strip_prefix(&prefix) {
+        Some(rest) => names::dns1123_subdomain(rest),
+        None => {
+            vec![format!("ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}")]
+        }
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
+fn ip_address(name: &str) -> Vec<String> {
+    match name.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+        Ok(address) if address.to_string() != name => {
+            vec![format!("must be in canonical form ({})", quote(&address.to_string()))]
+        }
+        Ok(_) => Vec::new(),
+    }
+}
+
+/// Why a name cannot be a part of a path.
+///
+/// Source: apimachinery pkg/api/validate/content/path.go, `IsPathSegmentName`.
+pub(super) fn path_segment_errors(name: &str) -> Vec<String> {
+    match name {
+        "." | ".." => vec![format!("may not be '{name}'")],
+        _ => ["/", "%"]
+            .iter()
+            .filter(|part| name.contains(**part))
+            .map(|part| format!("may not contain '{part}'"))
+            .collect(),
+    }
+}
