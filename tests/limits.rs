@@ -14,7 +14,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Objects of any size.
+const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 const MEGABYTE: usize = 1 << 20;
 
 /// Half of the time after which a peer that says nothing has to go.
@@ -59,10 +60,11 @@ impl Server {
         client(&self.token)
     }
 
-    /// Creates a ConfigMap with so many bytes of data.
+    /// Creates a `ControllerRevision` with so many bytes of data.
     async fn create(&self, name: &str, bytes: usize) {
-        let object = json!({"metadata": {"name": name}, "data": {"k": "x".repeat(bytes)}}).to_string();
-        let request = self.administrator().post(format!("{}{CONFIG_MAPS}", self.url)).body(object);
+        let object =
+            json!({"metadata": {"name": name}, "revision": 1, "data": {"k": "x".repeat(bytes)}}).to_string();
+        let request = self.administrator().post(format!("{}{REVISIONS}", self.url)).body(object);
         assert_eq!(request.send().await.unwrap().status(), StatusCode::CREATED);
     }
 
@@ -105,7 +107,7 @@ async fn the_bodies_of_strangers_are_not_kept() {
         let stranger = client("wrong");
         for _ in 0..100 {
             let request =
-                stranger.post(format!("{}{CONFIG_MAPS}", server.url)).body(unfinished()).timeout(2 * SOON);
+                stranger.post(format!("{}{REVISIONS}", server.url)).body(unfinished()).timeout(2 * SOON);
             requests.spawn(async move { request.send().await.unwrap().status() });
         }
     }
@@ -126,13 +128,13 @@ async fn watchers_that_do_not_read_take_no_more_than_there_is_room_for() {
     let mut watches: Vec<Response> = Vec::new();
     let client = server.administrator();
     for _ in 0..100 {
-        let watch = client.get(format!("{}{CONFIG_MAPS}?watch=true", server.url));
+        let watch = client.get(format!("{}{REVISIONS}?watch=true", server.url));
         watches.push(watch.send().await.unwrap());
     }
     // When some of them are gone, there is room for one that reads.
     watches.truncate(80);
     let mut read =
-        server.administrator().get(format!("{}{CONFIG_MAPS}?watch=true", server.url)).send().await.unwrap();
+        server.administrator().get(format!("{}{REVISIONS}?watch=true", server.url)).send().await.unwrap();
     let mut count = 0;
     while count < 10 * MEGABYTE {
         count += read.chunk().await.unwrap().unwrap().len();
@@ -147,7 +149,7 @@ async fn there_are_as_many_watches_as_the_flag_allows() {
     let client = server.administrator();
     let mut watches = Vec::new();
     for expected in [StatusCode::OK, StatusCode::OK, StatusCode::TOO_MANY_REQUESTS] {
-        let watch = client.get(format!("{}{CONFIG_MAPS}?watch=true", server.url)).send().await.unwrap();
+        let watch = client.get(format!("{}{REVISIONS}?watch=true", server.url)).send().await.unwrap();
         assert_eq!(watch.status(), expected);
         watches.push(watch);
     }

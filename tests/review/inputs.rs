@@ -15,7 +15,7 @@ fn subresources_have_requests_of_their_own() {
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web}
-spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}
+spec: {replicas: 3, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}}
 ";
     let scale = "{apiVersion: autoscaling/v1, kind: Scale, metadata: {name: web}, spec: {replicas: 5}}";
     let status = format!("{deployment}status: {{replicas: 2}}\n");

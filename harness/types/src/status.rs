@@ -118,9 +118,13 @@ impl FieldError {
         Self::new("FieldValueRequired", field, text)
     }
 
-    /// A value that is wrong; `value` as it is shown, a text with its quotes.
+    /// A value that is wrong; `value` as it is shown, a text with its quotes. `why` may be empty.
     pub fn invalid(field: impl Into<String>, value: impl fmt::Display, why: impl fmt::Display) -> Self {
-        Self::new("FieldValueInvalid", field, format!("Invalid value: {value}: {why}"))
+        let mut text = format!("Invalid value: {value}: {why}");
+        if text.ends_with(": ") && why.to_string().is_empty() {
+            text.truncate(text.len() - 2);
+        }
+        Self::new("FieldValueInvalid", field, text)
     }
 
     /// A value that is wrong and is not shown.

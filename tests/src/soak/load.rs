@@ -167,9 +167,10 @@ impl Counts {
     }
 }
 
-const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+/// Objects of any size.
+const REVISIONS: &str = "/apis/apps/v1/namespaces/default/controllerrevisions";
 /// Beside the others, whose lists and watches would never end.
-const KEPT_CONFIG_MAPS: &str = "/api/v1/namespaces/kube-public/configmaps";
+const KEPT_REVISIONS: &str = "/apis/apps/v1/namespaces/kube-public/controllerrevisions";
 /// As much as etcd takes, and a little less.
 const LARGE: usize = 1_400_000;
 /// Between two requests of the well-behaved client.
@@ -290,17 +291,17 @@ fn webhook(name: &str, fake: &FakeWebhook) -> Value {
         "name": format!("{name}.example.com"),
         "clientConfig": {"url": fake.url(), "caBundle": STANDARD.encode(fake.ca_bundle())},
         "rules": [{
-            "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"],
+            "operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["controllerrevisions"],
         }],
         "objectSelector": {"matchLabels": {"hostile": name}},
         "failurePolicy": "Ignore", "timeoutSeconds": 2, "sideEffects": "None", "admissionReviewVersions": ["v1"],
     })
 }
 
-fn config_map(name: &str, labels: &Value, bytes: usize) -> Value {
+fn revision(name: &str, labels: &Value, bytes: usize) -> Value {
     json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels},
-        "data": {"text": "x".repeat(bytes)},
+        "apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": name, "labels": labels},
+        "revision": 1, "data": {"text": "x".repeat(bytes)},
     })
 }
 
@@ -320,14 +321,14 @@ async fn write(client: &Client, method: Method, path: &str, body: Vec<u8>) -> Op
 /// Writes a large object again and again.
 async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
     let name = format!("large-{number}");
-    let (path, mut exists) = (format!("{CONFIG_MAPS}/{name}"), false);
-    let mut object = config_map(&name, &json!({"round": "00000000"}), LARGE).to_string();
+    let (path, mut exists) = (format!("{REVISIONS}/{name}"), false);
+    let mut object = revision(&name, &json!({"round": "00000000"}), LARGE).to_string();
     for round in 0_u32.. {
         let label = format!("{round:08}");
         if let Some(place) = object.find("\"round\":\"").map(|start| start + 9) {
             object.replace_range(place..place + label.len(), &label);
         }
-        let (method, path) = if exists { (Method::PUT, path.as_str()) } else { (Method::POST, CONFIG_MAPS) };
+        let (method, path) = if exists { (Method::PUT, path.as_str()) } else { (Method::POST, REVISIONS) };
         let is_written = write(&client, method, path, object.clone().into_bytes()).await == Some(true);
         exists |= is_written;
         let count = if is_written { &counts.written } else { &counts.refused };
@@ -342,8 +343,8 @@ async fn writes(client: Client, number: usize, counts: Arc<Counts>) {
 async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
     loop {
         let name = format!("kept-{}", names.fetch_add(1, Ordering::Relaxed));
-        let object = config_map(&name, &json!({}), KEPT).to_string();
-        if write(&client, Method::POST, KEPT_CONFIG_MAPS, object.into_bytes()).await == Some(true) {
+        let object = revision(&name, &json!({}), KEPT).to_string();
+        if write(&client, Method::POST, KEPT_REVISIONS, object.into_bytes()).await == Some(true) {
             counts.kept.fetch_add(1, Ordering::Relaxed);
         } else {
             sleep(PAUSE).await;
@@ -355,7 +356,7 @@ async fn fills(client: Client, names: Arc<AtomicUsize>, counts: Arc<Counts>) {
 async fn lists(config: Config) {
     loop {
         if let (Ok(client), Ok(request)) =
-            (Client::try_from(config.clone()), Request::get(CONFIG_MAPS).body(Body::empty()))
+            (Client::try_from(config.clone()), Request::get(REVISIONS).body(Body::empty()))
             && let Ok(answer) = client.send(request).await
             && answer.status().is_success()
         {
@@ -368,12 +369,12 @@ async fn lists(config: Config) {
 /// Many small objects: a hundred times their bytes in memory, and nearly all that all requests may have.
 fn tangled() -> Vec<u8> {
     let items = vec![r#"{"a":0}"#; 30_000].join(",");
-    format!(r#"{{"metadata":{{"name":"tangled"}},"data":{{}},"tangle":[{items}]}}"#).into_bytes()
+    format!(r#"{{"metadata":{{"name":"tangled"}},"revision":1,"data":{{}},"tangle":[{items}]}}"#).into_bytes()
 }
 
 /// Sends such an object again and again.
 async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
-    let path = format!("{CONFIG_MAPS}?dryRun=All");
+    let path = format!("{REVISIONS}?dryRun=All");
     loop {
         if write(&client, Method::POST, &path, object.clone()).await.is_some() {
             counts.tangled.fetch_add(1, Ordering::Relaxed);
@@ -385,7 +386,7 @@ async fn tangles(client: Client, object: Vec<u8>, counts: Arc<Counts>) {
 /// Watches all objects, and does not read.
 async fn watches(config: Config, counts: Arc<Counts>) {
     loop {
-        let request = Request::get(format!("{CONFIG_MAPS}?watch=true")).body(Body::empty());
+        let request = Request::get(format!("{REVISIONS}?watch=true")).body(Body::empty());
         let answer = match (Client::try_from(config.clone()), request) {
             (Ok(client), Ok(request)) => client.send(request).await,
             _ => return,
@@ -424,8 +425,8 @@ async fn idles(address: String, counts: Arc<Counts>) {
 /// Makes the server call a hostile webhook again and again.
 async fn provokes(client: Client, fault: &str, counts: Arc<Counts>) {
     let labels = json!({"hostile": fault.to_lowercase()});
-    let object = config_map("provoking", &labels, 1000);
-    let path = format!("{CONFIG_MAPS}?dryRun=All");
+    let object = revision("provoking", &labels, 1000);
+    let path = format!("{REVISIONS}?dryRun=All");
     loop {
         let answer = send(&client, Message::new(Method::POST, path.as_str(), Some(object.clone()))).await;
         if answer.is_ok_and(|answer| answer.is_success()) {
@@ -442,8 +443,8 @@ async fn behaves(client: Client, counts: &Counts) {
         let message = if round % 2 == 0 {
             Message::new(Method::GET, "/api/v1/namespaces/default", None)
         } else {
-            let object = config_map("calm", &json!({}), 100);
-            Message::new(Method::POST, format!("{CONFIG_MAPS}?dryRun=All"), Some(object))
+            let object = revision("calm", &json!({}), 100);
+            Message::new(Method::POST, format!("{REVISIONS}?dryRun=All"), Some(object))
         };
         let failure = match timeout(PATIENCE, send(&client, message)).await {
             Ok(Ok(answer)) if answer.is_success() => None,
