@@ -49,12 +49,14 @@ pub(super) fn claim_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     }
     let of_resources = path.child("resources");
     let size_path = of_resources.key("storage");
-    match set(get(get(spec, "resources"), "requests"), "storage").and_then(quantity::of) {
+    match set(get(get(spec, "resources"), "requests"), "storage").map(quantity::of) {
         None => errors.required(&size_path, ""),
-        Some(size) if size <= Quantity::ZERO => {
+        Some(Some(size)) if size <= Quantity::ZERO => {
             errors.invalid_text(&size_path, &size.to_string(), NOT_POSITIVE);
         }
-        Some(size) => resources::amount(errors, &size_path, "storage", &size),
+        Some(Some(size)) => resources::amount(errors, &size_path, "storage", &size),
+        // It has too many digits to be known.
+        Some(None) => {}
     }
     let mut class = |field: &str| {
         if let Some(name) = word(spec, field).filter(|name| !name.is_empty()) {
