@@ -278,8 +278,8 @@ async fn v44_passes_who_answers_or_sheds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn objects_with_large_responses_wait_for_each_other_and_none_is_left_out() {
-    // 28 MB in Base64: more than the share of an object, so that each waits for those before it.
-    let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {a: b}}], padding: 20971520}";
+    // 14 MB in Base64: more than the share of an object, so that each waits for those before it.
+    let patch = "patch: {operations: [{op: add, path: /metadata/labels, value: {a: b}}], padding: 10485760}";
     let suspect = Suspect::mutating(patch).with("timeoutSeconds", json!(30));
     let check = verify_with("V01", vec![suspect], Settings::default()).await;
     passes(&check);
