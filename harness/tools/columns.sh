@@ -10,6 +10,11 @@ cd "$(dirname "$0")/.."
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 cp tools/columns.go "$folder/main.go"
-printf 'module columns\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes %s\n' "$version" >"$folder/go.mod"
+kubernetes=$(go mod download -json "k8s.io/kubernetes@$version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+{
+    printf 'module columns\n\ngo 1.26.0\n\nrequire k8s.io/kubernetes %s\n\n' "$version"
+    # What kubernetes has beside itself is published in versions of its own.
+    sed -n "s|^\t\(k8s.io/[a-z0-9-]*\) v0\.0\.0\( .*\)\{0,1\}$|replace \1 => \1 v0${version#v1}|p" "$kubernetes/go.mod" | sort -u
+} >"$folder/go.mod"
 (cd "$folder" && go mod tidy >&2 && go run .) >"$folder/columns.json"
 mv "$folder/columns.json" api-server/src/tables/columns.json
