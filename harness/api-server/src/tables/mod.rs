@@ -35,7 +35,10 @@ use super::query::Query;
 
 /// The columns of the built-in kinds by their kind, and `default`.
 static COLUMNS: LazyLock<HashMap<String, Value>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("columns.json")).unwrap_or_default());
+    LazyLock::new(|| match serde_json::from_str(include_str!("columns.json")) {
+        Ok(columns) => columns,
+        Err(error) => unreachable!("columns.json is part of the program: {error}"),
+    });
 
 /// How a client wants Tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
