@@ -1,5 +1,6 @@
 //! What a write makes of `metadata.managedFields`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -155,13 +156,7 @@ impl<V: Versions> FieldManager<'_, V> {
     ///
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `Update`; skipnonapplied.go, `Update`.
     pub fn update(&self, live: Option<&Value>, mut new: Value, by: &Writer<'_>) -> Result<Written, Error> {
-        let empty;
-        let live = if let Some(live) = live {
-            live
-        } else {
-            empty = self.versions.empty(self.api_version);
-            &empty
-        };
+        let live = &*self.live_or_empty(live);
         let managed = self.managed_before(live, &new);
         set_entries(&mut new, None);
         let has_uid = live
@@ -185,6 +180,10 @@ impl<V: Versions> FieldManager<'_, V> {
             set_entries(&mut object, live.map(entries).filter(|entries| !entries.is_null()).cloned());
             Written { object, is_timed: false }
         })
+    }
+
+    fn live_or_empty<'a>(&self, live: Option<&'a Value>) -> Cow<'a, Value> {
+        live.map_or_else(|| Cow::Owned(self.versions.empty(self.api_version)), Cow::Borrowed)
     }
 
     /// Source: apimachinery pkg/util/managedfields/internal/fieldmanager.go, `decodeLiveOrNew`.
@@ -261,13 +260,7 @@ impl<V: Versions> FieldManager<'_, V> {
         by: &Writer<'_>,
         force: bool,
     ) -> Result<Written, Error> {
-        let empty;
-        let live = if let Some(live) = live {
-            live
-        } else {
-            empty = self.versions.empty(self.api_version);
-            &empty
-        };
+        let live = &*self.live_or_empty(live);
         let managed = Managed::decode(entries(live))
             .map_err(|error| Error::Internal(format!("failed to decode managed fields: {error}")))?;
         let text = |name: &str| applied.get(name).and_then(Value::as_str).unwrap_or_default();

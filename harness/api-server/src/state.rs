@@ -110,12 +110,10 @@ impl State {
         mut object: Value,
         resource: &Resource,
     ) -> Result<Value, ConversionError> {
-        normalize_stored(&mut object, resource);
-        let kind = self.resources().storage_kind(resource);
-        if GroupVersionKind::of(&object) == kind {
-            return Ok(object);
+        match self.kind_to_store(&mut object, resource) {
+            Some(kind) => self.convert_and_coerce(&object, &kind).await,
+            None => Ok(object),
         }
-        self.convert_and_coerce(&object, &kind).await
     }
 
     /// The same without a call of a webhook.
@@ -127,12 +125,17 @@ impl State {
         mut object: Value,
         resource: &Resource,
     ) -> Result<Value, ConversionError> {
-        normalize_stored(&mut object, resource);
-        let kind = self.resources().storage_kind(resource);
-        if GroupVersionKind::of(&object) == kind {
-            return Ok(object);
+        match self.kind_to_store(&mut object, resource) {
+            Some(kind) => self.coerced(self.convert(&object, &kind)?, &kind),
+            None => Ok(object),
         }
-        self.coerced(self.convert(&object, &kind)?, &kind)
+    }
+
+    /// Normalizes `object` and says to which kind it has to be converted before it is stored.
+    fn kind_to_store(&self, object: &mut Value, resource: &Resource) -> Option<GroupVersionKind> {
+        normalize_stored(object, resource);
+        let kind = self.resources().storage_kind(resource);
+        (GroupVersionKind::of(object) != kind).then_some(kind)
     }
 
     /// Whether a webhook is asked for this object in the version of `resource`.

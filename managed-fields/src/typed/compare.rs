@@ -171,16 +171,15 @@ fn visit_list<T: Schema>(
     }
     let path = Items::new(&of, list);
     let mut pairs: BTreeMap<PathElement, (Vec<&Value>, Vec<&Value>)> = BTreeMap::new();
-    for (index, item) in before.iter().enumerate() {
-        match path.element(item) {
-            Ok(element) => pairs.entry(element).or_default().0.push(item),
-            Err(error) => findings.push(format!("element {index}: {error}")),
-        }
-    }
-    for (index, item) in after.iter().enumerate() {
-        match path.element(item) {
-            Ok(element) => pairs.entry(element).or_default().1.push(item),
-            Err(error) => findings.push(format!("element {index}: {error}")),
+    for (items, is_new) in [(before, false), (after, true)] {
+        for (index, item) in items.iter().enumerate() {
+            match path.element(item) {
+                Ok(element) => {
+                    let (old, new) = pairs.entry(element).or_default();
+                    if is_new { new.push(item) } else { old.push(item) }
+                }
+                Err(error) => findings.push(format!("element {index}: {error}")),
+            }
         }
     }
     for (element, (before, after)) in pairs {

@@ -11,10 +11,8 @@ use serde_json::Value;
 use super::fields::{Errors, NEGATIVE, Path, entries, list, map, text};
 use super::formats;
 
-/// The names without a domain that are resources.
-///
-/// Source: kubernetes pkg/apis/core/helper/helpers.go, `standardResources`.
-const STANDARD: [&str; 20] = [
+/// Resources of which there are quantities.
+const MEASURED: [&str; 11] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -24,6 +22,12 @@ const STANDARD: [&str; 20] = [
     "limits.cpu",
     "limits.memory",
     "limits.ephemeral-storage",
+    "storage",
+    "requests.storage",
+];
+
+/// Resources of which there are whole numbers.
+const COUNTED: [&str; 9] = [
     "pods",
     "resourcequotas",
     "services",
@@ -31,11 +35,16 @@ const STANDARD: [&str; 20] = [
     "secrets",
     "configmaps",
     "persistentvolumeclaims",
-    "storage",
-    "requests.storage",
     "services.nodeports",
     "services.loadbalancers",
 ];
+
+/// Whether `name` is a resource although it names no domain.
+///
+/// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsStandardResourceName`.
+fn is_standard(name: &str) -> bool {
+    MEASURED.contains(&name) || COUNTED.contains(&name) || is_huge_page(name)
+}
 
 /// Whose resources they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,17 +73,6 @@ pub(super) fn is_extended(name: &str) -> bool {
 ///
 /// Source: kubernetes pkg/apis/core/helper/helpers.go, `IsIntegerResourceName`.
 pub(super) fn is_counted(name: &str) -> bool {
-    const COUNTED: [&str; 9] = [
-        "pods",
-        "resourcequotas",
-        "services",
-        "replicationcontrollers",
-        "secrets",
-        "configmaps",
-        "persistentvolumeclaims",
-        "services.nodeports",
-        "services.loadbalancers",
-    ];
     COUNTED.contains(&name) || is_extended(name)
 }
 
@@ -84,7 +82,7 @@ pub(super) fn is_counted(name: &str) -> bool {
 pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     let before = errors.len();
     formats::qualified_name(errors, path, name);
-    if errors.len() == before && !name.contains('/') && !STANDARD.contains(&name) && !is_huge_page(name) {
+    if errors.len() == before && !name.contains('/') && !is_standard(name) {
         errors.invalid_text(path, name, "must be a standard resource type or fully qualified");
     }
     errors.len() == before
