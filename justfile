@@ -120,6 +120,10 @@ image *NAMES:
 containers: image
     cargo test --features containers --test containers -- --nocapture
 
+# The spans that a collector gets from admit, and from kube-apiserver.
+otlp:
+    cargo test --features otlp --test otlp -- --nocapture
+
 # Fakes in a cluster for tests, the features with them, and a Job that verifies one: the kubeconfig, as of `kind get
 # kubeconfig`. The images must be on its nodes.
 cluster KUBECONFIG:

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use harness::client::{Credentials, WebhookCredentials};
 use harness::config::Phase;
-use harness::json::json_type;
 use harness::server::{AdmissionPlugins, PluginConfiguration};
 use serde_json::{Map, Value};
 
+use crate::component_config::{check_kind, mistyped, object, strict, text, unknown_fields};
 use crate::static_manifests::{self, Loaded};
 use crate::{Failure, documents};
 
@@ -222,58 +222,6 @@ fn webhook_admission(object: &Map<String, Value>) -> Result<WebhookAdmission, St
     }
     static_manifests::check(&static_manifests_dir)?;
     Ok(WebhookAdmission { kube_config_file, static_manifests_dir })
-}
-
-/// The one object in a file of YAML or JSON.
-fn object(file: &Path) -> Result<Map<String, Value>, String> {
-    let bytes = output::read(file).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(bytes).map_err(|_error| "this is not UTF-8 text".to_owned())?;
-    match serde_saphyr::from_str(&text) {
-        Ok(Value::Object(members)) => Ok(members),
-        Ok(Value::Null) => Err("Object 'Kind' is missing in ''".to_owned()),
-        Ok(_) => Err("expected an object with apiVersion and kind".to_owned()),
-        Err(error) => Err(error.without_snippet().to_string()),
-    }
-}
-
-/// The version of the object, which has to be one of these, the first one best.
-fn check_kind<'a>(
-    object: &'a Map<String, Value>,
-    wanted: &str,
-    versions: &[&str],
-) -> Result<&'a str, String> {
-    let text = |field: &str| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let best = versions.first().copied().unwrap_or_default();
-    match (text("apiVersion"), text("kind")) {
-        (_, None) => Err(format!("kind: is required: {wanted} of {best}")),
-        (None, _) => Err(format!("apiVersion: is required: {best}")),
-        (Some(version), Some(kind)) if kind == wanted && versions.contains(&version) => Ok(version),
-        (Some(version), Some(kind)) => Err(format!(
-            "no kind {kind:?} is registered for version {version:?}: expected {wanted} of {best}"
-        )),
-    }
-}
-
-fn text(object: &Map<String, Value>, field: &str, path: &str) -> Result<String, String> {
-    match object.get(field) {
-        None | Some(Value::Null) => Ok(String::new()),
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(other) => Err(mistyped(other, path, "string")),
-    }
-}
-
-fn mistyped(value: &Value, path: &str, expected: &str) -> String {
-    let found = json_type(value);
-    format!("json: cannot unmarshal {found} into Go struct field {path} of type {expected}")
-}
-
-fn unknown_fields(object: &Map<String, Value>, path: &str, known: &[&str]) -> Vec<String> {
-    let unknown = object.keys().filter(|name| !known.contains(&name.as_str()));
-    unknown.map(|name| format!("unknown field \"{path}{name}\"")).collect()
-}
-
-fn strict(unknown: &[String]) -> String {
-    format!("strict decoding error: {}", unknown.join(", "))
 }
 
 #[cfg(test)]

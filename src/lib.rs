@@ -7,6 +7,7 @@ mod baseline;
 mod cel;
 mod certs;
 mod cluster_client;
+mod component_config;
 mod documents;
 pub mod exit_code;
 mod explain_error;

@@ -9,8 +9,9 @@ use harness::server::{
 };
 use serde_json::{Map, Value};
 
-use super::{PluginEntry, check_kind, configuration, mistyped, strict, text, unknown_fields, wrong};
+use super::{PluginEntry, configuration, wrong};
 use crate::Failure;
+use crate::component_config::{check_kind, mistyped, strict, text, unknown_fields};
 
 const POD_SECURITY_VERSIONS: [&str; 3] = [
     "pod-security.admission.config.k8s.io/v1",

@@ -12,6 +12,7 @@ mod places;
 pub(crate) mod running;
 pub(crate) mod tls;
 pub(crate) mod tokens;
+pub(crate) mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use self::limit_flags::LimitFlags;
 pub(crate) use self::listener::Listener;
 pub(crate) use self::log::{Log, LogFlags};
 use self::running::Running;
+use self::traces::{TraceFlags, Traces};
 use crate::admission_control::AdmissionControl;
 use crate::admission_plugins::PluginFlags;
 use crate::service_map::{self, ServiceMapping};
@@ -65,9 +67,8 @@ pub(crate) struct Serve {
     limits: LimitFlags,
     #[command(flatten)]
     log: LogFlags,
-    /// Not imitated: exit status 5
-    #[arg(long, value_name = "FILE", hide = true)]
-    tracing_config_file: Option<PathBuf>,
+    #[command(flatten)]
+    traces: TraceFlags,
 }
 
 /// `--authorization-mode`, as kube-apiserver spells it.
@@ -90,7 +91,7 @@ impl From<Mode> for AuthorizationMode {
 
 impl Serve {
     pub(crate) async fn run(self) -> Result<ExitCode, Failure> {
-        let log = self.log.start()?;
+        let log = self.log.start();
         match self.serve(log).await {
             Err(failure) if log.is_json() => {
                 log.failure(&failure);
@@ -108,16 +109,14 @@ impl Serve {
             );
             return Err(Failure::usage(message));
         }
-        if let Some(file) = &self.tracing_config_file {
-            let what = format!("--tracing-config-file {}: admit does not export spans", file.display());
-            return Err(Failure::unsupported(what));
-        }
         let audit_policy = self.audit.policy()?;
         let selection = self.plugins.selection()?;
         let plugins = self.admission_control.read(&selection)?;
         // From here on a signal ends the command cleanly, also before the first request.
         let mut signals = exit_code::heed_signals(1)?;
         fake_webhooks::raise_open_file_limit();
+        let traces = Traces::start(self.traces.file.as_deref(), log)?;
+        self.log.watch_requests(log, &traces)?;
         let audit = self.audit.open(log)?;
         let socket = listener::bind(self.listen)?;
         let token = tls::random_token()?;
@@ -144,6 +143,7 @@ impl Serve {
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
             record: None,
+            spans: traces.contexts(),
             authorization_mode: self.authorization_mode.into(),
             limits: self.limits.into(),
             advertised,
@@ -156,6 +156,7 @@ impl Serve {
             options,
             folders: plugins.manifests.folders,
             audit,
+            traces,
             log,
         };
         let announce = || {

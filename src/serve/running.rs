@@ -9,6 +9,7 @@ use super::audit_file::AuditFile;
 use super::clients::ClientAuthorities;
 use super::listener::{Listener, Socket};
 use super::log::Log;
+use super::traces::Traces;
 use crate::static_manifests::{Folder, Watch};
 use crate::{ExitCode, Failure};
 
@@ -22,6 +23,7 @@ pub(crate) struct Running {
     /// Folders of webhook configurations.
     pub(crate) folders: Vec<Folder>,
     pub(crate) audit: Option<AuditFile>,
+    pub(crate) traces: Traces,
     pub(crate) log: Log,
 }
 
@@ -35,7 +37,7 @@ impl Running {
         signals: &mut StopSignals,
         announce: impl FnOnce(),
     ) -> Result<ExitCode, Failure> {
-        let Self { socket, tls, authentication, clients, options, folders, audit, log } = self;
+        let Self { socket, tls, authentication, clients, options, folders, audit, traces, log } = self;
         let server = ApiServer::new(options);
         let router = server.router(authentication.clone());
         let listener = Listener::start(socket, tls, router, authentication, clients)?;
@@ -45,6 +47,7 @@ impl Running {
         signals.next().await;
         server.end_watches();
         listener.stop().await;
+        traces.stop().await;
         if let Some(audit) = audit {
             audit.is_whole()?;
         }

@@ -36,10 +36,14 @@ impl Serve {
         let server = Self(child);
         // It has written the kubeconfig when it says where it listens.
         BufReader::new(output).read_line(&mut String::new()).unwrap();
-        let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
-        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-        (server, kube::Client::try_from(config.unwrap()).unwrap())
+        (server, kube::Client::try_from(config(folder).await).unwrap())
     }
+}
+
+/// The configuration of its client, as the kubeconfig in `folder` says.
+pub(crate) async fn config(folder: &Path) -> kube::Config {
+    let kubeconfig = Kubeconfig::read_from(folder.join("kubeconfig")).unwrap();
+    kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap()
 }
 
 impl Drop for Serve {

@@ -85,7 +85,6 @@ fn every_statement_is_cited_where_it_is_implemented() {
             }
         }
     }
-    let uncited: BTreeMap<String, String> = yaml("tests/uncited.yaml");
     let unproved: BTreeMap<String, String> = yaml("tests/unproved.yaml");
     let not_imitated: BTreeSet<String> = yaml::<BTreeMap<String, Vec<String>>>("tests/not-imitated.yaml")
         .into_values()
@@ -93,24 +92,11 @@ fn every_statement_is_cited_where_it_is_implemented() {
         .collect();
     let has_reason = |id: &String| unproved.contains_key(id) || not_imitated.contains(id);
     for id in &statements {
-        if !implemented.contains(id) && !uncited.contains_key(id) && !has_reason(id) {
+        if !implemented.contains(id) && !has_reason(id) {
             findings.push(format!(
-                "{id}: no doc comment cites it: add a line `Rule: {id}.` where it is implemented, or the reason why \
-                 nothing implements it to tests/uncited.yaml"
+                "{id}: no doc comment cites it: add a line `Rule: {id}.` where it is implemented"
             ));
         }
-    }
-    for id in uncited.keys() {
-        let needless = if !statements.contains(id) {
-            "is no statement of tests/behaviours.md"
-        } else if implemented.contains(id) {
-            "is cited"
-        } else if has_reason(id) {
-            "has a reason in another file"
-        } else {
-            continue;
-        };
-        findings.push(format!("tests/uncited.yaml: {id} {needless}"));
     }
     nothing(&findings);
 }

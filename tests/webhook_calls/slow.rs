@@ -317,9 +317,9 @@ fn what_ends_the_server_is_logged_as_json_too() {
         .current_dir(folder.path())
         .output()
         .unwrap();
-    assert_eq!(ended.status.code(), Some(5));
+    assert_eq!(ended.status.code(), Some(2));
     let line: Value = serde_json::from_slice(&ended.stderr).unwrap();
     let of = |field: &str| line.get(field).unwrap().clone();
-    assert_eq!((of("level"), of("exitCode")), (json!("error"), json!(5)));
-    assert_eq!(of("msg"), "--tracing-config-file tracing.yaml: admit does not export spans");
+    assert_eq!((of("level"), of("exitCode")), (json!("error"), json!(2)));
+    assert_eq!(of("msg"), "--tracing-config-file tracing.yaml: No such file or directory (os error 2)");
 }

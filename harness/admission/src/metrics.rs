@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use self::certificates::Certificates;
 pub use self::conversions::{Conversion, Conversions};
-pub use self::reloads::Reload;
 use self::reloads::Reloads;
+pub use self::reloads::{Reload, identity};
 use self::summary::Summary;
 use crate::attributes::Operation;
 use crate::conditions::Outcome;

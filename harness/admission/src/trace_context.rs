@@ -1,6 +1,11 @@
 //! The W3C trace context of a request, which the API server hands on to webhooks.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
+use tracing::Span;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
@@ -14,17 +19,34 @@ const MEMBERS: usize = 64;
 /// How long a `baggage` may be.
 const BAGGAGE_BYTES: usize = 8192;
 
+/// Exports the spans of `tracing`, and so knows to which trace each of them belongs.
+pub trait SpanContexts: Send + Sync {
+    /// The span of a request has begun. If the user is trusted, it is part of the trace that its headers name; otherwise a
+    /// new trace begins, with a link to that one.
+    fn begin(&self, request: &Span, headers: &HeaderMap, is_trusted: bool);
+
+    /// `traceparent` and `tracestate` of a call within `span`; empty if it belongs to no trace.
+    fn headers(&self, span: &Span) -> HeaderMap;
+}
+
 /// `traceparent`, `tracestate` and `baggage` as webhooks get them. Empty if the request has none that is valid.
 ///
 /// Source: component-base `tracing/utils.go`, `WrapperFor` and `Propagators`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct TraceContext {
     headers: HeaderMap,
+    spans: Option<Arc<dyn SpanContexts>>,
+}
+
+impl fmt::Debug for TraceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TraceContext").field("headers", &self.headers).finish_non_exhaustive()
+    }
 }
 
 impl TraceContext {
-    /// Reads the headers of the request to the API server. The span in `traceparent` stays the client's: without
-    /// `--tracing-config-file` kube-apiserver has no spans of its own.
+    /// Reads the headers of the request to the API server. The span in `traceparent` stays the client's unless the server's
+    /// own spans are exported, see [`Self::with_spans`].
     ///
     /// Source: go.opentelemetry.io/otel `propagation/{trace_context,baggage}.go`, `Extract` and `Inject`.
     /// Rule: HTTP-24.
@@ -41,12 +63,23 @@ impl TraceContext {
         let baggage: Vec<&str> =
             request.get_all(BAGGAGE).iter().filter_map(|value| value.to_str().ok()).collect();
         insert(&mut headers, BAGGAGE, &handed_on(&baggage));
-        Self { headers }
+        Self { headers, spans: None }
     }
 
-    /// The headers of a call.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.headers
+    /// The same for a server whose spans are exported: `traceparent` and `tracestate` name the span of the call.
+    #[must_use]
+    pub fn with_spans(self, spans: Option<Arc<dyn SpanContexts>>) -> Self {
+        Self { spans, ..self }
+    }
+
+    /// The headers of a call that is made in the current span.
+    pub fn headers(&self) -> Cow<'_, HeaderMap> {
+        let Some(spans) = &self.spans else { return Cow::Borrowed(&self.headers) };
+        let mut headers = spans.headers(&Span::current());
+        if let Some(baggage) = self.headers.get(BAGGAGE) {
+            headers.insert(BAGGAGE, baggage.clone());
+        }
+        Cow::Owned(headers)
     }
 }
 

@@ -127,9 +127,10 @@ impl TraceLog {
         }
     }
 
-    /// What is logged when the outermost span has ended: itself if it took long, else the spans in it that did (HTTP-33).
+    /// What is logged when the outermost span has ended: itself if it took long, else the spans in it that did.
     ///
     /// Source: k8s.io/utils trace/trace.go, `logTrace`.
+    /// Rule: HTTP-33.
     pub fn logged(&self, detail: Detail) -> Vec<Logged> {
         let now = self.spans.first().and_then(|root| root.ended).unwrap_or_default();
         let writing = Writing { log: self, detail, now };

@@ -90,6 +90,7 @@ use kubernetes_admission::converter::Converter;
 use kubernetes_admission::event::Record;
 use kubernetes_admission::manifests::StaticManifests;
 use kubernetes_admission::metrics::Metrics;
+use kubernetes_admission::trace_context::SpanContexts;
 use kubernetes_types::budget::Budget;
 use kubernetes_types::status::Status;
 use serde_json::Value;
@@ -159,6 +160,8 @@ pub struct Options {
     pub audit_policy: Option<AuditPolicy>,
     /// Gets the records, before the response is sent: what the audit log does not tell, such as the reviews.
     pub record: Option<RecordSink>,
+    /// Says to which trace a call belongs, where the spans of `tracing` are exported.
+    pub spans: Option<Arc<dyn SpanContexts>>,
     /// Who may do what.
     pub authorization_mode: AuthorizationMode,
     /// What it may take of the machine.

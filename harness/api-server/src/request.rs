@@ -183,7 +183,7 @@ pub(super) async fn respond(
         Received { parts, info: &info, audit_id: &audit_id, query, body, keep, authorizer };
     let auditing = Auditing::new(server, parts, &info, &audit_id, received);
     let unanswered = auditing.as_ref().map(Auditing::begin);
-    let span = spans::request(parts, &info, &audit_id);
+    let span = spans::request(parts, &info, &audit_id, server.options.spans.as_deref());
     let mut outcome = admitted(server, received_request).instrument(span.clone()).await;
     unanswered.into_iter().for_each(Unanswered::forget);
     let status = match &outcome.answered {

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderName, StatusCode, Version};
+use kubernetes_admission::trace_context::SpanContexts;
 use kubernetes_types::status::Status;
 use tracing::field::Empty;
 use tracing::{Span, info, info_span};
@@ -21,14 +23,25 @@ use super::route::Verb;
 /// Source: apiserver pkg/endpoints/handlers/helpers.go, `maxUserAgentLength`.
 const HEADER_BYTES: usize = 1024;
 
+/// The port that is not told.
+const HTTPS: u16 = 443;
+
+/// The groups whose traces the spans of a request become part of.
+///
+/// Source: apiserver pkg/endpoints/filters/traces.go, `notSystemPrivilegedGroup`.
+const TRUSTED: [&str; 2] = ["system:masters", "system:monitoring"];
+
 /// The span of a request by a user who is known. `otel.name` and `otel.kind` are what `tracing-opentelemetry` makes the
 /// name and the kind of.
 ///
 /// Source: apiserver pkg/endpoints/filters/traces.go, `WithTracing`.
-pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span {
-    if parts.extensions.get::<Claim>().is_none() {
-        return Span::none();
-    }
+pub(super) fn request(
+    parts: &Parts,
+    info: &RequestInfo,
+    audit_id: &str,
+    contexts: Option<&dyn SpanContexts>,
+) -> Span {
+    let Some(Claim { user, .. }) = parts.extensions.get::<Claim>() else { return Span::none() };
     let span = info_span!(
         "KubernetesAPI",
         otel.name = name(parts, info),
@@ -41,12 +54,30 @@ pub(super) fn request(parts: &Parts, info: &RequestInfo, audit_id: &str) -> Span
         "network.peer.address" = Empty,
         "network.peer.port" = Empty,
         "network.protocol.version" = protocol(parts.version).trim_start_matches("HTTP/"),
+        "server.address" = Empty,
+        "server.port" = Empty,
         "url.path" = parts.uri.path(),
-        "user_agent.original" = &*truncated(header(parts, http::header::USER_AGENT)),
+        "url.scheme" = "https",
+        "user_agent.original" = Empty,
     );
+    if span.is_disabled() {
+        return span;
+    }
+    if let Some(host) = host(parts) {
+        span.record("server.address", host.host());
+        span.record("server.port", host.port_u16().filter(|port| *port != HTTPS));
+    }
+    let user_agent = header(parts, http::header::USER_AGENT);
+    if !user_agent.is_empty() {
+        span.record("user_agent.original", &*truncated(user_agent));
+    }
     if let Some(ConnectInfo(peer)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() {
         span.record("network.peer.address", tracing::field::display(peer.ip()));
         span.record("network.peer.port", peer.port());
+    }
+    if let Some(contexts) = contexts {
+        let is_trusted = user.groups.iter().any(|group| TRUSTED.contains(&group.as_str()));
+        contexts.begin(&span, &parts.headers, is_trusted);
     }
     span
 }
@@ -136,6 +167,11 @@ pub(super) fn wrote<T>(body_bytes: usize, written: &Result<T, Box<Status>>) {
         Ok(_) => info!(len = body_bytes, "Write to database call succeeded"),
         Err(status) => info!(len = body_bytes, err = status.message, "Write to database call failed"),
     }
+}
+
+/// The host that the client asks for.
+fn host(parts: &Parts) -> Option<Authority> {
+    parts.uri.authority().cloned().or_else(|| header(parts, http::header::HOST).parse().ok())
 }
 
 fn header(parts: &Parts, name: HeaderName) -> &str {

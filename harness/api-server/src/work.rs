@@ -44,7 +44,7 @@ impl Work {
             admission: &server.admission,
             started: *started,
             deadline: *deadline,
-            trace: TraceContext::of_request(&self.headers),
+            trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
             record: Record::default(),
         };
         let mut request = ObjectRequest {

@@ -134,12 +134,23 @@ fn span_of(method: &Method, url: &str) -> Span {
                 otel.kind = "client",
                 "http.request.method" = method.as_str(),
                 "http.response.status_code" = Empty,
+                // Go writes it into each request, whatever the connection speaks.
+                "network.protocol.version" = "1.1",
+                "server.address" = Empty,
+                "server.port" = Empty,
                 "url.full" = url,
             )
         };
     }
     // A webhook is asked by a POST, and by a GET where it redirects to.
-    if *method == Method::GET { request!("HTTP GET") } else { request!("HTTP POST") }
+    let span = if *method == Method::GET { request!("HTTP GET") } else { request!("HTTP POST") };
+    if !span.is_disabled()
+        && let Ok(url) = Url::parse(url)
+    {
+        span.record("server.address", url.host_str());
+        span.record("server.port", url.port());
+    }
+    span
 }
 
 impl HttpsCaller {
@@ -193,7 +204,7 @@ impl HttpsCaller {
                         request.header(header::CONTENT_TYPE, "application/json").body(call.body.clone());
                 }
                 if let Some(trace) = call.trace {
-                    request = request.headers(trace.headers().clone());
+                    request = request.headers(trace.headers().into_owned());
                 }
                 match &referer {
                     Some(referer) => request.header(header::REFERER, referer),

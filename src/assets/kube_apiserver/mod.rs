@@ -3,12 +3,14 @@
 mod certificates;
 mod settings;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use super::flags::{self, Effect, Parsed, Syntax, Table, Values};
 use crate::exit_code::{self, Failure};
 use crate::serve::listener;
 use crate::serve::running::Running;
+use crate::serve::traces::Traces;
 
 use self::settings::Settings;
 
@@ -54,7 +56,7 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
         return Err(Failure::unsupported(format!("admit does not imitate this: --{name}")));
     }
     let settings = Settings::new(values)?;
-    let log = settings.log.start()?;
+    let log = settings.log.start();
     let ignored = table.with_effect(values, Effect::Ignored);
     if !ignored.is_empty() {
         log.info(&format!("these flags have no effect: --{}", ignored.join(", --")));
@@ -67,7 +69,9 @@ async fn serve(table: &Table, values: &Values) -> Result<exit_code::ExitCode, Fa
     fake_webhooks::raise_open_file_limit();
     let socket = listener::bind(settings.listen)?;
     let address = socket.address();
-    let (running, certificate) = settings.running(values, socket, log)?;
+    let traces = Traces::start(values.text("tracing-config-file").map(Path::new), log)?;
+    settings.log.watch_requests(log, &traces)?;
+    let (running, certificate) = settings.running(values, socket, traces, log)?;
     if let Some(path) = certificate {
         log.info(&format!("generated a certificate and its key: {}", path.display()));
     }

@@ -17,6 +17,7 @@ use crate::serve::audit_file::{self, AuditFile};
 use crate::serve::clients::ClientAuthorities;
 use crate::serve::listener::Socket;
 use crate::serve::running::Running;
+use crate::serve::traces::Traces;
 use crate::serve::{Log, LogFlags, tls, tokens};
 
 const DEFAULT_PORT: u16 = 6443;
@@ -80,6 +81,7 @@ impl Settings {
         self,
         values: &Values,
         socket: Socket,
+        traces: Traces,
         log: Log,
     ) -> Result<(Running, Option<PathBuf>), Failure> {
         let path = |name: &str| values.text(name).map(Path::new);
@@ -117,6 +119,7 @@ impl Settings {
             hostname: crate::hostname(),
             audit: audit.as_ref().map(AuditFile::sink),
             audit_policy,
+            spans: traces.contexts(),
             authorization_mode: self.authorization_mode,
             limits: Limits {
                 requests: limit("max-requests-inflight", limits.requests),
@@ -134,6 +137,7 @@ impl Settings {
             options,
             folders: plugins.manifests.folders,
             audit,
+            traces,
             log,
         };
         Ok((running, serving.made))

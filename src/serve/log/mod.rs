@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use self::slow_requests::SlowRequests;
+pub(super) use self::slow_requests::is_traced;
+use super::traces::Traces;
 use crate::Failure;
 use crate::static_manifests::Change;
 
@@ -36,25 +38,36 @@ impl LogFlags {
         Self { log_format: if is_json { Format::Json } else { Format::Text }, verbosity }
     }
 
-    /// The log. From now on it has the requests that take long, and panics.
-    ///
-    /// # Errors
-    /// Something in this process has subscribed to `tracing` already.
-    pub(crate) fn start(self) -> Result<Log, Failure> {
+    /// The log. From now on it has panics.
+    pub(crate) fn start(self) -> Log {
         let log = Log(self.log_format);
         if log.0 == Format::Json {
             std::panic::set_hook(Box::new(move |panic| log.error(&panic.to_string())));
         }
+        log
+    }
+
+    /// From now on the log has the requests that take long, and spans are exported.
+    ///
+    /// # Errors
+    /// Something in this process has subscribed to `tracing` already.
+    pub(crate) fn watch_requests(self, log: Log, traces: &Traces) -> Result<(), Failure> {
         let detail = match self.verbosity {
-            0..2 => return Ok(log),
-            2..4 => Detail::Slow,
-            4.. => Detail::All,
+            0..2 => None,
+            2..4 => Some(Detail::Slow),
+            4.. => Some(Detail::All),
         };
-        let slow_requests = SlowRequests::new(detail, move |request| log.slow_request(request));
-        let subscriber = tracing_subscriber::registry().with(slow_requests.layer());
-        tracing::subscriber::set_global_default(subscriber)
-            .map_err(|error| Failure::environment(format!("requests cannot be logged: {error}")))?;
-        Ok(log)
+        let slow_requests = detail.map(|detail| {
+            SlowRequests::new(detail, move |request: &Logged| log.slow_request(request)).layer()
+        });
+        let exported = traces.layer();
+        if slow_requests.is_none() && exported.is_none() {
+            return Ok(());
+        }
+        tracing::subscriber::set_global_default(
+            tracing_subscriber::registry().with(slow_requests).with(exported),
+        )
+        .map_err(|error| Failure::environment(format!("requests cannot be watched: {error}")))
     }
 }
 

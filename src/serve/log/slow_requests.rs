@@ -63,9 +63,14 @@ impl<T: Fn(&Logged) + 'static> SlowRequests<T> {
 /// The crates whose spans and events say how a request went.
 const TRACED: [&str; 3] = ["admission_webhook_client", "kubernetes_admission", "kubernetes_api_server"];
 
-fn is_watched(metadata: &Metadata<'_>) -> bool {
+/// Whether a span or an event says how a request went.
+pub(in crate::serve) fn is_traced(metadata: &Metadata<'_>) -> bool {
     let origin = metadata.target().split("::").next().unwrap_or_default();
-    TRACED.contains(&origin) && (metadata.is_event() || threshold(metadata.name()).is_some())
+    TRACED.contains(&origin)
+}
+
+fn is_watched(metadata: &Metadata<'_>) -> bool {
+    is_traced(metadata) && (metadata.is_event() || threshold(metadata.name()).is_some())
 }
 
 impl<S, T> Layer<S> for SlowRequests<T>

@@ -176,7 +176,7 @@ impl<C: Caller> Dispatcher<C> {
     }
 }
 
-/// The span of a call (HTTP-33).
+/// The span of a call.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`, `tracing.Start`.
 fn span_of(webhook: &Webhook, run: &AdmissionRun<'_>, called: &Called) -> Span {

@@ -92,7 +92,7 @@ impl Reloads {
 /// The identity of an API server on the machine `hostname`.
 ///
 /// Source: apiserver pkg/server/config.go, `NewConfig`.
-fn identity(hostname: &str) -> String {
+pub fn identity(hostname: &str) -> String {
     let mut hash = Sha256::new();
     for part in [hostname, "kube-apiserver"] {
         let length = u16::try_from(part.len()).unwrap_or(u16::MAX);

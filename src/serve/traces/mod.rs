@@ -1,0 +1,107 @@
+//! The spans of requests and calls, on their way to a collector.
+
+mod configuration;
+#[cfg(feature = "otlp")]
+mod export;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use harness::trace_context::SpanContexts;
+use tracing::Subscriber;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::registry::LookupSpan;
+
+use self::configuration::TracingConfiguration;
+use super::log::{Log, is_traced};
+use crate::Failure;
+
+/// What says where a collector is, if no file does.
+const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+
+/// The option, as kube-apiserver has it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct TraceFlags {
+    /// Export the spans of requests and of calls of webhooks, as a tracing configuration of kube-apiserver says; needs an
+    /// admit that was built with --features otlp
+    #[arg(long = "tracing-config-file", id = "tracing_config_file", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Where spans go.
+#[derive(Debug)]
+pub(crate) struct Traces {
+    #[cfg(feature = "otlp")]
+    exporter: Option<export::Exporter>,
+}
+
+impl Traces {
+    /// Begins to export spans, if the file or the environment asks for it.
+    ///
+    /// # Errors
+    /// The file is wrong, or asks for what admit does not imitate.
+    pub(crate) fn start(file: Option<&Path>, log: Log) -> Result<Self, Failure> {
+        let configuration = file.map(TracingConfiguration::read).transpose()?;
+        let variable = ENDPOINTS.into_iter().find(|name| env::var_os(name).is_some_and(|it| !it.is_empty()));
+        Self::of(configuration.as_ref(), variable, log)
+    }
+
+    #[cfg(feature = "otlp")]
+    fn of(
+        configuration: Option<&TracingConfiguration>,
+        variable: Option<&str>,
+        log: Log,
+    ) -> Result<Self, Failure> {
+        let is_wanted = configuration.is_some() || variable.is_some();
+        let exporter = is_wanted.then(|| export::Exporter::start(configuration, log)).transpose()?;
+        Ok(Self { exporter })
+    }
+
+    #[cfg(not(feature = "otlp"))]
+    fn of(
+        configuration: Option<&TracingConfiguration>,
+        variable: Option<&str>,
+        log: Log,
+    ) -> Result<Self, Failure> {
+        let missing = "this admit was built without the feature otlp";
+        if configuration.is_some() {
+            let what = format!("--tracing-config-file: {missing}: build it with --features otlp");
+            return Err(Failure::unsupported(what));
+        }
+        if let Some(variable) = variable {
+            log.info(&format!("{variable} has no effect: {missing}"));
+        }
+        Ok(Self {})
+    }
+
+    /// What says to which trace a call belongs; none if no spans are exported.
+    pub(crate) fn contexts(&self) -> Option<Arc<dyn SpanContexts>> {
+        #[cfg(feature = "otlp")]
+        return self.exporter.as_ref().map(|_| export::Exporter::contexts());
+        #[cfg(not(feature = "otlp"))]
+        None
+    }
+
+    /// The layer that exports the spans; none if none are exported.
+    pub(super) fn layer<S>(&self) -> Option<impl Layer<S> + use<S>>
+    where
+        S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
+    {
+        #[cfg(feature = "otlp")]
+        let layer = self.exporter.as_ref().map(export::Exporter::layer::<S>);
+        #[cfg(not(feature = "otlp"))]
+        let layer = None::<tracing_subscriber::layer::Identity>;
+        layer.map(|layer| layer.with_filter(filter_fn(is_traced)))
+    }
+
+    /// Sends what is left, and ends.
+    pub(crate) async fn stop(self) {
+        #[cfg(feature = "otlp")]
+        if let Some(exporter) = self.exporter {
+            // It waits for the collector.
+            let _ = tokio::task::spawn_blocking(move || exporter.stop()).await;
+        }
+    }
+}
