@@ -51,6 +51,15 @@ openapi:
 measure:
     tests/measure.sh
 
+# How long admission takes, and how often it allocates: all benchmarks, or those whose names contain a text: `just bench
+# dispatch/ --json new.json`.
+bench *ARGS:
+    cargo run --quiet --release -p benches -- run {{ARGS}}
+
+# What changed from one file of results of `just bench` to another, beyond the noise.
+bench-compare OLD NEW:
+    cargo run --quiet --release -p benches -- compare {{OLD}} {{NEW}}
+
 # The documentation of the libraries.
 doc:
     cargo doc --no-deps --workspace

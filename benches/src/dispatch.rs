@@ -1,0 +1,98 @@
+//! Requests through the dispatcher, with webhooks that answer over HTTPS.
+
+use std::sync::Arc;
+
+use admission_webhook_client::{HttpsCaller, NoServices};
+use futures::future::join_all;
+use kubernetes_admission::config::Webhook as Configured;
+use kubernetes_admission::dispatcher::Dispatcher;
+use kubernetes_api_server::ClusterFixture;
+use serde_json::json;
+
+use crate::fixtures::{Entry, chain, create, webhooks};
+use crate::meter::Meter;
+use crate::webhook::Webhook;
+
+/// About 1 KiB of JSON.
+const SMALL: usize = 700;
+
+struct Bench {
+    cluster: ClusterFixture,
+    dispatcher: Dispatcher<HttpsCaller>,
+    server: Webhook,
+}
+
+pub(crate) fn run(meter: &mut Meter) {
+    if !meter.wants("dispatch/") {
+        return;
+    }
+    let bench = Bench {
+        cluster: ClusterFixture::new([]),
+        dispatcher: Dispatcher::new(HttpsCaller::new(Arc::new(NoServices))),
+        server: Webhook::start(),
+    };
+    let other = || Entry { resource: "services", ..Entry::default() };
+    for count in [1, 10, 100, 1000] {
+        let webhooks = webhooks(&bench.server, count, &other());
+        bench.mutate(meter, &format!("dispatch/no match/{count}"), SMALL, &webhooks);
+    }
+    let mut one_of_them = webhooks(&bench.server, 999, &other());
+    one_of_them.extend(webhooks(&bench.server, 1, &Entry::default()));
+    bench.mutate(meter, "dispatch/1 match/1000", SMALL, &one_of_them);
+    let all = webhooks(&bench.server, 1000, &Entry::default());
+    bench.mutate(meter, "dispatch/1000 match/1000", SMALL, &all);
+
+    let one = |entry: &Entry<'_>| webhooks(&bench.server, 1, entry);
+    for (name, bytes) in [("1 KiB", SMALL), ("32 KiB", 32 << 10), ("1 MiB", 1 << 20)] {
+        bench.mutate(meter, &format!("dispatch/allow/{name}"), bytes, &one(&Entry::default()));
+        let patching = Entry { path: "/patch", ..Entry::default() };
+        bench.mutate(meter, &format!("dispatch/patch/{name}"), bytes, &one(&patching));
+    }
+    let again = json!({"reinvocationPolicy": "IfNeeded"});
+    let mut ten = webhooks(&bench.server, 9, &Entry { members: again, ..Entry::default() });
+    ten.extend(one(&Entry { path: "/patch", ..Entry::default() }));
+    bench.mutate(meter, "dispatch/reinvocation/10", SMALL, &ten);
+    let conditions = json!({"matchConditions": [
+        {"name": "a", "expression": "request.userInfo.username != 'nobody'"},
+        {"name": "b", "expression": "object.spec.containers.all(c, c.image.startsWith('other'))"},
+    ]});
+    let conditional = one(&Entry { members: conditions, ..Entry::default() });
+    bench.mutate(meter, "dispatch/conditions false", SMALL, &conditional);
+
+    let validating =
+        |count| webhooks(&bench.server, count, &Entry { phase: "Validating", ..Entry::default() });
+    for (name, bytes) in [("1 KiB", SMALL), ("1 MiB", 1 << 20)] {
+        for count in [1, 10] {
+            bench.validate(meter, &format!("dispatch/validating/{count}/{name}"), bytes, &validating(count));
+        }
+    }
+    bench.at_once(meter, "dispatch/allow, 64 at once", 64, &one(&Entry::default()));
+}
+
+impl Bench {
+    fn mutate(&self, meter: &mut Meter, name: &str, bytes: usize, webhooks: &[Arc<Configured>]) {
+        let request = create(&self.cluster, bytes);
+        let prepare = || self.cluster.run(request.clone());
+        meter.measure(name, prepare, async |run| {
+            self.dispatcher.mutate(run, &chain(webhooks, &[])).await.unwrap();
+        });
+    }
+
+    fn validate(&self, meter: &mut Meter, name: &str, bytes: usize, webhooks: &[Arc<Configured>]) {
+        let request = create(&self.cluster, bytes);
+        let prepare = || self.cluster.run(request.clone());
+        meter.measure(name, prepare, async |run| {
+            self.dispatcher.validate(run, &chain(&[], webhooks)).await.unwrap();
+        });
+    }
+
+    fn at_once(&self, meter: &mut Meter, name: &str, count: u32, webhooks: &[Arc<Configured>]) {
+        let request = create(&self.cluster, SMALL);
+        let prepare = || (0..count).map(|_| self.cluster.run(request.clone())).collect::<Vec<_>>();
+        meter.measure_several(name, count, prepare, async |runs| {
+            let chain = &chain(webhooks, &[]);
+            let done = join_all(runs.iter_mut().map(|run| self.dispatcher.mutate(run, chain))).await;
+            assert!(done.iter().all(Result::is_ok));
+        });
+    }
+}
