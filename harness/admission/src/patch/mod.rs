@@ -98,7 +98,7 @@ impl Patch {
         let nodes = match reader::read(bytes)? {
             Node::Null => Vec::new(),
             Node::Array(nodes) => nodes,
-            other @ (Node::Given | Node::Scalar(_) | Node::Object(_)) => {
+            other @ (Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Untouched(_)) => {
                 return Err(cannot_unmarshal(&other, "Patch"));
             }
         };
@@ -106,7 +106,7 @@ impl Patch {
         let operations = nodes.into_iter().map(|node| match node {
             Node::Null => Ok(Operation::default()),
             Node::Object(members) => Ok(Operation::new(members)),
-            other @ (Node::Given | Node::Scalar(_) | Node::Array(_)) => {
+            other @ (Node::Given | Node::Scalar(_) | Node::Array(_) | Node::Untouched(_)) => {
                 Err(cannot_unmarshal(&other, "Operation"))
             }
         });
@@ -130,7 +130,7 @@ impl Patch {
     /// # Errors
     /// [`ApplyError`] of the first operation that cannot be done.
     pub fn apply(&self, document: &Value) -> Result<Value, ApplyError> {
-        self.apply_to(Node::from_value(document))
+        self.apply_to(Node::untouched(document.clone()))
     }
 
     /// As [`Patch::apply`], but on a JSON text, whose numbers and strings count as they are written.
@@ -147,7 +147,7 @@ impl Patch {
         for operation in &self.operations {
             document.apply(operation)?;
         }
-        document.into_node().to_value().map_err(ApplyError::DoesNotApply)
+        document.into_node().into_value().map_err(ApplyError::DoesNotApply)
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) enum Node {
     Scalar(String),
     Object(BTreeMap<String, Node>),
     Array(Vec<Node>),
+    /// A part of the document that no operation has looked into.
+    Untouched(Value),
 }
 
 impl Node {
@@ -37,11 +39,58 @@ impl Node {
         }
     }
 
+    /// A document that no operation has looked into. Null has no inside.
+    pub(super) fn untouched(value: Value) -> Self {
+        if value.is_null() { Self::Null } else { Self::Untouched(value) }
+    }
+
+    /// Makes the members of what was untouched nodes; they themselves stay untouched.
+    pub(super) fn open(&mut self) {
+        let Self::Untouched(value) = self else { return };
+        *self = match value.take() {
+            Value::Object(members) => {
+                Self::Object(members.into_iter().map(|(key, value)| (key, Self::untouched(value))).collect())
+            }
+            Value::Array(values) => Self::Array(values.into_iter().map(Self::untouched).collect()),
+            scalar @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
+                Self::from_value(&scalar)
+            }
+        };
+    }
+
+    /// Leaves nothing in it untouched.
+    pub(super) fn open_all(&mut self) {
+        match self {
+            Self::Null | Self::Given | Self::Scalar(_) => {}
+            Self::Object(members) => members.values_mut().for_each(Self::open_all),
+            Self::Array(nodes) => nodes.iter_mut().for_each(Self::open_all),
+            Self::Untouched(value) => *self = Self::from_value(value),
+        }
+    }
+
+    /// As [`Self::to_value`], without a copy of what is untouched.
+    pub(super) fn into_value(self) -> Result<Value, String> {
+        Ok(match self {
+            Self::Untouched(value) => value,
+            Self::Array(nodes) => {
+                Value::Array(nodes.into_iter().map(Self::into_value).collect::<Result<_, _>>()?)
+            }
+            Self::Object(members) => Value::Object(
+                members
+                    .into_iter()
+                    .map(|(key, node)| Ok((key, node.into_value()?)))
+                    .collect::<Result<_, String>>()?,
+            ),
+            other @ (Self::Null | Self::Given | Self::Scalar(_)) => other.to_value()?,
+        })
+    }
+
     /// # Errors
     /// A number that no `f64` can hold, in the words of Go's decoder.
     pub(super) fn to_value(&self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::Given => Value::Null,
+            Self::Untouched(value) => value.clone(),
             Self::Scalar(text) if text.starts_with('"') => Value::String(string(text)),
             Self::Scalar(text) => serde_json::from_str(text).map_err(|error| {
                 format!("json: cannot unmarshal number {text} into Go value of type float64 ({error})")
@@ -60,6 +109,7 @@ impl Node {
     pub(super) fn as_string(&self) -> Option<String> {
         match self {
             Self::Scalar(text) if text.starts_with('"') => Some(string(text)),
+            Self::Untouched(value) => value.as_str().map(str::to_owned),
             Self::Null | Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) => None,
         }
     }
@@ -68,8 +118,9 @@ impl Node {
     pub(super) fn copied(&self) -> (Self, usize) {
         match self {
             Self::Null => (Self::Null, 0),
-            Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) => {
+            Self::Given | Self::Scalar(_) | Self::Object(_) | Self::Array(_) | Self::Untouched(_) => {
                 let mut copy = self.clone();
+                copy.open_all();
                 let size = copy.encode();
                 (copy, size)
             }
@@ -79,6 +130,10 @@ impl Node {
     /// Escapes all texts, and says how long the compact JSON is.
     fn encode(&mut self) -> usize {
         match self {
+            Self::Untouched(value) => {
+                *self = Self::from_value(value);
+                self.encode()
+            }
             Self::Null | Self::Given => "null".len(),
             Self::Scalar(text) => {
                 *text = escape_html(text);
@@ -98,6 +153,7 @@ impl Node {
     pub(super) fn depth(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 0,
+            Self::Untouched(value) => Self::from_value(value).depth(),
             Self::Array(nodes) => 1 + nodes.iter().map(Self::depth).max().unwrap_or_default(),
             Self::Object(members) => 1 + members.values().map(Self::depth).max().unwrap_or_default(),
         }
@@ -107,6 +163,7 @@ impl Node {
     pub(super) fn values(&self) -> usize {
         match self {
             Self::Null | Self::Given | Self::Scalar(_) => 1,
+            Self::Untouched(value) => Self::from_value(value).values(),
             Self::Array(nodes) => 1 + nodes.iter().map(Self::values).sum::<usize>(),
             Self::Object(members) => 1 + members.values().map(Self::values).sum::<usize>(),
         }
@@ -116,6 +173,7 @@ impl Node {
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null | Self::Given => "null",
+            Self::Untouched(value) => kubernetes_types::json::json_type(value),
             Self::Scalar(text) => match text.as_bytes().first() {
                 Some(b'"') => "string",
                 Some(b't' | b'f') => "bool",

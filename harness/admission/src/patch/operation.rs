@@ -87,7 +87,9 @@ impl Operation {
     fn value(&self) -> Option<Node> {
         self.members.get("value").map(|node| match node {
             Node::Null => Node::Given,
-            Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Array(_) => node.clone(),
+            Node::Given | Node::Scalar(_) | Node::Object(_) | Node::Array(_) | Node::Untouched(_) => {
+                node.clone()
+            }
         })
     }
 }
@@ -95,12 +97,13 @@ impl Operation {
 impl Document {
     /// # Errors
     /// A document that is neither an object nor a list nor null.
-    pub(super) fn new(root: Node) -> Result<Self, ApplyError> {
+    pub(super) fn new(mut root: Node) -> Result<Self, ApplyError> {
+        root.open();
         match root {
             Node::Null | Node::Object(_) | Node::Array(_) => {
                 Ok(Self { root, copied: 0, work: Work::default() })
             }
-            Node::Given | Node::Scalar(_) => {
+            Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
                 let kind = root.kind();
                 fail(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.partialDoc"))
             }
@@ -167,7 +170,7 @@ impl Document {
                     self.root = root;
                     Ok(())
                 }
-                Some(Node::Null | Node::Given | Node::Scalar(_)) => {
+                Some(Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_)) => {
                     fail("replace operation value must be object or array: %!w(<nil>)".to_owned())
                 }
             };
@@ -251,6 +254,7 @@ impl Document {
             .map_err(|what| does_not_apply(format!("test operation failed to decode path: {what}")))?;
         let expected = operation.value();
         let holds = if path.is_empty() {
+            self.root.open_all();
             // A document that is null counts as an object without members.
             let nothing = Node::Object(BTreeMap::new());
             let whole = if self.root == Node::Null { &nothing } else { &self.root };
@@ -259,6 +263,7 @@ impl Document {
             let Some((container, key)) = find(&mut self.root, &path) else {
                 return fail(format!("test operation does not apply: is missing path: {path}: {MISSING}"));
             };
+            open_at(container, &key);
             let value = get(container, &key)
                 .map_err(|what| does_not_apply(format!("error in test for path: '{path}': {what}")))?;
             match (value, expected) {
@@ -287,8 +292,9 @@ fn find<'n>(root: &'n mut Node, path: &str) -> Option<(&'n mut Node, String)> {
                 let index = index(&key, nodes.len()).ok()?;
                 nodes.get_mut(index)?
             }
-            Node::Null | Node::Given | Node::Scalar(_) => return None,
+            Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => return None,
         };
+        node.open();
         if !matches!(node, Node::Object(_) | Node::Array(_)) {
             return None;
         }
@@ -310,7 +316,19 @@ fn get<'n>(container: &'n Node, key: &str) -> Result<&'n Node, String> {
             Ok(nodes.get(index).unwrap_or(&NULL))
         }
         Node::Object(members) => Ok(members.get(key).unwrap_or(&NULL)),
-        Node::Null | Node::Given | Node::Scalar(_) => Ok(&NULL),
+        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => Ok(&NULL),
+    }
+}
+
+/// Sees to it that what a container has at `key` can be compared.
+fn open_at(container: &mut Node, key: &str) {
+    let node = match container {
+        Node::Array(nodes) => index(key, nodes.len()).ok().and_then(|index| nodes.get_mut(index)),
+        Node::Object(members) => members.get_mut(key),
+        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => None,
+    };
+    if let Some(node) = node {
+        node.open_all();
     }
 }
 
@@ -328,7 +346,9 @@ fn add(container: &mut Node, key: String, value: Node, work: &mut Work) -> Resul
             work.add(nodes.len() - index)?;
             nodes.insert(index, value);
         }
-        Node::Object(_) | Node::Null | Node::Given | Node::Scalar(_) => return set(container, key, value),
+        Node::Object(_) | Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
+            return set(container, key, value);
+        }
     }
     Ok(())
 }
@@ -344,7 +364,7 @@ fn set(container: &mut Node, key: String, value: Node) -> Result<(), ApplyError>
                 *node = value;
             }
         }
-        Node::Null | Node::Given | Node::Scalar(_) => {
+        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => {
             return Err(ApplyError::Panic("assignment to entry in nil map"));
         }
     }
@@ -362,7 +382,7 @@ fn remove(container: &mut Node, key: &str, work: &mut Work) -> Result<Node, Appl
             Ok(nodes.remove(index))
         }
         Node::Object(members) => members.remove(key).ok_or_else(|| nonexistent(key)),
-        Node::Null | Node::Given | Node::Scalar(_) => Err(nonexistent(key)),
+        Node::Null | Node::Given | Node::Scalar(_) | Node::Untouched(_) => Err(nonexistent(key)),
     }
 }
 
