@@ -51,12 +51,16 @@ pub struct Remarks {
 /// Source: apiserver pkg/admission/{chain,reinvocation}.go.
 /// Rule: CHN-09, RIV-07, RIV-12.
 pub fn admit(plugins: &[&dyn Plugin], run: &mut AdmissionRun<'_>, round: Round) -> Result<(), Box<Status>> {
+    if plugins.is_empty() {
+        return Ok(());
+    }
     let (attributes, record) = run.parts_mut();
+    let mut before = attributes.object.clone();
     for plugin in plugins {
-        let before = attributes.object.clone();
         let started = Instant::now();
         let outcome = plugin.admit(attributes);
         if before != attributes.object {
+            before.clone_from(&attributes.object);
             record.events.push(Event::PluginChanged { plugin: plugin.name(), round });
         }
         finish(*plugin, Phase::Mutating, started, outcome, record)?;
