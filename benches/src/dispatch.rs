@@ -6,6 +6,7 @@ use admission_webhook_client::{HttpsCaller, NoServices};
 use futures::future::join_all;
 use kubernetes_admission::config::Webhook as Configured;
 use kubernetes_admission::dispatcher::Dispatcher;
+use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_api_server::ClusterFixture;
 use serde_json::json;
 
@@ -73,24 +74,27 @@ impl Bench {
     fn mutate(&self, meter: &mut Meter, name: &str, bytes: usize, webhooks: &[Arc<Configured>]) {
         let request = create(&self.cluster, bytes);
         let prepare = || self.cluster.run(request.clone());
+        let (webhooks, none) = (WebhookIndex::new(webhooks.to_vec()), WebhookIndex::default());
         meter.measure(name, prepare, async |run| {
-            self.dispatcher.mutate(run, &chain(webhooks, &[])).await.unwrap();
+            self.dispatcher.mutate(run, &chain(&webhooks, &none)).await.unwrap();
         });
     }
 
     fn validate(&self, meter: &mut Meter, name: &str, bytes: usize, webhooks: &[Arc<Configured>]) {
         let request = create(&self.cluster, bytes);
         let prepare = || self.cluster.run(request.clone());
+        let (webhooks, none) = (WebhookIndex::new(webhooks.to_vec()), WebhookIndex::default());
         meter.measure(name, prepare, async |run| {
-            self.dispatcher.validate(run, &chain(&[], webhooks)).await.unwrap();
+            self.dispatcher.validate(run, &chain(&none, &webhooks)).await.unwrap();
         });
     }
 
     fn at_once(&self, meter: &mut Meter, name: &str, count: u32, webhooks: &[Arc<Configured>]) {
         let request = create(&self.cluster, SMALL);
         let prepare = || (0..count).map(|_| self.cluster.run(request.clone())).collect::<Vec<_>>();
+        let (webhooks, none) = (WebhookIndex::new(webhooks.to_vec()), WebhookIndex::default());
         meter.measure_several(name, count, prepare, async |runs| {
-            let chain = &chain(webhooks, &[]);
+            let chain = &chain(&webhooks, &none);
             let done = join_all(runs.iter_mut().map(|run| self.dispatcher.mutate(run, chain))).await;
             assert!(done.iter().all(Result::is_ok));
         });

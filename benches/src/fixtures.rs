@@ -6,7 +6,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_admission::config::{self, Webhook};
-use kubernetes_admission::dispatcher::DispatchContext;
+use kubernetes_admission::dispatcher::{DispatchContext, Webhooks};
+use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_api_server::ClusterFixture;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -77,10 +78,10 @@ fn configured(server: &webhook::Webhook, index: usize, entry: &Entry<'_>) -> Val
 }
 
 /// A chain of these webhooks, without plugins.
-pub(crate) fn chain<'a>(mutating: &'a [Arc<Webhook>], validating: &'a [Arc<Webhook>]) -> DispatchContext<'a> {
+pub(crate) fn chain<'a>(mutating: &'a WebhookIndex, validating: &'a WebhookIndex) -> DispatchContext<'a> {
     DispatchContext {
-        mutating: Some(mutating),
-        validating: Some(validating),
+        mutating: Some(Webhooks::Indexed(mutating)),
+        validating: Some(Webhooks::Indexed(validating)),
         plugins: &[],
         last: &[],
         started: Instant::now(),

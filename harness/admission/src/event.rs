@@ -76,7 +76,7 @@ pub enum Part {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
-    /// A webhook was not called.
+    /// A webhook was not called. A dispatcher with an index of its webhooks records only those that their conditions exclude.
     Skipped {
         /// Which webhook.
         webhook: Arc<WebhookId>,

@@ -8,9 +8,10 @@ use kubernetes_admission::admission_run::AdmissionRun;
 use kubernetes_admission::attributes::{Attributes, Operation};
 use kubernetes_admission::config::{self, ConfigError, Webhook};
 use kubernetes_admission::converter::Converter;
-use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal};
+use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks as Dispatched};
 use kubernetes_admission::event::{Phase, Record};
 use kubernetes_admission::manifests::{Manifests, StaticManifests};
+use kubernetes_admission::matching::WebhookIndex;
 use kubernetes_admission::metrics::Metrics;
 use kubernetes_admission::ownership::Times;
 use kubernetes_admission::plugin::Plugin;
@@ -52,7 +53,14 @@ struct Sources {
     manifests: Option<Manifests>,
     api: Compiled,
     /// In the order in which they are called: those from files come first.
-    in_order: Vec<Arc<Webhook>>,
+    in_order: WebhookIndex,
+}
+
+/// Whether the record of a request says of each webhook that is not called why it is not.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reasons {
+    Recorded,
+    Omitted,
 }
 
 impl Sources {
@@ -60,8 +68,15 @@ impl Sources {
     /// Rule: LOAD-10.
     fn new(manifests: Option<Manifests>, api: Compiled) -> Self {
         let from_files = manifests.iter().flat_map(|manifests| &manifests.webhooks);
-        let in_order = from_files.chain(&api.in_order).cloned().collect();
+        let in_order = WebhookIndex::new(from_files.chain(&api.in_order).cloned().collect());
         Self { manifests, api, in_order }
+    }
+
+    fn dispatched(&self, reasons: Reasons) -> Dispatched<'_> {
+        match reasons {
+            Reasons::Recorded => Dispatched::Listed(self.in_order.webhooks()),
+            Reasons::Omitted => Dispatched::Indexed(&self.in_order),
+        }
     }
 }
 
@@ -102,6 +117,7 @@ pub(super) struct Admitting<'a> {
     pub(super) started: Instant,
     pub(super) deadline: Instant,
     pub(super) trace: TraceContext,
+    pub(super) reasons: Reasons,
     /// What happened in all runs.
     pub(super) record: Record,
 }
@@ -258,9 +274,11 @@ impl<'a> Admitting<'a> {
         Self: 'c,
     {
         let selection = &self.admission.selection;
+        let (mutating, validating) =
+            (webhooks.mutating.dispatched(self.reasons), webhooks.validating.dispatched(self.reasons));
         DispatchContext {
-            mutating: selection.has("MutatingAdmissionWebhook").then_some(&webhooks.mutating.in_order),
-            validating: selection.has("ValidatingAdmissionWebhook").then_some(&webhooks.validating.in_order),
+            mutating: selection.has("MutatingAdmissionWebhook").then_some(mutating),
+            validating: selection.has("ValidatingAdmissionWebhook").then_some(validating),
             plugins,
             last,
             started: self.started,

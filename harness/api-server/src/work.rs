@@ -12,7 +12,7 @@ use kubernetes_types::budget::Reservation;
 use kubernetes_types::status::Status;
 use tokio::time::Instant;
 
-use super::admission::Admitting;
+use super::admission::{Admitting, Reasons};
 use super::answer::Answer;
 use super::query::Query;
 use super::request::{BodyRetention, ObjectRequest, Outcome};
@@ -45,6 +45,10 @@ impl Work {
             started: *started,
             deadline: *deadline,
             trace: TraceContext::of_request(&self.headers).with_spans(server.options.spans.clone()),
+            reasons: match (self.keep, &server.options.record) {
+                (BodyRetention::Nothing, None) => Reasons::Omitted,
+                (BodyRetention::Nothing, Some(_)) | (BodyRetention::Body, _) => Reasons::Recorded,
+            },
             record: Record::default(),
         };
         let mut request = ObjectRequest {

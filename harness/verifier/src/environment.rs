@@ -12,7 +12,7 @@ use kubernetes_admission::attributes::{Attributes, UserInfo};
 use kubernetes_admission::caller::{Call, CallError, Reply};
 use kubernetes_admission::cluster_state::ClusterState as _;
 use kubernetes_admission::config::{Webhook, WebhookId};
-use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal};
+use kubernetes_admission::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks};
 use kubernetes_admission::event::{CallResult, Called, Conditions, Event, Mismatch, Phase, Record, Round};
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::status::Status;
@@ -204,8 +204,8 @@ impl Environment {
         let line = Line::new(Arc::clone(&self.call_recorder), &exchanges, turn.map(Arc::clone));
         let dispatcher = Dispatcher::new(line);
         let chain = DispatchContext {
-            mutating: Some(&webhook_set.mutating),
-            validating: Some(&webhook_set.validating),
+            mutating: Some(Webhooks::Listed(&webhook_set.mutating)),
+            validating: Some(Webhooks::Listed(&webhook_set.validating)),
             plugins: &[],
             last: &[],
             started: Instant::now(),

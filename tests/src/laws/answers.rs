@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use harness::attributes::UserInfo;
 use harness::caller::{Call, CallError, Caller, Reply};
 use harness::config::{FailurePolicy, Webhook};
-use harness::dispatcher::{DispatchContext, Dispatcher, Refusal};
+use harness::dispatcher::{DispatchContext, Dispatcher, Refusal, Webhooks};
 use harness::event::{CallResult, Phase};
 use harness::server::ClusterFixture;
 use harness::{audit, warnings};
@@ -77,8 +77,8 @@ async fn admit(reply: Reply, phase: Phase, webhooks: &[Arc<Webhook>]) {
     let mutating = if phase == Phase::Mutating { webhooks } else { &[] };
     let validating = if phase == Phase::Mutating { &[] } else { webhooks };
     let chain = DispatchContext {
-        mutating: Some(mutating),
-        validating: Some(validating),
+        mutating: Some(Webhooks::Listed(mutating)),
+        validating: Some(Webhooks::Listed(validating)),
         plugins: &[],
         last: &[],
         started: Instant::now(),

@@ -17,7 +17,7 @@ use crate::config::Webhook;
 use crate::converter::Converter;
 use crate::event::{CallResult, Conditions, Event, Mismatch, Part, Phase, Record, Round, Timing};
 use crate::failure;
-use crate::matching::{self, Decided, Decision, Invocation};
+use crate::matching::{self, Decided, Decision, Invocation, WebhookIndex};
 use crate::mutation::{self, PatchError, Patched};
 use crate::plugin::{self, Plugin};
 use crate::reinvocation;
@@ -34,10 +34,10 @@ pub struct Dispatcher<C> {
 /// What a request is admitted with.
 #[derive(Clone, Copy)]
 pub struct DispatchContext<'a> {
-    /// All mutating webhooks of the cluster, in dispatch order; none if `MutatingAdmissionWebhook` is off.
-    pub mutating: Option<&'a [Arc<Webhook>]>,
-    /// All validating webhooks of the cluster, in dispatch order; none if `ValidatingAdmissionWebhook` is off.
-    pub validating: Option<&'a [Arc<Webhook>]>,
+    /// All mutating webhooks of the cluster; none if `MutatingAdmissionWebhook` is off.
+    pub mutating: Option<Webhooks<'a>>,
+    /// All validating webhooks of the cluster; none if `ValidatingAdmissionWebhook` is off.
+    pub validating: Option<Webhooks<'a>>,
     /// The in-tree plugins that run before the webhooks, in the server's order.
     pub plugins: &'a [&'a dyn Plugin],
     /// The in-tree plugins that run after the webhooks, in the server's order.
@@ -48,6 +48,44 @@ pub struct DispatchContext<'a> {
     pub deadline: Option<Instant>,
     /// The trace to which the request belongs, if it came with one.
     pub trace: Option<&'a TraceContext>,
+}
+
+/// The webhooks of one phase, in the order in which they are called.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "they are all looked at, or an index says which")]
+pub enum Webhooks<'a> {
+    /// Each is decided about, and the record has the reason for each that is not called.
+    Listed(&'a [Arc<Webhook>]),
+    /// Only those whose rules may match are decided about, and of those that are not called the record has only the ones whose
+    /// conditions are not true.
+    Indexed(&'a WebhookIndex),
+}
+
+impl<'a> Webhooks<'a> {
+    /// Those that are decided about for the request of `run`, each with its position among all.
+    fn candidates(self, run: &mut AdmissionRun<'_>) -> Vec<(usize, &'a Webhook)> {
+        match self {
+            Self::Listed(webhooks) => webhooks.iter().map(AsRef::as_ref).enumerate().collect(),
+            Self::Indexed(index) => {
+                let at = |position: usize| Some((position, &**index.webhooks().get(position)?));
+                index.candidates(run).into_iter().filter_map(at).collect()
+            }
+        }
+    }
+
+    fn skips(self) -> Skips {
+        match self {
+            Self::Listed(_) => Skips::Recorded,
+            Self::Indexed(_) => Skips::Omitted,
+        }
+    }
+}
+
+/// What the record has of webhooks that are not called, beside those whose conditions are not true.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Skips {
+    Recorded,
+    Omitted,
 }
 
 impl fmt::Debug for DispatchContext<'_> {
@@ -86,6 +124,7 @@ struct Place {
     phase: Phase,
     round: Round,
     index: usize,
+    skips: Skips,
 }
 
 impl<C: Caller> Dispatcher<C> {
@@ -217,16 +256,16 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-        webhooks: &[Arc<Webhook>],
+        webhooks: Webhooks<'_>,
         round: Round,
     ) -> Result<(), Refusal> {
         let phase = Phase::Mutating;
-        for (index, webhook) in webhooks.iter().enumerate() {
-            let place = Place { phase, round, index };
+        for (index, webhook) in webhooks.candidates(run) {
+            let place = Place { phase, round, index, skips: webhooks.skips() };
             let Some(invocation) = self.decide(webhook, place, run).await? else { continue };
             // The decision comes first: in the second round, too, it may refuse the request.
             if round == Round::Second && !reinvocation::is_due(webhook, &run.record) {
-                run.record.events.push(skipped(webhook, place, Mismatch::NotReinvoked));
+                skip(webhook, place, Mismatch::NotReinvoked, run);
                 continue;
             }
             let kind = invocation.kind();
@@ -272,12 +311,12 @@ impl<C: Caller> Dispatcher<C> {
         &self,
         run: &mut AdmissionRun<'_>,
         chain: &DispatchContext<'_>,
-        webhooks: &[Arc<Webhook>],
+        webhooks: Webhooks<'_>,
     ) -> Result<(), Refusal> {
         let (phase, round) = (Phase::Validating, Round::First);
         let mut due = Vec::new();
-        for webhook in webhooks {
-            let place = Place { phase, round, index: due.len() };
+        for (_, webhook) in webhooks.candidates(run) {
+            let place = Place { phase, round, index: due.len(), skips: webhooks.skips() };
             let Some(invocation) = self.decide(webhook, place, run).await? else { continue };
             let converted = self.converting(run, |run| run.convert(invocation.kind())).await;
             converted.map_err(|error| unconvertible(error, webhook, place, run))?;
@@ -342,7 +381,7 @@ fn take_down(
     match decision {
         Decision::Call(invocation) => Ok(Some(invocation)),
         Decision::Skip(mismatch) => {
-            run.record.events.push(skipped(webhook, place, mismatch));
+            skip(webhook, place, mismatch, run);
             Ok(None)
         }
         Decision::Refuse(status) => Err(refused(webhook, place, status, run)),
@@ -350,8 +389,13 @@ fn take_down(
     }
 }
 
-fn skipped(webhook: &Webhook, Place { phase, round, .. }: Place, mismatch: Mismatch) -> Event {
-    Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch }
+/// Records that a webhook is not called, if that is to be recorded.
+fn skip(webhook: &Webhook, place: Place, mismatch: Mismatch, run: &mut AdmissionRun<'_>) {
+    let Place { phase, round, skips, .. } = place;
+    // Metrics count those that their conditions exclude.
+    if skips == Skips::Recorded || mismatch == Mismatch::Conditions {
+        run.record.events.push(Event::Skipped { webhook: webhook.id.clone(), phase, round, mismatch });
+    }
 }
 
 fn refused(webhook: &Webhook, place: Place, status: Box<Status>, run: &mut AdmissionRun<'_>) -> Refusal {

@@ -143,8 +143,8 @@ impl Run {
             Phase::Validating => (&[], &webhooks),
         };
         let chain = DispatchContext {
-            mutating: Some(mutating),
-            validating: Some(validating),
+            mutating: Some(Webhooks::Listed(mutating)),
+            validating: Some(Webhooks::Listed(validating)),
             plugins: &plugins,
             last: &[],
             started,
@@ -446,4 +446,30 @@ async fn a_patch_of_too_many_operations_is_not_imitated_whatever_the_failure_pol
     assert_eq!(outcome.message(), "patches of webhooks with more than 10000 operations (10001)");
     assert_eq!(outcome.called(), ["a"]);
     assert_eq!(outcome.record.calls().count(), 1);
+}
+
+#[tokio::test]
+async fn an_index_leaves_out_of_the_record_who_is_not_called_and_keeps_the_numbers() {
+    let mut other = named("other");
+    for rule in &mut other.rules {
+        rule.resources = vec!["pods".to_owned()];
+    }
+    let caller = InMemory { answer: |_: &str, _| Answer::Allow, calls: Mutex::default() };
+    let index = WebhookIndex::new([other, named("a")].map(Arc::new).into());
+    let [listed, indexed] = [Webhooks::Listed(index.webhooks()), Webhooks::Indexed(&index)];
+    for (mutating, skipped) in [(listed, 1), (indexed, 0)] {
+        let chain = DispatchContext {
+            mutating: Some(mutating),
+            validating: None,
+            plugins: &[],
+            last: &[],
+            started: Instant::now(),
+            deadline: None,
+            trace: None,
+        };
+        let mut run = AdmissionRun::new(create_config_map(), Times::Whole, &NoCluster);
+        Dispatcher::new(&caller).mutate(&mut run, &chain).await.unwrap();
+        assert_eq!(run.record.calls().map(|called| called.index).collect::<Vec<_>>(), [1]);
+        assert_eq!(run.record.events.len(), 1 + skipped);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod exemption;
 mod explanation;
+mod index;
 mod rules;
 mod selectors;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod tests;
 use kubernetes_types::status::{Status, Unsupported};
 
 pub use self::explanation::explain;
+pub use self::index::WebhookIndex;
 pub use self::rules::exact_or_star;
 use crate::admission_run::{AdmissionRun, Objects};
 pub use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource};
