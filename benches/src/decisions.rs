@@ -1,5 +1,6 @@
 //! Pure functions of a request: matching, encoding, patching, comparing.
 
+use kubernetes_admission::admission_run::EncodedObjects;
 use kubernetes_admission::matching::{self, Decision};
 use kubernetes_admission::patch::Patch;
 use kubernetes_admission::review::ReviewVersion;
@@ -7,6 +8,7 @@ use kubernetes_admission::review::request::encode;
 use kubernetes_api_server::ClusterFixture;
 use kubernetes_types::equality::semantically_equal;
 use serde_json::json;
+use serde_json::value::to_raw_value;
 
 use crate::fixtures::{Entry, create, webhooks};
 use crate::meter::Meter;
@@ -42,14 +44,12 @@ pub(crate) fn run(meter: &mut Meter) {
         let request = create(&cluster, bytes);
         let mut run = cluster.run(request.clone());
         let Decision::Call(invocation) = matching::decide(webhook, &mut run).decision else { unreachable!() };
-        let objects = kubernetes_admission::admission_run::Objects {
-            object: request.object.as_ref(),
-            old_object: None,
-        };
         meter.measure(
             &format!("encode/{name}"),
             || (),
             async |()| {
+                let text = to_raw_value(&request.object).unwrap();
+                let objects = EncodedObjects { object: Some(&text), old_object: None };
                 encode(ReviewVersion::V1, "705ab4f5", &request, &invocation, objects).unwrap();
             },
         );

@@ -1,10 +1,11 @@
 //! One run of admission: what one attempt at a request knows.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use kubernetes_types::quoting::quote;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 pub use crate::attributes::{Attributes, GroupVersionKind};
 use crate::authorizer::{AlwaysAllow, Authorizer};
@@ -33,13 +34,41 @@ pub struct AdmissionRun<'a> {
     state: &'a dyn ClusterState,
     authorizer: Arc<dyn Authorizer>,
     /// The new and the old object in other versions than those of `attributes`; the new ones until the object changes.
-    versions: Vec<(GroupVersionKind, Value)>,
-    old_versions: Vec<(GroupVersionKind, Value)>,
+    versions: Vec<Version>,
+    old_versions: Vec<Version>,
+    /// The objects of `attributes` as JSON, once a review has them.
+    text: Text,
+    old_text: Text,
     /// What conversion webhooks made of objects, until it is asked for again.
     answers: Vec<(ByWebhook, Result<Value, ConversionError>)>,
     equivalents: Option<Vec<EquivalentResource>>,
     /// What happened so far.
     pub record: Record,
+}
+
+/// An object as JSON, encoded for the first review that has it and spliced into the others.
+type Text = OnceLock<Box<RawValue>>;
+
+/// An object in one version.
+struct Version {
+    kind: GroupVersionKind,
+    object: Value,
+    text: Text,
+}
+
+impl Version {
+    fn new(kind: &GroupVersionKind, object: Value) -> Self {
+        Self { kind: kind.clone(), object, text: Text::new() }
+    }
+}
+
+/// The new and the old object in one version, as JSON.
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedObjects<'a> {
+    /// The new object; none for a DELETE.
+    pub object: Option<&'a RawValue>,
+    /// The stored object; none for a CREATE and a CONNECT.
+    pub old_object: Option<&'a RawValue>,
 }
 
 /// The new and the old object in one version.
@@ -64,6 +93,8 @@ impl<'a> AdmissionRun<'a> {
             authorizer: Arc::new(AlwaysAllow),
             versions: Vec::new(),
             old_versions: Vec::new(),
+            text: Text::new(),
+            old_text: Text::new(),
             answers: Vec::new(),
             equivalents: None,
             record: Record::default(),
@@ -88,14 +119,30 @@ impl<'a> AdmissionRun<'a> {
 
     /// The request, to be changed: what was derived from its object is forgotten.
     pub fn attributes_mut(&mut self) -> &mut Attributes {
-        self.versions.clear();
+        self.forget_object();
+        self.old_text = Text::new();
         &mut self.attributes
     }
 
     /// The record, and the request to be changed as by [`Self::attributes_mut`].
     pub(crate) fn parts_mut(&mut self) -> (&mut Attributes, &mut Record) {
-        self.versions.clear();
+        self.forget_object();
+        self.old_text = Text::new();
         (&mut self.attributes, &mut self.record)
+    }
+
+    /// Forgets what was derived from the new object, which changes.
+    fn forget_object(&mut self) {
+        self.versions.clear();
+        self.text = Text::new();
+    }
+
+    /// Gives the memory back that the objects take as JSON: no review follows soon.
+    pub(crate) fn forget_texts(&mut self) {
+        (self.text, self.old_text) = Default::default();
+        for version in self.versions.iter_mut().chain(&mut self.old_versions) {
+            version.text = Text::new();
+        }
     }
 
     /// Takes the object out.
@@ -140,7 +187,7 @@ impl<'a> AdmissionRun<'a> {
             && find(&self.old_versions, kind).is_none()
         {
             let converted = converted(self.state, &mut self.answers, old, kind)?;
-            self.old_versions.push((kind.clone(), converted));
+            self.old_versions.push(Version::new(kind, converted));
         }
         if find(&self.versions, kind).is_some() {
             return Ok(());
@@ -154,7 +201,7 @@ impl<'a> AdmissionRun<'a> {
             && self.kind != *kind
         {
             let converted = converted(self.state, &mut self.answers, object, kind)?;
-            self.versions.push((kind.clone(), converted));
+            self.versions.push(Version::new(kind, converted));
         }
         Ok(())
     }
@@ -162,10 +209,26 @@ impl<'a> AdmissionRun<'a> {
     /// Both objects in the version of `kind`, to which they were converted.
     pub(crate) fn objects(&self, kind: &GroupVersionKind) -> Objects<'_> {
         let Attributes { kind: own, object, old_object, .. } = &self.attributes;
+        let (new, old) = (find(&self.versions, kind), find(&self.old_versions, kind));
         Objects {
-            object: find(&self.versions, kind).or(object.as_ref().filter(|_| self.kind == *kind)),
-            old_object: if own == kind { old_object.as_ref() } else { find(&self.old_versions, kind) },
+            object: new.map(|(object, _)| object).or(object.as_ref().filter(|_| self.kind == *kind)),
+            old_object: if own == kind { old_object.as_ref() } else { old.map(|(object, _)| object) },
         }
+    }
+
+    /// The same as JSON. Each is encoded once, the new one again after it has changed.
+    ///
+    /// # Errors
+    /// An object that is no JSON.
+    pub(crate) fn encoded(&self, kind: &GroupVersionKind) -> Result<EncodedObjects<'_>, serde_json::Error> {
+        let Objects { object, old_object } = self.objects(kind);
+        let text = find(&self.versions, kind).map_or(&self.text, |(_, text)| text);
+        let old_text = if self.attributes.kind == *kind { None } else { find(&self.old_versions, kind) };
+        let old_text = old_text.map_or(&self.old_text, |(_, text)| text);
+        Ok(EncodedObjects {
+            object: object.map(|object| encoded(object, text)).transpose()?,
+            old_object: old_object.map(|object| encoded(object, old_text)).transpose()?,
+        })
     }
 
     /// A custom resource that a webhook gave another kind in an earlier round is shown as what it was.
@@ -181,7 +244,7 @@ impl<'a> AdmissionRun<'a> {
             members.insert("apiVersion".to_owned(), self.kind.api_version().into());
             members.insert("kind".to_owned(), self.kind.kind.clone().into());
         }
-        self.versions.push((self.kind.clone(), shown));
+        self.versions.push(Version::new(&self.kind, shown));
     }
 
     /// Whether the object has fractions of seconds in its times, and from now on no longer: a patch sends it through
@@ -199,7 +262,7 @@ impl<'a> AdmissionRun<'a> {
 
     /// The object is `patched` now, in the version of `kind`. It `had_labels` before it got its defaults.
     pub(crate) fn patch(&mut self, kind: &GroupVersionKind, patched: Value, had_labels: bool) {
-        self.versions.clear();
+        self.forget_object();
         self.had_labels = Some(had_labels);
         self.kind.clone_from(kind);
         self.patched = true;
@@ -237,6 +300,7 @@ impl<'a> AdmissionRun<'a> {
             if found != *own && found.kind == own.kind {
                 *object = converted(self.state, &mut self.answers, object, own)?;
                 self.versions.clear();
+                self.text = Text::new();
             }
         }
         self.kind.clone_from(&self.attributes.kind);
@@ -273,8 +337,20 @@ fn converted(
     }
 }
 
-fn find<'v>(versions: &'v [(GroupVersionKind, Value)], kind: &GroupVersionKind) -> Option<&'v Value> {
-    versions.iter().find(|(known, _)| known == kind).map(|(_, object)| object)
+fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Value, &'v Text)> {
+    let version = versions.iter().find(|version| version.kind == *kind)?;
+    Some((&version.object, &version.text))
+}
+
+/// `object` as JSON, which `text` is or becomes.
+fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t RawValue, serde_json::Error> {
+    match text.get() {
+        Some(text) => Ok(text),
+        None => {
+            let new = to_raw_value(object)?;
+            Ok(text.get_or_init(|| new))
+        }
+    }
 }
 
 /// The Go package of a group's internal types.

@@ -301,6 +301,7 @@ impl<C: Caller> Dispatcher<C> {
                 return Err(Refusal::Status(failure::out_of_time()));
             }
         }
+        run.forget_texts();
         self.converting(run, AdmissionRun::fold_back).await.map_err(not_refused)
     }
 
@@ -341,6 +342,7 @@ impl<C: Caller> Dispatcher<C> {
                 events.push(Event::Called(Box::new(answered.called)));
             }
         }
+        run.forget_texts();
         run.record.events.extend(events);
         first.map_or(Ok(()), Err)
     }

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::ReviewVersion;
-use crate::admission_run::Objects;
+use crate::admission_run::EncodedObjects;
 pub use crate::attributes::{Attributes, GroupVersionKind, GroupVersionResource, Operation, UserInfo};
 use crate::event::CallFailure;
 use crate::matching::Invocation;
@@ -22,7 +23,7 @@ pub fn encode(
     uid: &str,
     attributes: &Attributes,
     invocation: &Invocation,
-    objects: Objects<'_>,
+    objects: EncodedObjects<'_>,
 ) -> Result<Bytes, CallFailure> {
     let review = Review {
         kind: "AdmissionReview",
@@ -45,12 +46,19 @@ pub fn encode(
             options: attributes.options.as_ref(),
         },
     };
-    let mut body = serde_json::to_vec(&review).map_err(|error| CallFailure {
-        reason: format!("could not create admission objects: {error}"),
-        code: 400,
-    })?;
+    let objects = [objects.object, objects.old_object].into_iter().flatten();
+    let mut body = Vec::with_capacity(BESIDE_OBJECTS + objects.map(|text| text.get().len()).sum::<usize>());
+    serde_json::to_writer(&mut body, &review).map_err(not_encoded)?;
     body.push(b'\n');
     Ok(Bytes::from(body))
+}
+
+/// More than most reviews take beside their objects.
+const BESIDE_OBJECTS: usize = 1024;
+
+/// That an object of a review is no JSON.
+pub(crate) fn not_encoded(error: serde_json::Error) -> CallFailure {
+    CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
 
 #[derive(Serialize)]
@@ -83,8 +91,8 @@ struct Request<'a> {
     namespace: &'a str,
     operation: Operation,
     user_info: &'a UserInfo,
-    object: Option<&'a Value>,
-    old_object: Option<&'a Value>,
+    object: Option<&'a RawValue>,
+    old_object: Option<&'a RawValue>,
     dry_run: bool,
     options: Option<&'a Value>,
 }
@@ -102,7 +110,8 @@ mod tests {
         let Decision::Call(invocation) = decide(&webhook("w.x.y"), &mut run).decision else {
             panic!("the webhook matches everything");
         };
-        let body = encode(version, "u1", attributes, &invocation, run.objects(invocation.kind())).unwrap();
+        let objects = run.encoded(invocation.kind()).unwrap();
+        let body = encode(version, "u1", attributes, &invocation, objects).unwrap();
         String::from_utf8(body.to_vec()).unwrap()
     }
 
