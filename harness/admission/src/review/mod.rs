@@ -9,6 +9,8 @@ pub mod fields;
 mod http_status;
 mod media_type;
 
+use std::sync::LazyLock;
+
 use crate::attributes::GroupVersionKind;
 use crate::event::CallFailure;
 
@@ -54,8 +56,16 @@ impl ReviewVersion {
         }
     }
 
-    fn kind(self) -> GroupVersionKind {
-        GroupVersionKind::new("admission.k8s.io", self.as_str(), "AdmissionReview")
+    fn kind(self) -> &'static GroupVersionKind {
+        static KINDS: LazyLock<[GroupVersionKind; 2]> = LazyLock::new(|| {
+            ["v1", "v1beta1"]
+                .map(|version| GroupVersionKind::new("admission.k8s.io", version, "AdmissionReview"))
+        });
+        let [v1, v1beta1] = &*KINDS;
+        match self {
+            Self::V1 => v1,
+            Self::V1beta1 => v1beta1,
+        }
     }
 
     fn api_version(self) -> &'static str {

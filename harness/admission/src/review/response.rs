@@ -42,7 +42,7 @@ pub struct Response {
 pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> Result<Response, CallFailure> {
     successful(reply).map_err(|(text, code)| failed_to_call(&text, code))?;
     let expected = version.kind();
-    let document = decode::review(&reply.body, &expected, &[&expected.kind])
+    let document = decode::review(&reply.body, expected, &[&expected.kind])
         .map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer(&document.fields).map_err(|error| failed_to_call(&error.into_text(), 503))?;
     let answer = answer.ok_or_else(|| invalid("webhook response was absent"))?;
@@ -53,7 +53,7 @@ pub fn read(reply: &Reply, version: ReviewVersion, uid: &str, phase: Phase) -> R
                 return Err(invalid(&text));
             }
             let claimed = &document.claimed;
-            if *claimed != expected {
+            if claimed != expected {
                 return Err(invalid(&format!("expected webhook response of {expected}, got {claimed}")));
             }
             answer.strict(phase)
