@@ -180,10 +180,10 @@ mod tests {
         ByWebhook {
             webhook: Arc::new(ConversionWebhook {
                 definition: "foos.example.com".to_owned(),
-                client_config: ClientConfig {
-                    target: WebhookTarget::Url("https://webhook.example/".to_owned()),
-                    ca_bundle: Vec::new(),
-                },
+                client_config: ClientConfig::new(
+                    WebhookTarget::Url("https://webhook.example/".to_owned()),
+                    Vec::new(),
+                ),
                 review_versions: vec!["v1".to_owned()],
             }),
             object: json!({"apiVersion": "example.com/v1", "kind": "Foo", "metadata": {"name": "a"}}),

@@ -24,10 +24,7 @@ pub(crate) fn webhook(name: &str) -> Webhook {
         source: Source::Api,
         phase: Phase::Mutating,
         reinvocation_policy: ReinvocationPolicy::Never,
-        client_config: ClientConfig {
-            target: WebhookTarget::Url(format!("https://{name}/")),
-            ca_bundle: Vec::new(),
-        },
+        client_config: ClientConfig::new(WebhookTarget::Url(format!("https://{name}/")), Vec::new()),
         rules: vec![Rule {
             operations: all(),
             api_groups: all(),

@@ -75,10 +75,7 @@ impl OtherWebhook {
             source: Source::Api,
             phase: Phase::Mutating,
             reinvocation_policy: ReinvocationPolicy::Never,
-            client_config: ClientConfig {
-                target: WebhookTarget::Url(format!("{HOST}{}", self.name)),
-                ca_bundle: Vec::new(),
-            },
+            client_config: ClientConfig::new(WebhookTarget::Url(format!("{HOST}{}", self.name)), Vec::new()),
             rules: vec![Rule {
                 operations: all(),
                 api_groups: all(),

@@ -1,12 +1,63 @@
 //! The URL of a call, as the API server puts it together and prints it.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
-use url::Url;
+use url::{Host, Url};
 
 use kubernetes_admission::audit::go_duration;
 use kubernetes_admission::config::WebhookTarget;
+
+/// What all calls of one target have in common.
+#[derive(Debug)]
+pub(super) struct Destination {
+    target: WebhookTarget,
+    /// The URL without its query, or why there is none.
+    base: Result<String, String>,
+    /// Whether a call goes to the API server itself.
+    pub(super) is_the_api_server: bool,
+    /// Whether a URL leads to this machine itself.
+    pub(super) is_loopback: bool,
+}
+
+impl Destination {
+    pub(super) fn new(target: &WebhookTarget) -> Self {
+        Self {
+            target: target.clone(),
+            base: base(target),
+            is_the_api_server: is_the_api_server(target),
+            is_loopback: matches!(target, WebhookTarget::Url(url) if is_loopback(url)),
+        }
+    }
+
+    /// Whether it is the one of `target`.
+    pub(super) fn is_of(&self, target: &WebhookTarget) -> bool {
+        self.target == *target
+    }
+
+    /// Where a call goes that may take so long.
+    ///
+    /// # Errors
+    /// A URL that is none: configurations with one are refused at registration.
+    ///
+    /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
+    /// Rule: HTTP-03, HTTP-05.
+    pub(super) fn address(&self, timeout: Duration) -> Result<Address, String> {
+        self.base.as_ref().map(|base| with_timeout(base, timeout)).map_err(Clone::clone)
+    }
+}
+
+/// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
+/// Rule: HTTP-12.
+fn is_loopback(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
+        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
+        None => false,
+    })
+}
 
 /// Where a call goes.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,27 +66,25 @@ pub(super) struct Address {
     pub(super) url: String,
 }
 
-impl Address {
-    /// # Errors
-    /// A URL that is none: configurations with one are refused at registration.
-    ///
-    /// Source: apiserver pkg/util/webhook/client.go; client-go `rest/{client,request,url_utils}.go`.
-    /// Rule: HTTP-03, HTTP-05.
-    pub(super) fn new(target: &WebhookTarget, timeout: Duration) -> Result<Self, String> {
-        let (origin, path) = match target {
-            WebhookTarget::Service(service) => {
-                (format!("https://{}", service.authority()), service.path.as_bytes().to_vec())
-            }
-            WebhookTarget::Url(url) => {
-                let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
-                Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
-                let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-                (format!("{scheme}://{host}"), percent_decoded(path))
-            }
-        };
-        let seconds = Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
-        Ok(Self { url: format!("{origin}{}?timeout={}", encoded(&cleaned(&path)), go_duration(seconds)) })
-    }
+fn with_timeout(base: &str, timeout: Duration) -> Address {
+    let seconds = Duration::from_secs(timeout.as_secs() + u64::from(timeout.subsec_nanos() > 0));
+    Address { url: format!("{base}?timeout={}", go_duration(seconds)) }
+}
+
+/// The URL of `target` without its query.
+fn base(target: &WebhookTarget) -> Result<String, String> {
+    let (origin, path) = match target {
+        WebhookTarget::Service(service) => {
+            (format!("https://{}", service.authority()), service.path.as_bytes().to_vec())
+        }
+        WebhookTarget::Url(url) => {
+            let (scheme, rest) = url.split_once("://").ok_or_else(|| format!("Unparsable URL: {url}"))?;
+            Url::parse(url).map_err(|error| format!("Unparsable URL: {error}"))?;
+            let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+            (format!("{scheme}://{host}"), percent_decoded(path))
+        }
+    };
+    Ok(format!("{origin}{}", encoded(&cleaned(&path))))
 }
 
 /// Whether a call goes to the API server itself, which kube-apiserver makes with credentials of its own.
@@ -43,7 +92,7 @@ impl Address {
 /// Source: apiserver pkg/util/webhook/authentication.go, `NewDefaultAuthenticationInfoResolverWrapper`; kube-aggregator
 /// pkg/apiserver/resolvers.go, `loopbackResolver`.
 /// Rule: HTTP-15.
-pub(super) fn is_the_api_server(target: &WebhookTarget) -> bool {
+fn is_the_api_server(target: &WebhookTarget) -> bool {
     match target {
         WebhookTarget::Service(service) => {
             service.namespace == "default" && service.name == "kubernetes" && service.port == 443
@@ -113,7 +162,7 @@ mod tests {
 
     #[track_caller]
     fn check(target: &WebhookTarget, timeout: Duration, expect: &str) {
-        assert_eq!(Address::new(target, timeout), Ok(Address { url: expect.to_owned() }));
+        assert_eq!(Destination::new(target).address(timeout), Ok(Address { url: expect.to_owned() }));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! HTTP clients, one for each `clientConfig` and address, so that connections are used again.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, header};
@@ -13,8 +14,9 @@ use rustls::pki_types::ServerName;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use url::{Host, Url};
+use url::Url;
 
+use super::address::Destination;
 use super::credentials::{FromPlugin, Identity, UserError, WebhookCredentials};
 use super::proxy::{self, Proxies};
 use super::{ServiceResolver, failure, tls};
@@ -44,11 +46,55 @@ impl From<UserError> for Error {
     }
 }
 
-/// Which client: addresses of services may change, those of URLs are found by each connection. The last is the proxy.
-type Key = (ClientConfig, Vec<SocketAddr>, Versions, Option<Identity>, Option<Url>);
+/// How a webhook is reached.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+struct Route {
+    /// Of a service, which may change; those of URLs are found by each connection.
+    addresses: Vec<SocketAddr>,
+    versions: Versions,
+    identity: Option<Identity>,
+    proxy: Option<Url>,
+}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Which client.
+type Key = (ClientConfig, Route);
+
+/// What is kept with the configuration of a webhook.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) destination: Destination,
+    last: Mutex<Option<Last>>,
+}
+
+/// The client of the last call.
+struct Last {
+    /// Whose client it is.
+    owner: Weak<Mutex<Clients>>,
+    ca_bundle: Vec<u8>,
+    route: Route,
+    /// Gone when so many others came that it is not kept any more.
+    http: Weak<reqwest::Client>,
+}
+
+impl fmt::Debug for Last {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Last").finish_non_exhaustive()
+    }
+}
+
+impl Prepared {
+    pub(super) fn new(target: &WebhookTarget) -> Self {
+        Self { destination: Destination::new(target), last: Mutex::default() }
+    }
+
+    fn last(&self) -> std::sync::MutexGuard<'_, Option<Last>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Versions {
+    #[default]
     Http1,
     Http1And2,
 }
@@ -60,31 +106,31 @@ pub(super) struct Connections {
     services: Arc<dyn ServiceResolver>,
     credentials: WebhookCredentials,
     proxies: Proxies,
-    clients: Mutex<Clients>,
+    clients: Arc<Mutex<Clients>>,
 }
 
 #[derive(Default)]
 struct Clients {
-    by_key: HashMap<Key, reqwest::Client>,
+    by_key: HashMap<Key, Arc<reqwest::Client>>,
     oldest_first: VecDeque<Key>,
 }
 
 /// A client that knows how to reach a service by its name.
 pub(super) struct Client {
-    http: reqwest::Client,
+    http: Arc<reqwest::Client>,
     /// The authority of the service's URL: what is reached at an address that its name does not have.
     service: Option<String>,
     /// Who calls.
     credentials: HeaderMap,
-    key: Key,
+    route: Route,
     /// Whom to tell that the webhook does not take the credentials.
     plugin: Option<FromPlugin>,
 }
 
 impl Client {
-    /// Another connection like those of this client.
-    pub(super) fn another(&self) -> Another {
-        Another(self.key.clone())
+    /// The way to another connection like those of this client.
+    pub(super) fn take_another(&mut self) -> Another {
+        Another(std::mem::take(&mut self.route))
     }
 
     /// The plugin that printed the credentials.
@@ -113,13 +159,13 @@ impl Client {
 }
 
 /// A connection on which nothing is sent.
-pub(super) struct Another(Key);
+pub(super) struct Another(Route);
 
 impl Another {
     /// What a server says that ends a connection right after the handshake: in TLS 1.3 it refuses the client's certificate only
     /// then. None if it says nothing.
-    pub(super) async fn why_it_ends(self, url: &str) -> Option<Error> {
-        let Self((config, addresses, _, identity, None)) = self else { return None };
+    pub(super) async fn why_it_ends(self, config: &ClientConfig, url: &str) -> Option<Error> {
+        let Self(Route { addresses, identity, proxy: None, .. }) = self else { return None };
         let url = Url::parse(url).ok()?;
         let host = url.host_str()?.trim_matches(['[', ']']).to_owned();
         let tcp = match addresses.as_slice() {
@@ -139,15 +185,14 @@ impl Another {
 
     /// Why the proxy did not lead to the webhook, if it is the proxy that failed.
     pub(super) async fn why_no_tunnel(self, url: &str) -> Option<Error> {
-        let Self((.., proxy)) = self;
-        proxy::why_no_tunnel(&proxy?, &Url::parse(url).ok()?).await.map(Error::Transport)
+        proxy::why_no_tunnel(&self.0.proxy?, &Url::parse(url).ok()?).await.map(Error::Transport)
     }
 }
 
 impl Connections {
     pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
         let proxies = Proxies::from_environment();
-        Self { services, credentials: WebhookCredentials::default(), proxies, clients: Mutex::default() }
+        Self { services, credentials: WebhookCredentials::default(), proxies, clients: Arc::default() }
     }
 
     pub(super) fn with_credentials(self, credentials: WebhookCredentials) -> Self {
@@ -160,7 +205,7 @@ impl Connections {
     /// Rule: HTTP-13, NEW-06.
     pub(super) async fn client(
         &self,
-        config: &ClientConfig,
+        (config, prepared): (&ClientConfig, &Prepared),
         phase: Option<Phase>,
         url: &str,
     ) -> Result<Client, Error> {
@@ -176,7 +221,7 @@ impl Connections {
         let identity = identity.or_else(|| plugin.as_ref()?.identity().cloned());
         let (service, versions) = match &config.target {
             WebhookTarget::Service(service) => (Some(service), Versions::Http1),
-            WebhookTarget::Url(url) if is_loopback(url) => (None, Versions::Http1And2),
+            WebhookTarget::Url(_) if prepared.destination.is_loopback => (None, Versions::Http1And2),
             WebhookTarget::Url(_) => (None, Versions::Http1),
         };
         let authority = service.map(|service| (service, service.authority()));
@@ -187,27 +232,47 @@ impl Connections {
             None => self.proxy(url).map(|proxy| (Vec::new(), proxy)),
         };
         let (addresses, proxy) = route.or_else(|error| check_bundle_of(config).and(Err(error)))?;
-        let key = (config.clone(), addresses, versions, identity, proxy);
+        let route = Route { addresses, versions, identity, proxy };
         let service = service.map(|(_, authority)| authority);
-        let http = self.known_or_built(&key, service.as_deref()).map_err(Error::Client)?;
+        let http = self.http((config, prepared), &route, service.as_deref()).map_err(Error::Client)?;
         // As in Go's client: what is wrong with certificates comes first.
         let credentials = user.map(|user| user.headers(plugin.as_ref())).transpose()?.unwrap_or_default();
-        Ok(Client { http, service, credentials, key, plugin })
+        Ok(Client { http, service, credentials, route, plugin })
     }
 
-    fn known_or_built(&self, key: &Key, service: Option<&str>) -> Result<reqwest::Client, String> {
+    /// The client of the last call, if nothing has changed since, or one of all clients.
+    fn http(
+        &self,
+        (config, prepared): (&ClientConfig, &Prepared),
+        route: &Route,
+        service: Option<&str>,
+    ) -> Result<Arc<reqwest::Client>, String> {
+        let owner = Arc::downgrade(&self.clients);
+        let is_same = |last: &&Last| {
+            last.owner.ptr_eq(&owner) && last.route == *route && last.ca_bundle == config.ca_bundle
+        };
+        if let Some(http) = prepared.last().as_ref().filter(is_same).and_then(|last| last.http.upgrade()) {
+            return Ok(http);
+        }
+        let http = self.known_or_built(&(config.clone(), route.clone()), service)?;
+        let (ca_bundle, known) = (config.ca_bundle.clone(), Arc::downgrade(&http));
+        *prepared.last() = Some(Last { owner, ca_bundle, route: route.clone(), http: known });
+        Ok(http)
+    }
+
+    fn known_or_built(&self, key: &Key, service: Option<&str>) -> Result<Arc<reqwest::Client>, String> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(http) = clients.by_key.get(key) {
-            return Ok(http.clone());
+            return Ok(Arc::clone(http));
         }
-        let http = build(key, service)?;
+        let http = Arc::new(build(key, service)?);
         if clients.oldest_first.len() == MAX_CLIENTS
             && let Some(oldest) = clients.oldest_first.pop_front()
         {
             clients.by_key.remove(&oldest);
         }
         clients.oldest_first.push_back(key.clone());
-        clients.by_key.insert(key.clone(), http.clone());
+        clients.by_key.insert(key.clone(), Arc::clone(&http));
         Ok(http)
     }
 
@@ -255,7 +320,7 @@ fn check_bundle_of(config: &ClientConfig) -> Result<(), Error> {
 }
 
 fn build(
-    (config, addresses, versions, identity, proxy): &Key,
+    (config, Route { addresses, versions, identity, proxy }): &Key,
     service: Option<&str>,
 ) -> Result<reqwest::Client, String> {
     let protocols: &[&str] = match versions {
@@ -288,15 +353,4 @@ fn path_at<'a>(url: &'a str, authority: &str) -> Option<&'a str> {
     url.strip_prefix("https://")?
         .strip_prefix(authority)
         .filter(|path| path.is_empty() || path.starts_with(['/', '?']))
-}
-
-/// Whether HTTP/2 may be spoken. Source: apiserver pkg/util/webhook/client.go, `isLocalHost`.
-/// Rule: HTTP-12.
-fn is_loopback(url: &str) -> bool {
-    Url::parse(url).is_ok_and(|url| match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
-        Some(Host::Ipv6(address)) => address.to_canonical().is_loopback(),
-        None => false,
-    })
 }

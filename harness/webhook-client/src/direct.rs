@@ -9,7 +9,7 @@ use kubernetes_admission::config::{ClientConfig, Phase};
 use reqwest::RequestBuilder;
 use tokio::time::Instant;
 
-use super::address::Address;
+use super::connection::Prepared;
 use super::{HttpsCaller, reply};
 
 /// One request, sent as it is: no redirect is followed, and nothing is sent again.
@@ -38,14 +38,20 @@ impl HttpsCaller {
     /// [`CallError`] when no readable reply arrives in time, in the words of kube-apiserver's client.
     pub async fn send(&self, request: DirectRequest<'_>) -> Result<Reply, CallError> {
         let deadline = Instant::now() + request.patience;
-        let url =
-            Address::new(&request.client_config.target, request.timeout).map_err(CallError::Client)?.url;
+        let prepared = Prepared::new(&request.client_config.target);
+        let url = prepared.destination.address(request.timeout).map_err(CallError::Client)?.url;
         let complete = |sent: RequestBuilder| match request.body {
             Some(body) => sent.header(header::CONTENT_TYPE, request.content_type).body(body),
             None => sent,
         };
         let response = self
-            .once((request.client_config, Some(request.phase)), &request.method, &url, deadline, complete)
+            .once(
+                (request.client_config, &prepared, Some(request.phase)),
+                &request.method,
+                &url,
+                deadline,
+                complete,
+            )
             .await?;
         reply(response, deadline, self.share()).await
     }

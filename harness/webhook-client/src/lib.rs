@@ -33,7 +33,7 @@ pub use self::direct::DirectRequest;
 pub use self::inspection::{CertificateFacts, Inspection, bundled};
 pub use self::tls::check_bundle;
 use address::Address;
-use connection::Connections;
+use connection::{Connections, Prepared};
 use failure::{post_failed, reading_failed};
 
 /// How often a webhook may say "retry after".
@@ -188,7 +188,7 @@ impl HttpsCaller {
     /// Rule: HTTP-01, HTTP-11.
     async fn request(
         &self,
-        address: &Address,
+        (address, prepared): (&Address, &Prepared),
         call: &Call<'_>,
         deadline: Instant,
         detours: &mut Vec<RedirectOrRetry>,
@@ -211,8 +211,8 @@ impl HttpsCaller {
                     None => request,
                 }
             };
-            let response =
-                self.once((call.client_config, call.phase), &method, &url, deadline, complete).await?;
+            let webhook = (call.client_config, prepared, call.phase);
+            let response = self.once(webhook, &method, &url, deadline, complete).await?;
             let status = response.status().as_u16();
             method = match status {
                 301..=303 => Method::GET,
@@ -249,20 +249,20 @@ impl HttpsCaller {
     /// Rule: HTTP-32.
     async fn once(
         &self,
-        (config, phase): (&ClientConfig, Option<Phase>),
+        (config, prepared, phase): (&ClientConfig, &Prepared, Option<Phase>),
         method: &Method,
         url: &str,
         deadline: Instant,
         complete: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<reqwest::Response, CallError> {
         let sending = async {
-            let mut client = self.connections.client(config, phase, url).await?;
+            let mut client = self.connections.client((config, prepared), phase, url).await?;
             let plugin = client.take_plugin();
-            let another = client.another();
+            let another = client.take_another();
             let response = match complete(client.request(method.clone(), url)).send().await {
                 Ok(response) => response,
                 Err(error) if failure::was_not_sent(&error) => {
-                    let why = Box::pin(another.why_it_ends(url)).await;
+                    let why = Box::pin(another.why_it_ends(config, url)).await;
                     return Err(why.unwrap_or(failure::transport(&error, url).await));
                 }
                 Err(error) if error.is_connect() => {
@@ -299,14 +299,24 @@ impl HttpsCaller {
         detours: &mut Vec<RedirectOrRetry>,
     ) -> Result<Reply, CallError> {
         let deadline = Instant::now() + call.timeout;
-        if address::is_the_api_server(&call.client_config.target) {
+        let unkept;
+        let target = &call.client_config.target;
+        let kept = call.client_config.kept.get_or_init(|| Prepared::new(target));
+        let prepared = match kept.filter(|kept| kept.destination.is_of(target)) {
+            Some(kept) => kept,
+            None => {
+                unkept = Prepared::new(target);
+                &unkept
+            }
+        };
+        if prepared.destination.is_the_api_server {
             let what = "a webhook that is the API server itself (the Service default/kubernetes)".to_owned();
             return Err(Unsupported { what }.into());
         }
-        let address = Address::new(&call.client_config.target, call.timeout).map_err(CallError::Client)?;
+        let address = prepared.destination.address(call.timeout).map_err(CallError::Client)?;
         let mut retries = 0;
         let response = loop {
-            let response = self.request(&address, &call, deadline, detours).await?;
+            let response = self.request((&address, prepared), &call, deadline, detours).await?;
             let Some(wait) = retry_after(&response) else { break response };
             detours.push(RedirectOrRetry::AskedToWait { status: response.status().as_u16(), wait });
             if retries == MAX_RETRIES {

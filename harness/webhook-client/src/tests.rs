@@ -142,7 +142,7 @@ async fn call_for(
     ca_bundle: &str,
     timeout: Duration,
 ) -> Result<Reply, String> {
-    let client_config = ClientConfig { target, ca_bundle: ca_bundle.as_bytes().to_vec() };
+    let client_config = ClientConfig::new(target, ca_bundle.as_bytes().to_vec());
     let call = Call {
         client_config: &client_config,
         phase: Some(Phase::Mutating),
@@ -332,8 +332,7 @@ async fn redirects_to_another_origin_are_followed_only_if_all_are() {
     ] {
         let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[&first, OK]).await;
         let caller = HttpsCaller::new(Arc::new(At(server.address))).with_redirects(redirects);
-        let client_config =
-            ClientConfig { target: url(&server, "/"), ca_bundle: authority.pem.clone().into_bytes() };
+        let client_config = ClientConfig::new(url(&server, "/"), authority.pem.clone().into_bytes());
         let call = Call {
             client_config: &client_config,
             phase: Some(Phase::Mutating),
@@ -430,8 +429,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
     let mut params = leaf(&["kube-apiserver"]);
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     let certificate = params.signed_by(&key, &clients.issuer).unwrap();
-    let client_config =
-        ClientConfig { target: url(&server, "/"), ca_bundle: servers.pem.clone().into_bytes() };
+    let client_config = ClientConfig::new(url(&server, "/"), servers.pem.clone().into_bytes());
     let called = async |certificate: &str, key: &str| {
         let data = |pem: &str| BASE64_STANDARD.encode(pem);
         let kubeconfig = format!(
@@ -474,7 +472,7 @@ async fn reviews_and_replies_take_their_bytes_for_as_long_as_they_are_there() {
     let server = Server::start(&authority, leaf(&["127.0.0.1"]), &[&answer, &answer, &answer]).await;
     let call_with = async |memory: &Budget| {
         let (target, ca_bundle) = (url(&server, "/"), authority.pem.as_bytes().to_vec());
-        let client_config = ClientConfig { target, ca_bundle };
+        let client_config = ClientConfig::new(target, ca_bundle);
         let caller = HttpsCaller::new(Arc::new(At(server.address))).with_memory(memory.clone());
         let (body, timeout) = (Bytes::from_static(b"{}"), Duration::from_secs(10));
         caller

@@ -36,10 +36,10 @@ async fn inspect(ca_bundle: Option<Vec<u8>>, leaf: Option<Vec<u8>>) {
     let webhook = Webhook::of_this_thread().await;
     let is_own = ca_bundle.is_none() && leaf.is_none();
     webhook.show(leaf);
-    let config = ClientConfig {
-        target: WebhookTarget::Url(webhook.url.clone()),
-        ca_bundle: ca_bundle.unwrap_or_else(|| webhook.ca_bundle.clone().into_bytes()),
-    };
+    let config = ClientConfig::new(
+        WebhookTarget::Url(webhook.url.clone()),
+        ca_bundle.unwrap_or_else(|| webhook.ca_bundle.clone().into_bytes()),
+    );
     let seen = HttpsCaller::new(Arc::new(NoServices)).inspect(&config, LONGEST).await;
     webhook.show(None);
     match seen {

@@ -4,6 +4,7 @@ mod conversion;
 mod decoding;
 mod defaults;
 mod field;
+mod kept;
 mod reading;
 mod v1beta1;
 mod validation;
@@ -16,6 +17,7 @@ use std::time::Duration;
 pub use self::conversion::ConversionWebhook;
 pub use self::decoding::check_types;
 pub use self::defaults::set_defaults;
+pub use self::kept::Kept;
 pub use self::reading::{manifest_webhooks, stored_webhooks, webhooks};
 pub use self::v1beta1::{Differing, is_v1beta1, upgraded, v1_differences, v1_errors};
 pub use self::validation::client_config_errors;
@@ -176,6 +178,15 @@ pub struct ClientConfig {
     pub target: WebhookTarget,
     /// `caBundle`, decoded from base64: PEM. Empty: the system's roots.
     pub ca_bundle: Vec<u8>,
+    /// What its caller keeps from one call to the next.
+    pub kept: Kept,
+}
+
+impl ClientConfig {
+    /// The webhook at `target`, trusted by `ca_bundle`.
+    pub fn new(target: WebhookTarget, ca_bundle: Vec<u8>) -> Self {
+        Self { target, ca_bundle, kept: Kept::default() }
+    }
 }
 
 /// The address in a `clientConfig`.

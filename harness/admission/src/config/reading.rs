@@ -227,7 +227,7 @@ pub(super) fn client_config(field: &Field<'_>) -> Result<ClientConfig, Wrong> {
         (true, false) => WebhookTarget::Service(service_reference(&service.object()?)?),
         (true, true) | (false, false) => return Err(field.wrong("exactly one of url or service is required")),
     };
-    Ok(ClientConfig { target, ca_bundle: ca_bundle(&field.child("caBundle"))? })
+    Ok(ClientConfig::new(target, ca_bundle(&field.child("caBundle"))?))
 }
 
 fn service_reference(field: &Field<'_>) -> Result<ServiceReference, Wrong> {
