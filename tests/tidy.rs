@@ -47,8 +47,17 @@ fn root() -> PathBuf {
 /// All `.rs` files of the workspace, relative to its root.
 fn rust_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in ["src", "tests", "testing", "certs", "fake-webhooks", "harness", "managed-fields", "output"]
-    {
+    for folder in [
+        "src",
+        "benches",
+        "tests",
+        "testing",
+        "certs",
+        "fake-webhooks",
+        "harness",
+        "managed-fields",
+        "output",
+    ] {
         collect(&root().join(folder), &mut files);
     }
     assert!(files.len() > 30, "found only {} Rust files", files.len());
