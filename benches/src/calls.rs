@@ -1,7 +1,5 @@
 //! A call of a webhook that allows, without the dispatcher: the bare POST, and admit's client.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +15,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::json;
 use tokio::net::TcpStream;
+use tokio::sync::Mutex;
 use tokio_rustls::TlsConnector;
 
 use crate::fixtures::{Entry, pod, webhooks};
@@ -34,7 +33,7 @@ pub(crate) fn run(meter: &mut Meter) {
     });
     let review = Bytes::from(review.to_string());
 
-    let connection = Rc::new(RefCell::new(meter.runtime().block_on(connect(&server))));
+    let connection = Mutex::new(meter.runtime().block_on(connect(&server)));
     let host = server.address.to_string();
     meter.measure(
         "call/bare POST, HTTP/1.1",
@@ -47,7 +46,7 @@ pub(crate) fn run(meter: &mut Meter) {
                 .header("user-agent", "kube-apiserver-admission")
                 .body(Full::new(review.clone()))
                 .unwrap();
-            let mut connection = connection.borrow_mut();
+            let mut connection = connection.lock().await;
             connection.ready().await.unwrap();
             let response = connection.send_request(request).await.unwrap();
             assert!(!response.into_body().collect().await.unwrap().to_bytes().is_empty());

@@ -1,9 +1,11 @@
 //! Runs one benchmark after another.
+#![expect(clippy::cast_precision_loss, reason = "no figure is as large as 2^52")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
 use crate::results::{Measured, Results};
 

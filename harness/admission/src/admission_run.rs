@@ -344,13 +344,11 @@ fn find<'v>(versions: &'v [Version], kind: &GroupVersionKind) -> Option<(&'v Val
 
 /// `object` as JSON, which `text` is or becomes.
 fn encoded<'t>(object: &Value, text: &'t Text) -> Result<&'t RawValue, serde_json::Error> {
-    match text.get() {
-        Some(text) => Ok(text),
-        None => {
-            let new = to_raw_value(object)?;
-            Ok(text.get_or_init(|| new))
-        }
+    if let Some(text) = text.get() {
+        return Ok(text);
     }
+    let new = to_raw_value(object)?;
+    Ok(text.get_or_init(|| new))
 }
 
 /// The Go package of a group's internal types.

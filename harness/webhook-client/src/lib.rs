@@ -302,12 +302,11 @@ impl HttpsCaller {
         let unkept;
         let target = &call.client_config.target;
         let kept = call.client_config.kept.get_or_init(|| Prepared::new(target));
-        let prepared = match kept.filter(|kept| kept.destination.is_of(target)) {
-            Some(kept) => kept,
-            None => {
-                unkept = Prepared::new(target);
-                &unkept
-            }
+        let prepared = if let Some(kept) = kept.filter(|kept| kept.destination.is_of(target)) {
+            kept
+        } else {
+            unkept = Prepared::new(target);
+            &unkept
         };
         if prepared.destination.is_the_api_server {
             let what = "a webhook that is the API server itself (the Service default/kubernetes)".to_owned();

@@ -155,7 +155,7 @@ impl<C: Caller> Dispatcher<C> {
     ) -> Result<Response, Obstacle> {
         let version = ReviewVersion::negotiate(&webhook.admission_review_versions)?;
         called.uid = (self.new_uid)();
-        let objects = run.encoded(invocation.kind()).map_err(request::not_encoded)?;
+        let objects = run.encoded(invocation.kind()).map_err(|error| request::not_encoded(&error))?;
         let review = request::encode(version, &called.uid, run.attributes(), invocation, objects)?;
         called.review = self.caller.keep(review)?;
         let left = chain.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

@@ -48,7 +48,7 @@ pub fn encode(
     };
     let objects = [objects.object, objects.old_object].into_iter().flatten();
     let mut body = Vec::with_capacity(BESIDE_OBJECTS + objects.map(|text| text.get().len()).sum::<usize>());
-    serde_json::to_writer(&mut body, &review).map_err(not_encoded)?;
+    serde_json::to_writer(&mut body, &review).map_err(|error| not_encoded(&error))?;
     body.push(b'\n');
     Ok(Bytes::from(body))
 }
@@ -57,7 +57,7 @@ pub fn encode(
 const BESIDE_OBJECTS: usize = 1024;
 
 /// That an object of a review is no JSON.
-pub(crate) fn not_encoded(error: serde_json::Error) -> CallFailure {
+pub(crate) fn not_encoded(error: &serde_json::Error) -> CallFailure {
     CallFailure { reason: format!("could not create admission objects: {error}"), code: 400 }
 }
 
