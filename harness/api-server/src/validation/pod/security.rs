@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
@@ -128,8 +129,10 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     match (kind, local) {
         ("Localhost", None) => errors.required(&local_path, "must be set when seccomp type is Localhost"),
         ("Localhost", Some(local)) => formats::descending_path(errors, &local_path, local),
-        (_, Some(_)) => {
-            errors.invalid_structure(&local_path, "can only be set when seccomp type is Localhost");
+        (_, Some(local)) => {
+            // As the internal Go type has it.
+            let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", quote(kind), quote(local));
+            errors.invalid(&local_path, shown, "can only be set when seccomp type is Localhost");
         }
         (_, None) => {}
     }
