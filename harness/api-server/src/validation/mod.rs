@@ -5,10 +5,12 @@
 mod addresses;
 mod autoscaling;
 mod config_data;
+mod drivers;
 mod endpoints;
 mod events;
 mod fields;
 mod formats;
+mod job_policies;
 mod jobs;
 mod networking;
 mod nodes;
@@ -140,6 +142,10 @@ fn of_infrastructure(
         (("", "leases.coordination.k8s.io"), _) => nodes::lease(errors, object),
         (("", "events"), change) => events::event(errors, object, change.is_none(), false),
         (("", "events.events.k8s.io"), change) => events::event(errors, object, change.is_none(), true),
+        (("", "csidrivers.storage.k8s.io"), change) => drivers::driver(errors, object, change),
+        (("", "csistoragecapacities.storage.k8s.io"), _) => drivers::capacity(errors, object),
+        (("", "namespaces"), None) => drivers::namespace(errors, object, true),
+        (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
         (("", "certificatesigningrequests.certificates.k8s.io"), None) => {
             events::signing_request(errors, object);
         }
