@@ -77,7 +77,7 @@ pub(super) fn slice(errors: &mut Errors, object: &Value, change: Option<Change<'
         errors.required_by_type(&kind_path);
     }
     if change.is_some() && !is_same_kind {
-        networking::stays_by_type(errors, &kind_path, kind);
+        networking::stays_by_type(errors, &kind_path);
     } else if !kind.is_empty() && !["FQDN", "IPv4", "IPv6"].contains(&kind) && !is_same_kind {
         let supported = "\"FQDN\", \"IPv4\", \"IPv6\"";
         errors.generated(FieldError::not_supported(kind_path.to_string(), quote(kind), supported));

@@ -103,7 +103,7 @@ fn exit_codes(errors: &mut Errors, path: &Path<'_>, codes: &Value, names: &HashS
     let path = path.child("values");
     let values: Vec<i64> = list(codes, "values").iter().map(|value| value.as_i64().unwrap_or(0)).collect();
     if values.is_empty() {
-        errors.invalid(&path, "null", "at least one value is required");
+        errors.invalid(&path, encode(get(codes, "values")), "at least one value is required");
     } else if values.len() > MOST {
         errors.too_many(&path, values.len(), MOST);
     }
@@ -189,22 +189,17 @@ fn shown(rules: &[Value]) -> String {
     if all.is_empty() { "{\"Rules\":null}".to_owned() } else { format!("{{\"Rules\":[{}]}}", all.join(",")) }
 }
 
-/// How many indexes a text such as `1,3-5` has.
+/// The intervals of a text such as `1,3-5`: the first and the last index of each, or what is wrong with it.
 ///
-/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateIndexesFormat`.
-fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
-    let index = |part: &str| {
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `parseIndexInterval`.
+pub(super) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Result<(i64, i64), String>> {
+    let index = move |part: &str| {
         let number: i64 = part
             .parse()
             .map_err(|_| format!("cannot convert string to integer for index: {}", quote(part)))?;
         if number < completions { Ok(number) } else { Err(format!("too large index: {}", quote(part))) }
     };
-    let disorder = |previous: i64, current: i64| {
-        format!("non-increasing order, previous: {previous}, current: {current}")
-    };
-    let mut total = 0_i64;
-    let mut last = None;
-    for interval in text.split(',').filter(|_| !text.is_empty()) {
+    text.split(',').filter(move |_| !text.is_empty()).map(move |interval| {
         let mut parts = interval.split('-');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next());
         if parts.next().is_some() {
@@ -215,15 +210,30 @@ fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
             ));
         }
         let first = index(first)?;
-        let end = match second.map(index).transpose()? {
-            Some(end) if first >= end => return Err(disorder(first, end)),
-            Some(end) => end,
-            None => first,
-        };
+        match second.map(index).transpose()? {
+            Some(end) if first >= end => Err(disorder(first, end)),
+            Some(end) => Ok((first, end)),
+            None => Ok((first, first)),
+        }
+    })
+}
+
+fn disorder(previous: i64, current: i64) -> String {
+    format!("non-increasing order, previous: {previous}, current: {current}")
+}
+
+/// How many indexes a text such as `1,3-5` has.
+///
+/// Source: kubernetes pkg/apis/batch/validation/validation.go, `validateIndexesFormat`.
+pub(super) fn number_of_indexes(text: &str, completions: i64) -> Result<i64, String> {
+    let mut total = 0_i64;
+    let mut last = None;
+    for interval in intervals(text, completions) {
+        let (first, end) = interval?;
         if let Some(last) = last.filter(|last| *last >= first) {
             return Err(disorder(last, first));
         }
-        total += end - first + 1;
+        total = total.saturating_add(end - first + 1);
         last = Some(end);
     }
     Ok(total)

@@ -11,6 +11,7 @@ mod events;
 mod fields;
 mod formats;
 mod job_policies;
+mod job_status;
 mod jobs;
 mod networking;
 mod nodes;
@@ -21,6 +22,7 @@ mod resources;
 mod schedule;
 mod selectors;
 mod services;
+mod statuses;
 mod storage;
 mod volumes;
 mod warnings;
@@ -137,11 +139,31 @@ fn of_infrastructure(
         (("", "resourcequotas"), change) => quotas::quota(errors, object, change),
         (("status", "resourcequotas"), _) => quotas::quota_status(errors, object),
         (("", "persistentvolumes"), change) => volumes::volume(errors, object, change),
-        (("" | "status", "nodes"), change) => nodes::node(errors, object, change),
+        (("", "nodes"), change) => {
+            nodes::node(errors, object);
+            if let Some(change) = change {
+                nodes::changed_node(errors, object, change);
+            }
+        }
+        (("status", "nodes"), Some(change)) => nodes::changed_node(errors, object, change),
         (("", "runtimeclasses.node.k8s.io"), change) => nodes::runtime_class(errors, object, change),
         (("", "leases.coordination.k8s.io"), _) => nodes::lease(errors, object),
         (("", "events"), change) => events::event(errors, object, change.is_none(), false),
         (("", "events.events.k8s.io"), change) => events::event(errors, object, change.is_none(), true),
+        (("status", "jobs.batch"), Some(change)) => job_status::status(errors, object, change),
+        (
+            (
+                "status",
+                kind @ ("deployments.apps"
+                | "replicasets.apps"
+                | "statefulsets.apps"
+                | "daemonsets.apps"
+                | "replicationcontrollers"),
+            ),
+            Some(change),
+        ) => statuses::workload(errors, kind, object, change),
+        (("status", "services"), Some(change)) => statuses::service(errors, object, change),
+        (("status", "poddisruptionbudgets.policy"), _) => statuses::budget(errors, object),
         (("", "csidrivers.storage.k8s.io"), change) => drivers::driver(errors, object, change),
         (("", "csistoragecapacities.storage.k8s.io"), _) => drivers::capacity(errors, object),
         (("", "namespaces"), None) => drivers::namespace(errors, object, true),

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use kubernetes_types::names;
-use kubernetes_types::quoting::quote;
 use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
@@ -244,7 +243,7 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value, change: Option<
     }
 }
 
-/// A field that must stay, by a rule that is generated from the type.
-pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>, text: &str) {
-    errors.generated(FieldError::invalid(path.to_string(), quote(text), IMMUTABLE));
+/// A field that must stay, by a rule that is generated from the type: it shows no value.
+pub(super) fn stays_by_type(errors: &mut Errors, path: &Path<'_>) {
+    errors.generated(FieldError::invalid(path.to_string(), "null", IMMUTABLE));
 }

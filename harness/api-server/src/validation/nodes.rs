@@ -8,20 +8,23 @@ use kubernetes_types::quoting::{encode, quote};
 use kubernetes_types::status::FieldError;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, IMMUTABLE, Path, entries, get, int, list, set, text, texts};
+use super::fields::{Errors, Path, entries, get, int, list, set, text, texts};
 use super::resources::{self, Owner};
-use super::{Change, addresses, formats, pod};
+use super::{Change, addresses, formats, networking, pod};
 
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNode` and `ValidateNodeUpdate`.
+/// A new Node.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNode`.
 /// Rule: VLO-34.
-pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
-    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+pub(super) fn node(errors: &mut Errors, object: &Value) {
+    let spec = get(object, "spec");
     // So are the paths of taints.
-    let metadata = Path::new("metadata");
-    let taints_path = metadata.child("taints");
-    if change.is_none() {
-        taints(errors, &taints_path, spec);
-    }
+    taints(errors, &Path::new("metadata").child("taints"), spec);
+    amounts(errors, object);
+    ranges(errors, &Path::new("spec").child("podCIDRs"), spec);
+}
+
+fn amounts(errors: &mut Errors, object: &Value) {
     let status = Path::new("status");
     for field in ["capacity", "allocatable"] {
         let path = status.child(field);
@@ -31,10 +34,15 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
             }
         }
     }
-    let Some(change) = change else {
-        ranges(errors, &path.child("podCIDRs"), spec);
-        return;
-    };
+}
+
+/// A write of a Node that is there; one of the object itself is validated as a new one before.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
+/// Rule: VLO-34.
+pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    let (path, spec, status) = (Path::new("spec"), get(object, "spec"), Path::new("status"));
+    amounts(errors, object);
     let before = get(change.old, "spec");
     let mut seen = HashSet::new();
     let addresses_path = status.child("addresses");
@@ -64,7 +72,7 @@ pub(super) fn node(errors: &mut Errors, object: &Value, change: Option<Change<'_
         let why = format!("field cannot be {what} once set");
         errors.invalid(&path.child("providerID"), "null", why);
     }
-    taints(errors, &taints_path, spec);
+    taints(errors, &Path::new("metadata").child("taints"), spec);
     if text(spec, "externalID") != text(before, "externalID") {
         errors.forbidden(&path.child("externalID"), "may not be updated");
     }
@@ -126,7 +134,7 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<
     let (path, handler) = (Path::new("handler"), text(object, "handler"));
     if let Some(change) = change {
         if !change.is_same(&["handler"]) {
-            errors.generated(FieldError::invalid(path.to_string(), quote(handler), IMMUTABLE));
+            networking::stays_by_type(errors, &path);
         }
         return;
     }
