@@ -231,4 +231,33 @@ mod tests {
         check(range, "10.0.0.0", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
         check(range, "10.0.0.0/33", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
     }
+
+    #[track_caller]
+    fn check_unusual(warn: fn(&mut Warnings, &Path<'_>, &str), text: &str, expected: &[&str]) {
+        let mut warnings = Warnings::default();
+        warn(&mut warnings, &Path::new("f"), text);
+        assert_eq!(warnings.into_texts(), expected);
+    }
+
+    #[test]
+    fn unusual_addresses_are_reported() {
+        check_unusual(unusual_ip, "10.0.0.1", &[]);
+        check_unusual(unusual_ip, "", &[]);
+        let plain = "f: non-standard IP address \"010.0.0.1\" is invalid: use \"10.0.0.1\"";
+        check_unusual(unusual_ip, "010.0.0.1", &[plain]);
+        let plain = "f: non-standard IP address \"::ffff:1.2.3.4\" is invalid: use \"1.2.3.4\"";
+        check_unusual(unusual_ip, "::ffff:1.2.3.4", &[plain]);
+        let plain = "f: IPv6 address \"::0:1\" should be in RFC 5952 canonical format (\"::1\")";
+        check_unusual(unusual_ip, "::0:1", &[plain]);
+    }
+
+    #[test]
+    fn unusual_ranges_are_reported() {
+        check_unusual(unusual_range, "10.0.0.0/8", &[]);
+        let plain = "f: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \
+                     \"10.1.2.3/32\"?)";
+        check_unusual(unusual_range, "10.1.2.3/8", &[plain]);
+        let plain = "f: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\"";
+        check_unusual(unusual_range, "010.0.0.0/8", &[plain]);
+    }
 }

@@ -84,7 +84,10 @@ pub(super) fn status(errors: &mut Errors, object: &Value, change: Change<'_>) {
     let pods = get(new.status, "uncountedTerminatedPods");
     let has_uncounted = ["succeeded", "failed"].iter().any(|field| !list(pods, field).is_empty());
     if (finished || changed("uncountedTerminatedPods")) && new.is_finished() && has_uncounted {
-        errors.invalid_structure(&path.child("uncountedTerminatedPods"), "must be empty for finished job");
+        // As the internal Go type has it.
+        let [succeeded, failed] = ["succeeded", "failed"].map(|field| encode(get(pods, field)));
+        let shown = format!("{{\"Succeeded\":{succeeded},\"Failed\":{failed}}}");
+        errors.invalid(&path.child("uncountedTerminatedPods"), shown, "must be empty for finished job");
     }
     indexes(errors, &path, new, changed("completedIndexes"), changed("failedIndexes"));
     if (finished || changed("terminating")) && new.count("terminating") > 0 && new.is_finished() {

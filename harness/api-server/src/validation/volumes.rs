@@ -95,13 +95,10 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
 
 /// Whether a path is another way to write `/`.
 fn is_root(path: &str) -> bool {
-    let mut depth = 0_usize;
-    path.starts_with('/')
-        && path.split('/').filter(|part| !part.is_empty() && *part != ".").all(|part| {
-            depth = if part == ".." { depth.saturating_sub(1) } else { depth + 1 };
-            true
-        })
-        && depth == 0
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let depth =
+        parts.fold(0_usize, |depth, part| if part == ".." { depth.saturating_sub(1) } else { depth + 1 });
+    path.starts_with('/') && depth == 0
 }
 
 fn access_modes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {

@@ -2,18 +2,18 @@
 
 mod pod;
 mod secret;
+mod storage;
 mod volumes;
 
-use kubernetes_types::equality::same;
 use kubernetes_types::names;
 use kubernetes_types::quantity::{self, Quantity};
-use kubernetes_types::quoting::quote;
 use kubernetes_types::schema::Type;
 use serde_json::Value;
 
+use self::storage::{claim_spec, driver, fractional, of_labels_of_nodes, volume};
 use super::super::discovery::Resource;
 use super::addresses;
-use super::fields::{Path, entries, get, int, list, map, set, text, texts};
+use super::fields::{Path, get, int, list, set, text, texts};
 
 /// Warnings in kube-apiserver's order.
 #[derive(Debug, Default)]
@@ -29,6 +29,10 @@ impl Warnings {
         if !self.is_full() {
             self.0.push(text);
         }
+    }
+
+    pub(super) fn into_texts(self) -> Vec<String> {
+        self.0
     }
 
     fn is_full(&self) -> bool {
@@ -75,7 +79,7 @@ pub(in super::super) fn warnings(
         }
         _ => {}
     }
-    warnings.0
+    warnings.into_texts()
 }
 
 fn of_object(warnings: &mut Warnings, object: &Value, old: Option<&Value>, kind: &str) {
@@ -309,68 +313,6 @@ fn network_policy(warnings: &mut Warnings, spec: &Value) {
     }
 }
 
-/// Source: kubernetes pkg/api/persistentvolume/util.go, `GetWarningsForPersistentVolume`.
-fn volume(warnings: &mut Warnings, object: &Value) {
-    const ANNOTATIONS: [(&str, &str); 2] = [
-        (
-            "volume.beta.kubernetes.io/storage-class",
-            "deprecated since v1.8; use \"storageClassName\" attribute instead",
-        ),
-        (
-            "volume.beta.kubernetes.io/mount-options",
-            "deprecated since v1.31; use \"mountOptions\" attribute instead",
-        ),
-    ];
-    const GONE: [(&str, &str); 6] = [
-        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-        ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
-        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-    ];
-    let (path, spec) = (Path::new("spec"), get(object, "spec"));
-    for (name, message) in ANNOTATIONS.into_iter().filter(|(name, _)| has_annotation(object, name)) {
-        warnings.push(format!("metadata.annotations[{name}]: {message}"));
-    }
-    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
-        warnings.push(
-            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended \
-             approach is to use dynamic provisioning."
-                .to_owned(),
-        );
-    }
-    let path = path.child("nodeAffinity");
-    let path = path.child("required");
-    let path = path.child("nodeSelectorTerms");
-    let required = get(get(spec, "nodeAffinity"), "required");
-    for (index, term) in list(required, "nodeSelectorTerms").iter().enumerate() {
-        pod::node_selector_term(warnings, &path.index(index), term, false);
-    }
-    for (field, message) in GONE.into_iter().filter(|(field, _)| set(spec, field).is_some()) {
-        let field = if field == "storageos" { "storageOS" } else { field };
-        warnings.push(format!("spec.{field}: {message}"));
-    }
-}
-
-/// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `GetWarningsForPersistentVolumeClaimSpec`.
-fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
-    let resources = path.child("resources");
-    for field in ["requests", "limits"] {
-        let amounts = get(get(spec, "resources"), field);
-        fractional(warnings, &resources.child(field), amounts, "storage");
-    }
-}
-
-/// An amount of bytes that is no whole number.
-fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
-    let amount = set(amounts, name).and_then(quantity::of);
-    if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
-        let (path, amount) = (path.key(name), quote(&amount.to_string()));
-        warnings.push(format!("{path}: fractional byte value {amount} is invalid, must be an integer"));
-    }
-}
-
 /// Source: kubernetes pkg/registry/core/resourcequota/strategy.go, `WarningsOnCreate`.
 fn quota(warnings: &mut Warnings, hard: &Value) {
     for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
@@ -443,58 +385,5 @@ fn node(warnings: &mut Warnings, spec: &Value) {
     let path = path.child("podCIDRs");
     for (index, range) in texts(spec, "podCIDRs").enumerate() {
         addresses::unusual_range(warnings, &path.index(index), range);
-    }
-}
-
-/// Source: kubernetes pkg/registry/storage/csidriver/strategy.go.
-fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>, of: Type) {
-    let requests = list(spec, "tokenRequests");
-    let before = |old| get(old, "tokenRequests");
-    let was_same = old.is_some_and(|old| same(get(spec, "tokenRequests"), before(old), of));
-    if !requests.is_empty() && !was_same && set(spec, "serviceAccountTokenInSecrets").is_none() {
-        warnings.push(
-            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent \
-             possible logging of tokens in volume attributes"
-                .to_owned(),
-        );
-    }
-}
-
-/// Kinds that name labels of nodes.
-///
-/// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
-fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {
-    match kind {
-        "runtimeclasses.node.k8s.io" => {
-            for (label, _) in entries(get(object, "scheduling"), "nodeSelector") {
-                if let Some(message) = pod::deprecated_label(label) {
-                    warnings.push(format!("scheduling.nodeSelector: {message}"));
-                }
-            }
-        }
-        "storageclasses.storage.k8s.io" => {
-            let path = Path::new("allowedTopologies");
-            for (index, topology) in list(object, "allowedTopologies").iter().enumerate() {
-                let item = path.index(index);
-                let path = item.child("matchLabelExpressions");
-                for (index, expression) in list(topology, "matchLabelExpressions").iter().enumerate() {
-                    if let Some(message) = pod::deprecated_label(text(expression, "key")) {
-                        let item = path.index(index);
-                        warnings.push(format!("{}: {message}", item.child("key")));
-                    }
-                }
-            }
-        }
-        "csistoragecapacities.storage.k8s.io" => {
-            let (path, topology) = (Path::new("nodeTopology"), get(object, "nodeTopology"));
-            pod::node_selector_term(warnings, &path, topology, false);
-            let path = path.child("matchLabels");
-            for label in map(topology, "matchLabels").into_iter().flatten().map(|(label, _)| label) {
-                if let Some(message) = pod::deprecated_label(label) {
-                    warnings.push(format!("{}: {message}", path.child(label)));
-                }
-            }
-        }
-        _ => {}
     }
 }
