@@ -276,7 +276,7 @@ fn collect(value: &Value, path: &str, paths: &mut Vec<String>) {
                 collect(item, &format!("{path}/{index}"), paths);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -83,16 +83,15 @@ enum Version {
 /// What is wrong with a version.
 ///
 /// Source: kubernetes pkg/apis/autoscaling/validation/validation.go, `ValidateAPIVersion`; apimachinery
-/// pkg/runtime/schema/group_version.go, `ParseGroupVersion`.
+/// `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`.
 fn wrong_version(version: &str, allowed: Version) -> Option<String> {
     match version.matches('/').count() {
         _ if allowed == Version::Any => None,
         0 if allowed == Version::OfGroup => Some("apiVersion must specify API group".to_owned()),
-        0 => None,
         1 if allowed == Version::OfGroup && version.starts_with('/') => {
             Some("apiVersion must specify API group".to_owned())
         }
-        1 => None,
+        0 | 1 => None,
         _ => Some(format!("unexpected GroupVersion string: {version}")),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::fields::{Errors, Path, get, int, list, set, text, texts};
 use super::formats;
 
-/// An Event of the group ``, or of `events.k8s.io`, which is stricter.
+/// An Event of the core group, or of `events.k8s.io`, which is stricter.
 ///
 /// Source: kubernetes pkg/apis/core/validation/events.go.
 /// Rule: VLO-35.

@@ -196,7 +196,7 @@ pub(super) fn intervals(text: &str, completions: i64) -> impl Iterator<Item = Re
     let index = move |part: &str| {
         let number: i64 = part
             .parse()
-            .map_err(|_| format!("cannot convert string to integer for index: {}", quote(part)))?;
+            .map_err(|_error| format!("cannot convert string to integer for index: {}", quote(part)))?;
         if number < completions { Ok(number) } else { Err(format!("too large index: {}", quote(part))) }
     };
     text.split(',').filter(move |_| !text.is_empty()).map(move |interval| {

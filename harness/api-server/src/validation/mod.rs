@@ -190,7 +190,11 @@ fn autoscaler(
     let in_version_2 = |object: &Value| {
         conversion::convert(object, &kind, conversion::Strategy::Scheme).map_err(|error| match error {
             ConversionError::Unsupported(unsupported) => unsupported,
-            _ => Unsupported { what: "validation of this HorizontalPodAutoscaler".to_owned() },
+            ConversionError::Refused(_)
+            | ConversionError::ByWebhook(_)
+            | ConversionError::TooManyRequests => {
+                Unsupported { what: "validation of this HorizontalPodAutoscaler".to_owned() }
+            }
         })
     };
     let new = in_version_2(object)?;

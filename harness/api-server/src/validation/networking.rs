@@ -12,6 +12,7 @@ use super::{Change, addresses, formats};
 /// Source: kubernetes pkg/apis/networking/validation/validation.go, `ValidateIngressCreate` and `ValidateIngressUpdate`.
 /// Rule: VLO-29.
 pub(super) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    const CLASS: &str = "kubernetes.io/ingress.class";
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     let before = change.map(|change| get(change.old, "spec"));
     let rules = list(spec, "rules");
@@ -42,7 +43,6 @@ pub(super) fn ingress(errors: &mut Errors, object: &Value, change: Option<Change
     if let Some(class) = word(spec, "ingressClassName") {
         formats::dns_subdomain(errors, &path.child("ingressClassName"), class);
     }
-    const CLASS: &str = "kubernetes.io/ingress.class";
     let annotation = word(get(get(object, "metadata"), "annotations"), CLASS);
     if let (None, Some(annotation), Some(class)) = (change, annotation, word(spec, "ingressClassName"))
         && annotation != class

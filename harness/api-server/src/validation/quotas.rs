@@ -94,26 +94,26 @@ impl Amounts {
             let path = path.child(field);
             errors.invalid_text(&path.key(name), &shown.to_string(), why);
         };
-        if let Some((min, max)) = greater(min, max) {
+        if let Some((min, max)) = greater(min.as_ref(), max.as_ref()) {
             wrong("min", min, format!("min value {min} is greater than max value {max}"));
         }
-        if let Some((min, request)) = greater(min, request) {
+        if let Some((min, request)) = greater(min.as_ref(), request.as_ref()) {
             let why = format!("min value {min} is greater than default request value {request}");
             wrong("defaultRequest", request, why);
         }
-        if let Some((request, max)) = greater(request, max) {
+        if let Some((request, max)) = greater(request.as_ref(), max.as_ref()) {
             let why = format!("default request value {request} is greater than max value {max}");
             wrong("defaultRequest", request, why);
         }
-        if let Some((request, default)) = greater(request, default) {
+        if let Some((request, default)) = greater(request.as_ref(), default.as_ref()) {
             let why =
                 format!("default request value {request} is greater than default limit value {default}");
             wrong("defaultRequest", request, why);
         }
-        if let Some((min, default)) = greater(min, default) {
+        if let Some((min, default)) = greater(min.as_ref(), default.as_ref()) {
             wrong("default", min, format!("min value {min} is greater than default value {default}"));
         }
-        if let Some((default, max)) = greater(default, max) {
+        if let Some((default, max)) = greater(default.as_ref(), max.as_ref()) {
             wrong("default", max, format!("default value {default} is greater than max value {max}"));
         }
         if let Some(ratio) = ratio {
@@ -141,10 +141,10 @@ impl Amounts {
 
 /// Two amounts, the first of which is the greater one.
 fn greater<'a>(
-    one: &'a Option<Quantity>,
-    other: &'a Option<Quantity>,
+    one: Option<&'a Quantity>,
+    other: Option<&'a Quantity>,
 ) -> Option<(&'a Quantity, &'a Quantity)> {
-    let both = (one.as_ref()?, other.as_ref()?);
+    let both = (one?, other?);
     (both.0 > both.1).then_some(both)
 }
 

@@ -38,9 +38,10 @@ const WITHOUT_OPTIONS: [&str; 9] =
     ["hostPath", "flocker", "fc", "flexVolume", "portworxVolume", "scaleIO", "local", "storageos", "csi"];
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolume` and
-/// `ValidatePersistentVolumeUpdate`; pkg/volume/validation/pv_validation.go.
+/// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
 /// Rule: VLO-33.
 pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    const OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
     let (path, spec) = (Path::new("spec"), get(object, "spec"));
     access_modes(errors, &path.child("accessModes"), spec);
     capacity(errors, &path.child("capacity"), spec);
@@ -79,7 +80,6 @@ pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<
             errors.required(&path.child("csi"), why);
         }
     }
-    const OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
     let metadata = get(object, "metadata");
     let has_options = get(metadata, "annotations").get(OPTIONS).is_some();
     let may_have = KINDS.iter().any(|kind| !WITHOUT_OPTIONS.contains(kind) && set(spec, kind).is_some());

@@ -320,7 +320,7 @@ fn quota(warnings: &mut Warnings, hard: &Value) {
         let mut request_name = format!("requests.{name}");
         let mut request: Option<Quantity> = of(&request_name);
         if request.is_none() && ["cpu", "memory"].contains(&name) {
-            request_name = name.to_owned();
+            name.clone_into(&mut request_name);
             request = of(name);
         }
         let limit_name = format!("limits.{name}");

@@ -77,6 +77,7 @@ pub(super) fn template(warnings: &mut Warnings, path: &Path<'_>, template: &Valu
 /// Source: kubernetes pkg/api/pod/warnings.go, `warningsForPodSpecAndMeta`.
 /// Rule: VLO-26.
 fn of_both(warnings: &mut Warnings, root: Option<&Path<'_>>, owner: &Value) {
+    const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
     let spec = get(owner, "spec");
     let (path, metadata) = (Path::below(root, "spec"), Path::below(root, "metadata"));
     let annotations_path = metadata.child("annotations");
@@ -93,7 +94,6 @@ fn of_both(warnings: &mut Warnings, root: Option<&Path<'_>>, owner: &Value) {
     for name in ["memory", "ephemeral-storage"] {
         fractional(warnings, &path.child("overhead"), get(spec, "overhead"), name);
     }
-    const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io/pod";
     let context = get(spec, "securityContext");
     if set(context, "seccompProfile").is_none() && annotations.get(SECCOMP).is_some() {
         no_seccomp(warnings, &annotations_path, SECCOMP);
@@ -309,8 +309,8 @@ struct Port<'a> {
     name: &'a str,
     number: i64,
     protocol: &'a str,
-    host_address: &'a str,
-    host_port: i64,
+    address: &'a str,
+    on_host: i64,
 }
 
 impl<'a> Port<'a> {
@@ -319,20 +319,20 @@ impl<'a> Port<'a> {
             name: text(port, "name"),
             number: int(port, "containerPort").unwrap_or(0),
             protocol: text(port, "protocol"),
-            host_address: text(port, "hostIP"),
-            host_port: int(port, "hostPort").unwrap_or(0),
+            address: text(port, "hostIP"),
+            on_host: int(port, "hostPort").unwrap_or(0),
         }
     }
 
     fn conflict(self, other: Self) -> Option<&'static str> {
-        if (self.host_address, self.host_port) == (other.host_address, other.host_port) {
+        if (self.address, self.on_host) == (other.address, other.on_host) {
             return Some("duplicate");
         }
-        if self.host_port == 0 || other.host_port == 0 {
+        if self.on_host == 0 || other.on_host == 0 {
             return Some("overlapping");
         }
-        let is_open = self.host_address.is_empty() != other.host_address.is_empty();
-        (self.host_port == other.host_port && is_open).then_some("dangerously ambiguous")
+        let is_open = self.address.is_empty() != other.address.is_empty();
+        (self.on_host == other.on_host && is_open).then_some("dangerously ambiguous")
     }
 }
 
@@ -346,11 +346,11 @@ fn ports(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
         let path = path.child("ports");
         for (index, port) in list(container, "ports").iter().enumerate() {
             let (path, port) = (path.index(index), Port::of(port));
-            if !port.host_address.is_empty() && port.host_port == 0 {
-                let Port { name, number, protocol, host_address, .. } = port;
+            if !port.address.is_empty() && port.on_host == 0 {
+                let Port { name, number, protocol, address, .. } = port;
                 warnings.push(format!(
                     "{path}: hostIP set without hostPort: {{Name:{name} HostPort:0 ContainerPort:{number} \
-                     Protocol:{protocol} HostIP:{host_address}}}"
+                     Protocol:{protocol} HostIP:{address}}}"
                 ));
             }
             let others = known.entry((port.number, port.protocol)).or_default();
