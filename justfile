@@ -86,6 +86,11 @@ probes *ARGS:
 definitions *MODULES:
     cargo run --quiet -p tests -- definitions {{MODULES}}
 
+# Objects of built-in kinds, as dry runs on a kube-apiserver from KUBEBUILDER_ASSETS and in process: upstream's manifests or
+# some folders, and with `--varied 2` also variants with one field made wrong. Needs Go, which downloads upstream's modules.
+manifests *ARGS:
+    cargo run --quiet -p tests -- manifests {{ARGS}}
+
 # Random situations on a kube-apiserver from KUBEBUILDER_ASSETS and in process: `just differential --seed 7 --cases 1000`.
 differential *ARGS:
     cargo run --quiet -p tests -- differential {{ARGS}}

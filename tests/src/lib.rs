@@ -16,6 +16,7 @@ pub mod differential;
 pub mod fault;
 pub mod known_differences;
 pub mod laws;
+pub mod manifests;
 pub mod mask;
 pub mod names;
 pub mod objects;

@@ -100,7 +100,7 @@ pub async fn compare(
 }
 
 /// Where Go keeps the files of a module, which it downloads if need be.
-fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
+pub(crate) fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
     let failed = |why: String| PublishedError::NoModule { module: module.to_owned(), why };
     let output = Command::new("go").args(["mod", "download", "-json", module]).current_dir("/").output();
     let output = output.map_err(|error| failed(error.to_string()))?;
@@ -112,7 +112,7 @@ fn fetched(module: &str) -> Result<PathBuf, PublishedError> {
 }
 
 /// All objects in the YAML files of a folder, in the order of their paths. Templates and the like are left out.
-fn documents(folder: &Path) -> Vec<Value> {
+pub(crate) fn documents(folder: &Path) -> Vec<Value> {
     let mut seen = BTreeSet::new();
     let mut documents = Vec::new();
     for file in yaml_files(folder) {
@@ -264,7 +264,7 @@ fn collection(definition: &Value, object: &Value) -> Option<String> {
 }
 
 /// An answer without what differs each time. The server reports several errors in no order.
-fn comparable(answer: &Answer, has_name: bool) -> Value {
+pub(crate) fn comparable(answer: &Answer, has_name: bool) -> Value {
     let mut body = answer.body.clone();
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         for field in ["uid", "creationTimestamp", "managedFields", "resourceVersion"] {

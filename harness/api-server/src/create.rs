@@ -146,7 +146,7 @@ pub(super) async fn admit_and_store(
         }
         let told = strategy::validate(&object, None, &resource, "")?;
         request.warnings.extend(told);
-        request.warnings.extend(strategy::warnings(&object, None, &resource));
+        request.warnings.extend(strategy::warnings(&object, None, &resource, ""));
         let name = metadata::text(&object, "name").to_owned();
         let attributes = run.attributes_mut();
         attributes.object = Some(object);

@@ -291,7 +291,8 @@ async fn attempt(
         let told = strategy::validate(&new, Some(&old), &resource, &request.target.subresource)?;
         request.warnings.extend(told);
         strategy::validate_conditions(&new, &old, &resource, &request.target.subresource)?;
-        request.warnings.extend(strategy::warnings(&new, Some(&old), &resource));
+        let subresource = request.target.subresource.as_str();
+        request.warnings.extend(strategy::warnings(&new, Some(&old), &resource, subresource));
     }
     if request.server.admission.runs("CertificateApproval") {
         approval::check(request, &old)?;

@@ -13,6 +13,7 @@ use tests::cel;
 use tests::coverage::Coverage;
 use tests::differential::{Search, Subject};
 use tests::known_differences::KnownDifferences;
+use tests::manifests;
 use tests::openapi;
 use tests::own_answer::OwnAnswer;
 use tests::probes;
@@ -48,6 +49,9 @@ enum Tool {
     /// Try definitions of custom resources that projects publish, and their example objects, on a kube-apiserver from
     /// KUBEBUILDER_ASSETS and in process
     Definitions(Definitions),
+    /// Try objects of built-in kinds, and variants with one field made wrong, on a kube-apiserver from KUBEBUILDER_ASSETS
+    /// and in process
+    Manifests(manifests::Wanted),
     /// Compare the OpenAPI documents of a kube-apiserver from KUBEBUILDER_ASSETS with those that admit serves
     Openapi(Openapi),
     /// Attack `admit serve` for a while, and tell what it has in memory and how quick it still is
@@ -196,6 +200,7 @@ async fn main() -> ExitCode {
             Tool::Faults(arguments) => faults(&arguments),
             Tool::Probes(arguments) => probed(&arguments).await,
             Tool::Definitions(arguments) => published_definitions(arguments).await,
+            Tool::Manifests(wanted) => tried_manifests(wanted).await,
             Tool::Openapi(arguments) => documents(&arguments).await,
             Tool::Soak(arguments) => soaked(arguments).await,
             Tool::Coverage => coverage(),
@@ -425,6 +430,12 @@ async fn published_definitions(arguments: Definitions) -> Result<ExitCode, Box<d
     };
     let agrees = published::compare(&modules, &tell).await?;
     Ok(if agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn tried_manifests(wanted: manifests::Wanted) -> Result<ExitCode, Box<dyn std::error::Error>> {
+    let comparison = manifests::compare(&wanted).await?;
+    anstream::println!("{comparison}");
+    Ok(if comparison.differing() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn soaked(arguments: Soak) -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -41,6 +41,7 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
         }
         "serviceaccounts" => keep_names_of_secrets(object),
         "endpointslices.discovery.k8s.io" => drop_topology(object, None),
+        "leases.coordination.k8s.io" => drop_coordination(object),
         "jobs.batch" => job::generate_selector(object),
         "daemonsets.apps" => set_annotation(object, TEMPLATE_GENERATION, "1"),
         "customresourcedefinitions.apiextensions.k8s.io" => custom_resources::begin(object),
@@ -53,6 +54,16 @@ pub(crate) fn prepare_for_create(object: &mut Value, resource: &Resource) {
             set_status(object, json!({"conditions": [available]}));
         }
         _ => {}
+    }
+}
+
+/// Fields of a Lease that are there with coordinated leader election, which is off.
+///
+/// Source: kubernetes pkg/registry/coordination/lease/strategy.go, `dropDisabledLeaseFields`.
+pub(super) fn drop_coordination(lease: &mut Value) {
+    if let Some(spec) = lease.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
 }
 

@@ -221,6 +221,7 @@ pub(super) fn validate(
     }
     if !errors.is_empty() {
         let name = metadata::text(object, "name");
+        let group = resource.storage_group();
         return Err(Box::new(Status::invalid(group, &resource.kind.kind, name, &errors)));
     }
     if is_configuration {
@@ -295,32 +296,23 @@ pub(super) fn has_empty_lists(object: &Value) -> bool {
 }
 
 /// What the server itself warns of.
-pub(super) fn warnings(object: &Value, old: Option<&Value>, resource: &Resource) -> Vec<String> {
+pub(super) fn warnings(
+    object: &Value,
+    old: Option<&Value>,
+    resource: &Resource,
+    subresource: &str,
+) -> Vec<String> {
     if resource.custom.is_some() {
         return unqualified_finalizers(object, old);
     }
-    if resource.gvr.group_resource() == "ingresses.networking.k8s.io" && old.is_none() {
-        return deprecated_class(object).into_iter().collect();
-    }
     if !is_configuration(resource) {
-        return Vec::new();
+        return validation::warnings(object, old, resource, subresource);
     }
     let mut warnings = config::warnings(object);
     if old.is_some() {
         warnings.extend(config::update_warnings(object));
     }
     warnings
-}
-
-/// Source: kubernetes pkg/registry/networking/ingress/strategy.go, `WarningsOnCreate`.
-/// Rule: KND-07.
-fn deprecated_class(ingress: &Value) -> Option<String> {
-    let annotation = "kubernetes.io/ingress.class";
-    ingress.get("metadata")?.get("annotations")?.get(annotation)?;
-    let has_class = ingress.pointer("/spec/ingressClassName").is_some_and(|class| !class.is_null());
-    (!has_class).then(|| {
-        format!("annotation \"{annotation}\" is deprecated, please use 'spec.ingressClassName' instead")
-    })
 }
 
 /// Source: apiextensions-apiserver pkg/registry/customresource/strategy.go, `generateWarningsFromObj`, and

@@ -1,8 +1,11 @@
 //! IP addresses and ranges of them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use kubernetes_types::quoting::quote;
 
 use super::fields::{Errors, Path};
+use super::warnings::Warnings;
 
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidIPForLegacyField`, which is strict.
 pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
@@ -17,6 +20,20 @@ pub(super) fn ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
         Err(_) => {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             errors.invalid_text(path, text, why);
+        }
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/ip.go, `IsValidIP`.
+pub(super) fn canonical_ip(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    let before = errors.len();
+    ip(errors, path, text);
+    if errors.len() == before
+        && let Ok(address) = text.parse::<IpAddr>()
+    {
+        let plain = address.to_string();
+        if plain != text {
+            errors.invalid_text(path, text, format!("must be in canonical form ({})", quote(&plain)));
         }
     }
 }
@@ -36,30 +53,108 @@ fn without_zeros(text: &str) -> Option<IpAddr> {
     parts?.join(".").parse().ok()
 }
 
+/// A range of addresses as it is written.
+struct Range {
+    address: IpAddr,
+    bits: u32,
+    /// Whether a number begins with zeros that it does not need.
+    has_zeros: bool,
+}
+
+/// Source: k8s.io/utils/net `ParseCIDRSloppy`.
+fn parse_range(text: &str) -> Option<Range> {
+    let (address, length) = text.split_once('/')?;
+    let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
+    let bits = length.parse::<u32>().ok().filter(|_| is_number)?;
+    let strict = address.parse::<IpAddr>().ok();
+    let address = strict.or_else(|| without_zeros(address))?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let has_zeros = strict.is_none() || (length.len() > 1 && length.starts_with('0'));
+    (bits <= most).then_some(Range { address, bits, has_zeros })
+}
+
+pub(super) fn is_range(text: &str) -> bool {
+    parse_range(text).is_some()
+}
+
 /// Source: apimachinery pkg/util/validation/ip.go, `IsValidCIDRForLegacyField`, which is strict.
 pub(super) fn range(errors: &mut Errors, path: &Path<'_>, text: &str) {
     const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-    let parsed = text.split_once('/').and_then(|(address, length)| {
-        let is_number = !length.is_empty() && length.bytes().all(|byte| byte.is_ascii_digit());
-        let bits = length.parse::<u32>().ok().filter(|_| is_number)?;
-        let strict = address.parse::<IpAddr>().ok();
-        let found = strict.or_else(|| without_zeros(address))?;
-        let most = if found.is_ipv4() { 32 } else { 128 };
-        let has_zeros = strict.is_none() || (length.len() > 1 && length.starts_with('0'));
-        (bits <= most).then_some((found, bits, has_zeros))
-    });
-    match parsed {
+    match parse_range(text) {
         None => errors.invalid_text(path, text, INVALID),
-        Some((_, _, true)) => {
+        Some(Range { has_zeros: true, .. }) => {
             errors.invalid_text(path, text, "must not have leading 0s in IP or prefix length");
         }
-        Some((address, _, _)) if is_mapped(address) => {
+        Some(Range { address, .. }) if is_mapped(address) => {
             errors.invalid_text(path, text, "must not have an IPv4-mapped IPv6 address");
         }
-        Some((address, bits, _)) if has_more_bits(address, bits) => {
+        Some(Range { address, bits, .. }) if has_more_bits(address, bits) => {
             errors.invalid_text(path, text, "must not have bits set beyond the prefix length");
         }
         Some(_) => {}
+    }
+}
+
+/// What is unusual about an address, if it is one.
+///
+/// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForIP`.
+pub(super) fn unusual_ip(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
+    let strict = text.parse::<IpAddr>().ok();
+    let Some(address) = strict.or_else(|| without_zeros(text)) else { return };
+    let (shown, plain) = (quote(text), address.to_canonical().to_string());
+    if strict.is_none() || is_mapped(address) {
+        let plain = quote(&plain);
+        warnings.push(format!("{path}: non-standard IP address {shown} is invalid: use {plain}"));
+    } else if address.is_ipv6() && plain != text {
+        let plain = quote(&plain);
+        warnings
+            .push(format!("{path}: IPv6 address {shown} should be in RFC 5952 canonical format ({plain})"));
+    }
+}
+
+/// What is unusual about a range of addresses, if it is one.
+///
+/// Source: apimachinery pkg/util/validation/ip.go, `GetWarningsForCIDR`.
+pub(super) fn unusual_range(warnings: &mut Warnings, path: &Path<'_>, text: &str) {
+    let Some(Range { address, bits, has_zeros }) = parse_range(text) else { return };
+    let shown = quote(text);
+    let all = if address.is_ipv4() { 32 } else { 128 };
+    let net = quote(&network(address, bits));
+    let is_ambiguous = has_more_bits(address, bits);
+    if is_ambiguous {
+        let single = quote(&format!("{}/{all}", address.to_canonical()));
+        warnings.push(format!(
+            "{path}: CIDR value {shown} is ambiguous in this context (should be {net} or {single}?)"
+        ));
+    }
+    let is_odd = has_zeros || is_mapped(address);
+    if is_odd {
+        warnings.push(format!("{path}: non-standard CIDR value {shown} is invalid: use {net}"));
+    }
+    let plain = format!("{address}/{bits}");
+    if !is_ambiguous && !is_odd && address.is_ipv6() && plain != text {
+        let plain = quote(&plain);
+        warnings.push(format!(
+            "{path}: IPv6 CIDR value {shown} should be in RFC 5952 canonical format ({plain})"
+        ));
+    }
+}
+
+/// The range with no bits set behind its first `bits`, as Go writes it.
+fn network(address: IpAddr, bits: u32) -> String {
+    match address {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32_u32.saturating_sub(bits)).unwrap_or(0);
+            format!("{}/{bits}", Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128_u32.saturating_sub(bits)).unwrap_or(0);
+            let masked = Ipv6Addr::from_bits(address.to_bits() & mask);
+            match masked.to_ipv4_mapped() {
+                Some(masked) => format!("{masked}/{}", bits.saturating_sub(96)),
+                None => format!("{masked}/{bits}"),
+            }
+        }
     }
 }
 
@@ -135,5 +230,34 @@ mod tests {
         check(range, "10.0.0.0/08", Some("must not have leading 0s in IP or prefix length"));
         check(range, "10.0.0.0", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
         check(range, "10.0.0.0/33", Some("must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"));
+    }
+
+    #[track_caller]
+    fn check_unusual(warn: fn(&mut Warnings, &Path<'_>, &str), text: &str, expected: &[&str]) {
+        let mut warnings = Warnings::default();
+        warn(&mut warnings, &Path::new("f"), text);
+        assert_eq!(warnings.into_texts(), expected);
+    }
+
+    #[test]
+    fn unusual_addresses_are_reported() {
+        check_unusual(unusual_ip, "10.0.0.1", &[]);
+        check_unusual(unusual_ip, "", &[]);
+        let plain = "f: non-standard IP address \"010.0.0.1\" is invalid: use \"10.0.0.1\"";
+        check_unusual(unusual_ip, "010.0.0.1", &[plain]);
+        let plain = "f: non-standard IP address \"::ffff:1.2.3.4\" is invalid: use \"1.2.3.4\"";
+        check_unusual(unusual_ip, "::ffff:1.2.3.4", &[plain]);
+        let plain = "f: IPv6 address \"::0:1\" should be in RFC 5952 canonical format (\"::1\")";
+        check_unusual(unusual_ip, "::0:1", &[plain]);
+    }
+
+    #[test]
+    fn unusual_ranges_are_reported() {
+        check_unusual(unusual_range, "10.0.0.0/8", &[]);
+        let plain = "f: CIDR value \"10.1.2.3/8\" is ambiguous in this context (should be \"10.0.0.0/8\" or \
+                     \"10.1.2.3/32\"?)";
+        check_unusual(unusual_range, "10.1.2.3/8", &[plain]);
+        let plain = "f: non-standard CIDR value \"010.0.0.0/8\" is invalid: use \"10.0.0.0/8\"";
+        check_unusual(unusual_range, "010.0.0.0/8", &[plain]);
     }
 }

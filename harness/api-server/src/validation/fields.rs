@@ -29,6 +29,11 @@ impl<'a> Path<'a> {
         Self { parent: None, part: Part::Name(name) }
     }
 
+    /// A field of what `parent` leads to; of the object itself without one.
+    pub(super) const fn below(parent: Option<&'a Path<'a>>, name: &'a str) -> Self {
+        Self { parent, part: Part::Name(name) }
+    }
+
     pub(super) const fn child<'b>(&'b self, name: &'b str) -> Path<'b> {
         Path { parent: Some(self), part: Part::Name(name) }
     }
@@ -58,7 +63,11 @@ impl fmt::Display for Path<'_> {
 
 /// What is wrong with an object, in kube-apiserver's order.
 #[derive(Debug, Default)]
-pub(super) struct Errors(Vec<FieldError>);
+pub(super) struct Errors {
+    own: Vec<FieldError>,
+    /// Those of rules that are generated from the types, which stand last.
+    generated: Vec<FieldError>,
+}
 
 impl Errors {
     /// Each error once: the kinds with rules that are generated from their types have none twice.
@@ -66,18 +75,30 @@ impl Errors {
     /// Source: apimachinery pkg/api/validate/errors.go, `FilterCoveredHandwrittenErrors`.
     pub(super) fn into_list(mut self) -> Vec<FieldError> {
         let mut seen = HashSet::new();
-        self.0.retain(|error| seen.insert(error.clone()));
-        self.0
+        self.own.append(&mut self.generated);
+        self.own.retain(|error| seen.insert(error.clone()));
+        self.own
     }
 
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.own.len()
+    }
+
+    /// An error of a rule that is generated from the types.
+    pub(super) fn generated(&mut self, error: FieldError) {
+        if self.generated.len() <= MAX_ERRORS {
+            self.generated.push(error);
+        }
+    }
+
+    pub(super) fn required_by_type(&mut self, path: &Path<'_>) {
+        self.generated(FieldError::required(path.to_string(), ""));
     }
 
     /// Beyond what an answer can list, more of them change nothing.
     pub(super) fn push(&mut self, error: FieldError) {
-        if self.0.len() <= MAX_ERRORS {
-            self.0.push(error);
+        if self.own.len() <= MAX_ERRORS {
+            self.own.push(error);
         }
     }
 

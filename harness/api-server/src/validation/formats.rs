@@ -164,6 +164,85 @@ pub(super) fn dns_subdomain_with_underscores(name: &str) -> Vec<String> {
     wrong
 }
 
+/// Source: apimachinery pkg/util/validation/validation.go, `IsWildcardDNS1123Subdomain`.
+pub(super) fn wildcard(name: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if name.len() > 253 {
+        wrong.push(too_long(253));
+    }
+    let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let label = label.as_bytes();
+        label.first().is_some_and(is_end)
+            && label.last().is_some_and(is_end)
+            && label.iter().all(|byte| is_end(byte) || *byte == b'-')
+    };
+    if !name.strip_prefix("*.").is_some_and(|rest| rest.split('.').all(is_label)) {
+        wrong.push(
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of \
+             lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', \
+             regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+                .to_owned(),
+        );
+    }
+    wrong
+}
+
+/// Source: apimachinery pkg/util/validation/validation.go, `IsDomainPrefixedPath`.
+pub(super) fn domain_prefixed_path(errors: &mut Errors, path: &Path<'_>, text: &str) {
+    if text.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    match text.split_once('/') {
+        Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
+            dns_subdomain(errors, path, host);
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
+            if !rest.bytes().all(fits) {
+                let why = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+                errors.invalid_text(path, rest, why);
+            }
+        }
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.invalid_text(path, text, why);
+        }
+    }
+}
+
+/// Source: apimachinery pkg/util/validation/validation.go, `IsFullyQualifiedDomainName`.
+pub(super) fn full_domain_name(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let wrong = names::dns1123_subdomain(name);
+    if !wrong.is_empty() {
+        errors.invalid_text(path, name, wrong.join(","));
+    } else if !name.contains('.') {
+        errors.invalid_text(path, name, "should be a domain with at least two segments separated by dots");
+    } else {
+        let wrong = |label| (label, names::dns1123_label(label));
+        if let Some((label, wrong)) = name.split('.').map(wrong).find(|(_, wrong)| !wrong.is_empty()) {
+            errors.invalid_text(path, label, wrong.join(","));
+        }
+    }
+}
+
+/// A name that is there and fits into a path of the API.
+pub(super) fn path_segment(errors: &mut Errors, path: &Path<'_>, name: &str) {
+    errors.all_invalid(path, name, super::super::object_names::path_segment_errors(name));
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNonnegativeQuantity`.
+pub(super) fn quantity_not_negative(errors: &mut Errors, path: &Path<'_>, value: &Value) {
+    let value = kubernetes_types::quantity::of(value);
+    if let Some(value) = value.filter(|value| *value < kubernetes_types::quantity::Quantity::ZERO) {
+        errors.invalid_text(path, &value.to_string(), super::fields::NEGATIVE);
+    }
+}
+
 /// Labels, also those that are a selector.
 ///
 /// Source: apimachinery pkg/apis/meta/v1/validation/validation.go, `ValidateLabels`.

@@ -7,7 +7,7 @@ use kubernetes_types::status::FieldError;
 use serde_json::Value;
 
 use super::fields::{Errors, IMMUTABLE, Path, flag, get, int, set, text, word};
-use super::{Change, pod, selectors};
+use super::{Change, job_policies, pod, selectors};
 
 /// Source: kubernetes pkg/apis/batch/validation/validation.go, `ValidateJobCreate` and `ValidateJobUpdate`.
 /// Rule: VLO-16.
@@ -91,7 +91,10 @@ fn job_spec(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     if set(spec, "maxFailedIndexes").is_some() && set(spec, "backoffLimitPerIndex").is_none() {
         errors.required(&path.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
     }
+    job_policies::manager(errors, path, spec);
     completion_mode(errors, path, spec);
+    job_policies::failure(errors, path, spec);
+    job_policies::success(errors, path, spec);
     let policy = word(spec, "podReplacementPolicy");
     let supported = if set(spec, "podFailurePolicy").is_some() {
         &["Failed"][..]

@@ -3,19 +3,33 @@
 //! Each rule is a function of an object and of what it was before, and lists errors in kube-apiserver's order.
 
 mod addresses;
+mod autoscaling;
 mod config_data;
+mod drivers;
+mod endpoints;
+mod events;
 mod fields;
 mod formats;
+mod job_policies;
+mod job_status;
 mod jobs;
+mod networking;
+mod nodes;
 mod pod;
 mod policies;
+mod quotas;
 mod resources;
 mod schedule;
 mod selectors;
 mod services;
+mod statuses;
 mod storage;
+mod volumes;
+mod warnings;
 mod workloads;
 
+use kubernetes_admission::attributes::GroupVersionKind;
+use kubernetes_admission::cluster_state::ConversionError;
 use kubernetes_types::equality::same;
 use kubernetes_types::json::at;
 use kubernetes_types::schema::Type;
@@ -23,6 +37,8 @@ use kubernetes_types::status::{FieldError, Unsupported};
 use serde_json::Value;
 
 use self::fields::Errors;
+pub(super) use self::warnings::warnings;
+use super::conversion;
 use super::discovery::Resource;
 
 /// What an update begins with.
@@ -94,7 +110,100 @@ pub(super) fn errors(
         ("", "networkpolicies.networking.k8s.io", change) => {
             policies::network_policy(&mut errors, object, change);
         }
-        _ => {}
+        (_, kind, _) => of_infrastructure(&mut errors, (subresource, kind), object, change),
+    }
+    if resource.gvr.group_resource() == "horizontalpodautoscalers.autoscaling" {
+        autoscaler(&mut errors, object, old, subresource)?;
     }
     Ok(errors.into_list())
+}
+
+/// Kinds beside workloads.
+fn of_infrastructure(
+    errors: &mut Errors,
+    resource: (&str, &str),
+    object: &Value,
+    change: Option<Change<'_>>,
+) {
+    match (resource, change) {
+        (("", "ingresses.networking.k8s.io"), change) => networking::ingress(errors, object, change),
+        (("status", "ingresses.networking.k8s.io"), Some(change)) => {
+            networking::ingress_status(errors, object, change);
+        }
+        (("", "ingressclasses.networking.k8s.io"), change) => {
+            networking::ingress_class(errors, object, change);
+        }
+        (("", "endpoints"), change) => endpoints::endpoints(errors, object, change),
+        (("", "endpointslices.discovery.k8s.io"), change) => endpoints::slice(errors, object, change),
+        (("", "limitranges"), _) => quotas::limit_range(errors, object),
+        (("", "resourcequotas"), change) => quotas::quota(errors, object, change),
+        (("status", "resourcequotas"), _) => quotas::quota_status(errors, object),
+        (("", "persistentvolumes"), change) => volumes::volume(errors, object, change),
+        (("", "nodes"), change) => {
+            nodes::node(errors, object);
+            if let Some(change) = change {
+                nodes::changed_node(errors, object, change);
+            }
+        }
+        (("status", "nodes"), Some(change)) => nodes::changed_node(errors, object, change),
+        (("", "runtimeclasses.node.k8s.io"), change) => nodes::runtime_class(errors, object, change),
+        (("", "leases.coordination.k8s.io"), _) => nodes::lease(errors, object),
+        (("", "events"), change) => events::event(errors, object, change.is_none(), false),
+        (("", "events.events.k8s.io"), change) => events::event(errors, object, change.is_none(), true),
+        (("status", "jobs.batch"), Some(change)) => job_status::status(errors, object, change),
+        (
+            (
+                "status",
+                kind @ ("deployments.apps"
+                | "replicasets.apps"
+                | "statefulsets.apps"
+                | "daemonsets.apps"
+                | "replicationcontrollers"),
+            ),
+            Some(change),
+        ) => statuses::workload(errors, kind, object, change),
+        (("status", "services"), Some(change)) => statuses::service(errors, object, change),
+        (("status", "poddisruptionbudgets.policy"), _) => statuses::budget(errors, object),
+        (("", "csidrivers.storage.k8s.io"), change) => drivers::driver(errors, object, change),
+        (("", "csistoragecapacities.storage.k8s.io"), _) => drivers::capacity(errors, object),
+        (("", "namespaces"), None) => drivers::namespace(errors, object, true),
+        (("finalize", "namespaces"), _) => drivers::namespace(errors, object, false),
+        (("", "certificatesigningrequests.certificates.k8s.io"), None) => {
+            events::signing_request(errors, object);
+        }
+        _ => {}
+    }
+}
+
+/// An autoscaler of any version, which is validated as one of `autoscaling/v2`.
+fn autoscaler(
+    errors: &mut Errors,
+    object: &Value,
+    old: Option<&Value>,
+    subresource: &str,
+) -> Result<(), Unsupported> {
+    let kind = GroupVersionKind {
+        group: "autoscaling".to_owned(),
+        version: "v2".to_owned(),
+        kind: "HorizontalPodAutoscaler".to_owned(),
+    };
+    let in_version_2 = |object: &Value| {
+        conversion::convert(object, &kind, conversion::Strategy::Scheme).map_err(|error| match error {
+            ConversionError::Unsupported(unsupported) => unsupported,
+            ConversionError::Refused(_)
+            | ConversionError::ByWebhook(_)
+            | ConversionError::TooManyRequests => {
+                Unsupported { what: "validation of this HorizontalPodAutoscaler".to_owned() }
+            }
+        })
+    };
+    let new = in_version_2(object)?;
+    let old = old.map(in_version_2).transpose()?;
+    let change = old.as_ref().map(|old| Change { new: &new, old, of: Type::of_kind(&kind) });
+    match subresource {
+        "" => autoscaling::autoscaler(errors, &new, change),
+        "status" => autoscaling::status(errors, &new),
+        _ => {}
+    }
+    Ok(())
 }

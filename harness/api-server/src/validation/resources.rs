@@ -88,6 +88,13 @@ pub(super) fn name(errors: &mut Errors, path: &Path<'_>, name: &str) -> bool {
     errors.len() == before
 }
 
+/// The name of a resource that containers use.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateContainerResourceName`.
+pub(super) fn container_resource_name(errors: &mut Errors, path: &Path<'_>, resource: &str) {
+    name_for(errors, path, resource, Owner::Container);
+}
+
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateContainerResourceName` and
 /// `validatePodResourceName`.
 fn name_for(errors: &mut Errors, path: &Path<'_>, resource: &str, owner: Owner) {

@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, get, list, map, set, text, texts, word};
 use super::{Change, formats, resources, selectors};
 
-const ACCESS_MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+pub(super) const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateCSIDriverName`.
 pub(super) fn driver_name(errors: &mut Errors, path: &Path<'_>, name: &str) {

@@ -1,9 +1,11 @@
 //! What keeps Pods of a template running: Deployments and their kin.
 
+use std::collections::HashSet;
+
 use kubernetes_types::quoting::encode;
 use serde_json::{Value, json};
 
-use super::fields::{Errors, IMMUTABLE, Path, get, int, list, set, text, word};
+use super::fields::{Errors, IMMUTABLE, Path, get, int, list, map, set, text, word};
 use super::{Change, formats, pod, selectors, storage};
 
 const UNLIKE: &str = "`selector` does not match template `labels`";
@@ -162,7 +164,16 @@ pub(super) fn replication_controller(errors: &mut Errors, object: &Value) {
     match set(spec, "template") {
         None => errors.required(&path.child("template"), ""),
         Some(template) => {
-            labels_match(errors, &path, &selector, template);
+            // It is a plain map, whose values may be any.
+            let template_labels = get(get(template, "metadata"), "labels");
+            let is_picked = map(spec, "selector").is_none_or(|labels| {
+                labels.iter().all(|(name, value)| template_labels.get(name) == Some(value))
+            });
+            if !is_picked {
+                let path = path.child("template");
+                let path = path.child("metadata");
+                errors.invalid(&path.child("labels"), encode(template_labels), UNLIKE);
+            }
             pod::template(errors, &path.child("template"), template, None);
             keeps_running(errors, &path, template, "ReplicationController");
         }
@@ -259,9 +270,11 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, change: Option<C
     } else {
         labels_match(errors, &path, selector, template);
         // Pods have a volume for each of these, and names of their own.
+        let mut seen = HashSet::new();
         let volumes: Vec<Value> = list(spec, "volumeClaimTemplates")
             .iter()
             .map(|claim| text(get(claim, "metadata"), "name"))
+            .filter(|name| seen.insert(*name))
             .map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}))
             .collect();
         let path = path.child("template");

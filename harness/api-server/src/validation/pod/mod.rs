@@ -1,5 +1,6 @@
 //! Pods, and the templates that others make them of.
 
+mod annotations;
 mod containers;
 mod environment;
 mod handlers;
@@ -15,13 +16,12 @@ use kubernetes_types::quantity::{self, Quantity};
 use kubernetes_types::quoting::encode;
 use serde_json::Value;
 
+use self::annotations::{MIRROR, annotations};
 use self::containers::Shared;
 use super::super::pod_resources;
 use super::fields::{Errors, Path, entries, flag, get, int, list, set, text, texts, word};
 use super::formats;
 use super::resources::{self, Owner};
-
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A new Pod.
 ///
@@ -91,27 +91,6 @@ fn template_metadata(errors: &mut Errors, path: &Path<'_>, template: &Value) {
     let of_annotations = path.child("annotations");
     formats::annotations(errors, &of_annotations, get(metadata, "annotations"));
     annotations(errors, &of_annotations, metadata, get(template, "spec"));
-}
-
-/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePodSpecificAnnotations`; pkg/apis/core/helper/helpers.go,
-/// `GetDeletionCostFromPodAnnotations`.
-pub(super) fn annotations(errors: &mut Errors, path: &Path<'_>, metadata: &Value, spec: &Value) {
-    const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-    let annotations = get(metadata, "annotations");
-    if let Some(value) = word(annotations, MIRROR)
-        && text(spec, "nodeName").is_empty()
-    {
-        let why = "must set spec.nodeName if mirror pod annotation is set";
-        errors.invalid_text(&path.key(MIRROR), value, why);
-    }
-    if let Some(cost) = word(annotations, COST) {
-        // Neither a plus nor a zero may stand before it.
-        let is_plain =
-            cost == "0" || cost.starts_with(|first: char| first == '-' || ('1'..='9').contains(&first));
-        if !is_plain || cost.parse::<i32>().is_err() {
-            errors.invalid_text(&path.key(COST), cost, "must be a 32bit integer");
-        }
-    }
 }
 
 /// The `spec` of a Pod with the name `pod`, or of a template: `owner`.

@@ -13,7 +13,7 @@ const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateTolerations`.
 /// Rule: VLO-12.
-pub(super) fn tolerations(errors: &mut Errors, path: &Path<'_>, tolerations: &[Value]) {
+pub(in super::super) fn tolerations(errors: &mut Errors, path: &Path<'_>, tolerations: &[Value]) {
     for (index, toleration) in tolerations.iter().enumerate() {
         let path = path.index(index);
         let of = |field| text(toleration, field);
@@ -101,7 +101,7 @@ enum Values {
 }
 
 /// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeSelector`.
-fn node_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
+pub(in super::super) fn node_selector(errors: &mut Errors, path: &Path<'_>, selector: &Value) {
     let path = path.child("nodeSelectorTerms");
     let terms = list(selector, "nodeSelectorTerms");
     if terms.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use kubernetes_types::quoting::quote;
 use serde_json::Value;
 
 use super::super::fields::{Errors, Path, flag, get, int, list, set, text, texts, word};
@@ -46,6 +47,7 @@ pub(super) fn of_container(errors: &mut Errors, path: &Path<'_>, container: &Val
             errors.invalid_structure(path, why);
         }
     }
+    windows(errors, path, context);
     app_armor(errors, &path.child("appArmorProfile"), get(context, "appArmorProfile"));
 }
 
@@ -62,6 +64,7 @@ pub(super) fn of_pod(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
     let policies = ["Always", "OnRootMismatch"];
     errors.one_of(&path.child("fsGroupChangePolicy"), word(context, "fsGroupChangePolicy"), &policies);
     seccomp(errors, &path.child("seccompProfile"), get(context, "seccompProfile"));
+    windows(errors, path, context);
     app_armor(errors, &path.child("appArmorProfile"), get(context, "appArmorProfile"));
     let policies = ["Merge", "Strict"];
     let found = word(context, "supplementalGroupsPolicy");
@@ -128,8 +131,10 @@ fn seccomp(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
     match (kind, local) {
         ("Localhost", None) => errors.required(&local_path, "must be set when seccomp type is Localhost"),
         ("Localhost", Some(local)) => formats::descending_path(errors, &local_path, local),
-        (_, Some(_)) => {
-            errors.invalid_structure(&local_path, "can only be set when seccomp type is Localhost");
+        (_, Some(local)) => {
+            // As the internal Go type has it.
+            let shown = format!("{{\"Type\":{},\"LocalhostProfile\":{}}}", quote(kind), quote(local));
+            errors.invalid(&local_path, shown, "can only be set when seccomp type is Localhost");
         }
         (_, None) => {}
     }
@@ -171,4 +176,83 @@ fn app_armor(errors: &mut Errors, path: &Path<'_>, profile: &Value) {
             errors.unsupported(&path.child("type"), other, &supported);
         }
     }
+}
+
+/// Options of Windows.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateWindowsSecurityContextOptions`.
+/// Rule: VLO-37.
+fn windows(errors: &mut Errors, path: &Path<'_>, context: &Value) {
+    /// In KiB.
+    const LARGEST: usize = 64;
+    let Some(options) = set(context, "windowsOptions") else { return };
+    let path = path.child("windowsOptions");
+    if let Some(name) = word(options, "gmsaCredentialSpecName") {
+        formats::dns_subdomain(errors, &path.child("gmsaCredentialSpecName"), name);
+    }
+    if let Some(specification) = word(options, "gmsaCredentialSpec") {
+        let path = path.child("gmsaCredentialSpec");
+        if specification.is_empty() {
+            errors.invalid_text(&path, specification, "gmsaCredentialSpec cannot be an empty string");
+        } else if specification.len() > LARGEST * 1024 {
+            let why = format!("gmsaCredentialSpec size must be under {LARGEST} KiB");
+            errors.invalid_text(&path, specification, why);
+        }
+    }
+    if let Some(name) = word(options, "runAsUserName") {
+        for why in wrong_user(name) {
+            errors.invalid_text(&path.child("runAsUserName"), name, format!("runAsUserName{why}"));
+        }
+    }
+}
+
+/// What is wrong with the name of a user of Windows, which may begin with a domain.
+fn wrong_user(name: &str) -> Vec<String> {
+    const DOMAIN: usize = 256;
+    const USER: usize = 104;
+    const OF_NET_BIOS: &str = "\\/:*?\"<>|";
+    let alone = |why: &str| vec![why.to_owned()];
+    if name.is_empty() {
+        return alone(" cannot be an empty string");
+    }
+    if name.chars().any(|letter| letter.is_ascii_control()) {
+        return alone(" cannot contain control characters");
+    }
+    if name.matches('\\').count() > 1 {
+        return alone(" cannot contain more than one backslash");
+    }
+    let (domain, user) = name.split_once('\\').map_or((None, name), |(domain, user)| (Some(domain), user));
+    let mut wrong = Vec::new();
+    if domain.is_some_and(|domain| domain.len() >= DOMAIN) {
+        wrong.push(format!("'s Domain length must be under {DOMAIN} characters"));
+    }
+    let is_net_bios = |domain: &str| {
+        (1..=15).contains(&domain.chars().count())
+            && !domain.starts_with('.')
+            && !domain.contains(|letter| OF_NET_BIOS.contains(letter))
+    };
+    let is_dns = |domain: &str| {
+        domain.split('.').all(|label| {
+            let is_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+            let bytes = label.as_bytes();
+            is_end(bytes.first())
+                && is_end(bytes.last())
+                && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+        })
+    };
+    if domain.is_some_and(|domain| !is_net_bios(domain) && !is_dns(domain)) {
+        wrong.push("'s Domain doesn't match the NetBios nor the DNS format".to_owned());
+    }
+    if user.is_empty() {
+        wrong.push("'s User cannot be empty".to_owned());
+    } else if user.len() > USER {
+        wrong.push(format!("'s User length must not be longer than {USER} characters"));
+    }
+    if !user.is_empty() && user.chars().all(|letter| letter == '.' || letter == ' ') {
+        wrong.push("'s User cannot contain only periods or spaces".to_owned());
+    }
+    if user.contains(|letter| "\"/\\:;|=,+*?<>@[]".contains(letter)) {
+        wrong.push("'s User cannot contain the following characters: \"/\\:;|=,+*?<>@[]".to_owned());
+    }
+    wrong
 }

@@ -1,0 +1,170 @@
+//! Nodes, their classes of runtimes, and leases.
+
+use std::collections::{BTreeSet, HashSet};
+
+use kubernetes_types::names;
+use kubernetes_types::quantity;
+use kubernetes_types::quoting::{encode, quote};
+use kubernetes_types::status::FieldError;
+use serde_json::{Value, json};
+
+use super::fields::{Errors, Path, entries, get, int, list, set, text, texts};
+use super::resources::{self, Owner};
+use super::{Change, addresses, formats, networking, pod};
+
+/// A new Node.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNode`.
+/// Rule: VLO-34.
+pub(super) fn node(errors: &mut Errors, object: &Value) {
+    let spec = get(object, "spec");
+    // So are the paths of taints.
+    taints(errors, &Path::new("metadata").child("taints"), spec);
+    amounts(errors, object);
+    ranges(errors, &Path::new("spec").child("podCIDRs"), spec);
+}
+
+fn amounts(errors: &mut Errors, object: &Value) {
+    let status = Path::new("status");
+    for field in ["capacity", "allocatable"] {
+        let path = status.child(field);
+        for (name, value) in entries(get(object, "status"), field) {
+            if let Some(value) = quantity::of(value) {
+                resources::amount(errors, &path.child(name), name, &value);
+            }
+        }
+    }
+}
+
+/// A write of a Node that is there; one of the object itself is validated as a new one before.
+///
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateNodeUpdate`; pkg/registry/core/node/strategy.go.
+/// Rule: VLO-34.
+pub(super) fn changed_node(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    let (path, spec, status) = (Path::new("spec"), get(object, "spec"), Path::new("status"));
+    amounts(errors, object);
+    let before = get(change.old, "spec");
+    let mut seen = HashSet::new();
+    let addresses_path = status.child("addresses");
+    for (index, address) in list(get(object, "status"), "addresses").iter().enumerate() {
+        let pair = (text(address, "type"), text(address, "address"));
+        if !seen.insert(pair) {
+            let shown = format!("{{\"Type\":{},\"Address\":{}}}", quote(pair.0), quote(pair.1));
+            errors.push(FieldError::duplicate(addresses_path.index(index).to_string(), shown));
+        }
+    }
+    let of = |spec| -> Vec<String> { texts(spec, "podCIDRs").map(ToOwned::to_owned).collect() };
+    let (new, old) = (of(spec), of(before));
+    if !old.is_empty() {
+        let differing = if new.len() == old.len() {
+            new.iter().zip(&old).filter(|(new, old)| new != old).count()
+        } else {
+            1
+        };
+        for _ in 0..differing {
+            let why = "node updates may not change podCIDR except from \"\" to valid";
+            errors.forbidden(&path.child("podCIDRs"), why);
+        }
+    }
+    let id = |spec| text(spec, "providerID");
+    if !id(before).is_empty() && id(before) != id(spec) {
+        let what = if id(spec).is_empty() { "cleared" } else { "modified" };
+        let why = format!("field cannot be {what} once set");
+        errors.invalid(&path.child("providerID"), "null", why);
+    }
+    taints(errors, &Path::new("metadata").child("taints"), spec);
+    if text(spec, "externalID") != text(before, "externalID") {
+        errors.forbidden(&path.child("externalID"), "may not be updated");
+    }
+}
+
+fn ranges(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let ranges = list(spec, "podCIDRs");
+    for (index, range) in texts(spec, "podCIDRs").enumerate() {
+        addresses::range(errors, &path.index(index), range);
+    }
+    if ranges.len() > 1 {
+        let broken = texts(spec, "podCIDRs").enumerate().find(|(_, range)| !addresses::is_range(range));
+        if let Some((index, range)) = broken {
+            let why = format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{index}]: <nil> (invalid \
+                 CIDR address: {range})"
+            );
+            errors.push(FieldError::internal(path.to_string(), why));
+        }
+        let families: BTreeSet<bool> = texts(spec, "podCIDRs").map(|range| range.contains(':')).collect();
+        if families.len() < 2 || ranges.len() > 2 {
+            let why = "may specify no more than one CIDR for each IP family";
+            errors.invalid(path, encode(get(spec, "podCIDRs")), why);
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `validateNodeTaints`.
+fn taints(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let mut seen = HashSet::new();
+    for (index, taint) in list(spec, "taints").iter().enumerate() {
+        let path = path.index(index);
+        let (key, value, effect) = (text(taint, "key"), text(taint, "value"), text(taint, "effect"));
+        formats::qualified_name(errors, &path.child("key"), key);
+        let wrong = names::label_value(value);
+        if !wrong.is_empty() {
+            errors.invalid_text(&path.child("value"), value, wrong.join(";"));
+        }
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        errors.required_one_of(&path.child("effect"), effect, &effects);
+        if !seen.insert((key, effect)) {
+            let time = encode(get(taint, "timeAdded"));
+            let shown = format!(
+                "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":{time}}}",
+                quote(key),
+                quote(value),
+                quote(effect)
+            );
+            let mut error = FieldError::duplicate(path.to_string(), shown);
+            error.detail = format!("{}: taints must be unique by key and effect pair", error.detail);
+            errors.push(error);
+        }
+    }
+}
+
+/// Source: kubernetes pkg/apis/node/validation/validation.go; `pkg/apis/node/v1/zz_generated.validations.go`.
+/// Rule: VLO-34.
+pub(super) fn runtime_class(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    let (path, handler) = (Path::new("handler"), text(object, "handler"));
+    if let Some(change) = change {
+        if !change.is_same(&["handler"]) {
+            networking::stays_by_type(errors, &path);
+        }
+        return;
+    }
+    if handler.is_empty() {
+        errors.required_by_type(&path);
+    } else {
+        for why in names::dns1123_label(handler) {
+            errors.generated(FieldError::invalid(path.to_string(), quote(handler), why));
+        }
+    }
+    if let Some(overhead) = set(object, "overhead") {
+        let limits = json!({"limits": get(overhead, "podFixed")});
+        let claims = BTreeSet::new();
+        resources::requirements(errors, &Path::new("overhead"), &limits, Owner::Container, &claims);
+    }
+    if let Some(scheduling) = set(object, "scheduling") {
+        let path = Path::new("scheduling");
+        formats::labels(errors, &path.child("nodeSelector"), get(scheduling, "nodeSelector"));
+        let path = path.child("tolerations");
+        pod::scheduling::tolerations(errors, &path, list(scheduling, "tolerations"));
+    }
+}
+
+/// Source: kubernetes pkg/apis/coordination/validation/validation.go, `ValidateLeaseSpec`.
+/// Rule: VLO-34.
+pub(super) fn lease(errors: &mut Errors, object: &Value) {
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    if let Some(seconds) = int(spec, "leaseDurationSeconds").filter(|seconds| *seconds <= 0) {
+        errors.invalid(&path.child("leaseDurationSeconds"), seconds, "must be greater than 0");
+    }
+    // Strategy and preferred holder are dropped, since coordinated leader election is off.
+    errors.none_negative(&path, spec, &["leaseTransitions"]);
+}

@@ -1,0 +1,123 @@
+//! The status of workloads, Services and budgets.
+
+use serde_json::Value;
+
+use super::fields::{Errors, Path, get, int, list, set, text, word};
+use super::{Change, addresses, formats};
+
+/// Source: kubernetes pkg/apis/apps/validation/validation.go, `Validate*StatusUpdate`; pkg/apis/core/validation/validation.go,
+/// `ValidateReplicationControllerStatus`.
+/// Rule: VLO-39.
+pub(super) fn workload(errors: &mut Errors, kind: &str, object: &Value, change: Change<'_>) {
+    let (path, status) = (Path::new("status"), get(object, "status"));
+    let counters: &[&str] = match kind {
+        "deployments.apps" => &[
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ],
+        "statefulsets.apps" => &[
+            "replicas",
+            "readyReplicas",
+            "currentReplicas",
+            "updatedReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "collisionCount",
+        ],
+        "daemonsets.apps" => &[
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ],
+        _ => &[
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ],
+    };
+    errors.none_negative(&path, status, counters);
+    let parts: &[&str] = match kind {
+        "deployments.apps" => &["updatedReplicas", "readyReplicas", "availableReplicas"],
+        "statefulsets.apps" => &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
+        "daemonsets.apps" => &[],
+        _ => &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
+    };
+    let count = |field: &str| int(status, field).unwrap_or(0);
+    for part in parts.iter().filter(|part| count(part) > count("replicas")) {
+        errors.invalid(&path.child(part), count(part), "cannot be greater than status.replicas");
+    }
+    if !parts.is_empty() && count("availableReplicas") > count("readyReplicas") {
+        let of_status = if kind == "statefulsets.apps" { "status." } else { "" };
+        let why = format!("cannot be greater than {of_status}readyReplicas");
+        errors.invalid(&path.child("availableReplicas"), count("availableReplicas"), why);
+    }
+    let collisions = |object| int(get(object, "status"), "collisionCount");
+    if let Some(before) = collisions(change.old)
+        && collisions(object).unwrap_or(-1) < before
+    {
+        let now = collisions(object).unwrap_or(0);
+        errors.invalid(&path.child("collisionCount"), now, "cannot be decremented");
+    }
+}
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidateLoadBalancerStatus`.
+/// Rule: VLO-39.
+pub(super) fn service(errors: &mut Errors, object: &Value, change: Change<'_>) {
+    let balancers = |object| list(get(get(object, "status"), "loadBalancer"), "ingress");
+    let path = Path::new("status");
+    let path = path.child("loadBalancer");
+    let path = path.child("ingress");
+    if text(get(object, "spec"), "type") != "LoadBalancer" && !balancers(object).is_empty() {
+        errors.forbidden(&path, "may only be used when `spec.type` is 'LoadBalancer'");
+        return;
+    }
+    let known: Vec<&str> = balancers(change.old).iter().map(|found| text(found, "ip")).collect();
+    for (index, found) in balancers(object).iter().enumerate() {
+        let path = path.index(index);
+        let (address, host) = (text(found, "ip"), text(found, "hostname"));
+        if !address.is_empty() && !known.contains(&address) {
+            addresses::ip(errors, &path.child("ip"), address);
+        }
+        let mode_path = path.child("ipMode");
+        match (word(found, "ipMode"), address.is_empty()) {
+            (None, false) => errors.required(&mode_path, "must be specified when `ip` is set"),
+            (Some(_), true) => {
+                errors.forbidden(&mode_path, "may not be specified when `ip` is not set");
+            }
+            (mode, _) => errors.one_of(&mode_path, mode, &["Proxy", "VIP"]),
+        }
+        if !host.is_empty() {
+            let path = path.child("hostname");
+            formats::dns_subdomain(errors, &path, host);
+            if host.parse::<std::net::IpAddr>().is_ok() {
+                errors.invalid_text(&path, host, "must be a DNS name, not an IP address");
+            }
+        }
+    }
+}
+
+/// The numbers; conditions are not looked at.
+///
+/// Source: kubernetes pkg/apis/policy/validation/validation.go, `ValidatePodDisruptionBudgetStatusUpdate`.
+/// Rule: VLO-39.
+pub(super) fn budget(errors: &mut Errors, object: &Value) {
+    let counters = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+    if set(object, "status").is_some() {
+        errors.none_negative(&Path::new("status"), get(object, "status"), &counters);
+    }
+}

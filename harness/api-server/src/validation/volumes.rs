@@ -1,0 +1,258 @@
+//! `PersistentVolumes`.
+
+use kubernetes_types::quantity::{self, Quantity};
+use serde_json::Value;
+
+use super::fields::{Errors, IMMUTABLE, NOT_POSITIVE, Path, entries, get, list, map, set, text, texts, word};
+use super::storage::ACCESS_MODES;
+use super::{Change, formats, pod, storage};
+
+/// The kinds of volumes, in the order in which they are looked at.
+const KINDS: [&str; 22] = [
+    "hostPath",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "glusterfs",
+    "flocker",
+    "nfs",
+    "rbd",
+    "quobyte",
+    "cephfs",
+    "iscsi",
+    "cinder",
+    "fc",
+    "flexVolume",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "scaleIO",
+    "local",
+    "storageos",
+    "csi",
+];
+
+/// Those that have no options of mounts in an annotation.
+const WITHOUT_OPTIONS: [&str; 9] =
+    ["hostPath", "flocker", "fc", "flexVolume", "portworxVolume", "scaleIO", "local", "storageos", "csi"];
+
+/// Source: kubernetes pkg/apis/core/validation/validation.go, `ValidatePersistentVolume` and
+/// `ValidatePersistentVolumeUpdate`; `pkg/volume/validation/pv_validation.go`.
+/// Rule: VLO-33.
+pub(super) fn volume(errors: &mut Errors, object: &Value, change: Option<Change<'_>>) {
+    const OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    access_modes(errors, &path.child("accessModes"), spec);
+    capacity(errors, &path.child("capacity"), spec);
+    let policies = ["Delete", "Recycle", "Retain"];
+    let policy = word(spec, "persistentVolumeReclaimPolicy").filter(|policy| !policy.is_empty());
+    errors.one_of(&path.child("persistentVolumeReclaimPolicy"), policy, &policies);
+    let affinity = set(spec, "nodeAffinity");
+    if let Some(affinity) = affinity {
+        let required_path = path.child("nodeAffinity");
+        let required_path = required_path.child("required");
+        match set(affinity, "required") {
+            Some(required) => pod::scheduling::node_selector(errors, &required_path, required),
+            None => errors.required(&required_path, "must specify required node constraints"),
+        }
+    }
+    sources(errors, &path, spec, affinity.is_some());
+    if policy == Some("Recycle") && set(spec, "hostPath").is_some_and(|source| is_root(text(source, "path")))
+    {
+        let why = "may not be 'recycle' for a hostPath mount of '/'";
+        errors.forbidden(&path.child("persistentVolumeReclaimPolicy"), why);
+    }
+    let class = text(spec, "storageClassName");
+    if !class.is_empty() {
+        formats::dns_subdomain(errors, &path.child("storageClassName"), class);
+    }
+    errors.one_of(&path.child("volumeMode"), word(spec, "volumeMode"), &["Block", "Filesystem"]);
+    if let Some(class) = word(spec, "volumeAttributesClassName") {
+        let class_path = path.child("volumeAttributesClassName");
+        if class.is_empty() {
+            errors.required(&class_path, "an empty string is disallowed");
+        } else {
+            formats::dns_subdomain(errors, &class_path, class);
+        }
+        if set(spec, "csi").is_none() {
+            let why = "has to be specified when using volumeAttributesClassName";
+            errors.required(&path.child("csi"), why);
+        }
+    }
+    let metadata = get(object, "metadata");
+    let has_options = get(metadata, "annotations").get(OPTIONS).is_some();
+    let may_have = KINDS.iter().any(|kind| !WITHOUT_OPTIONS.contains(kind) && set(spec, kind).is_some());
+    if has_options && !may_have {
+        let path = Path::new("metadata");
+        let path = path.child("annotations");
+        errors.forbidden(&path.child(OPTIONS), "may not specify mount options for this volume type");
+    }
+    if let Some(change) = change {
+        changed(errors, &path, spec, change);
+    }
+}
+
+/// Whether a path is another way to write `/`.
+fn is_root(path: &str) -> bool {
+    let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
+    let depth =
+        parts.fold(0_usize, |depth, part| if part == ".." { depth.saturating_sub(1) } else { depth + 1 });
+    path.starts_with('/') && depth == 0
+}
+
+fn access_modes(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    if list(spec, "accessModes").is_empty() {
+        errors.required(path, "");
+    }
+    let (mut alone, mut shared) = (false, false);
+    for mode in texts(spec, "accessModes") {
+        errors.one_of(path, Some(mode), &ACCESS_MODES);
+        alone |= mode == "ReadWriteOncePod";
+        shared |= mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode);
+    }
+    if alone && shared {
+        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+fn capacity(errors: &mut Errors, path: &Path<'_>, spec: &Value) {
+    let count = map(spec, "capacity").map_or(0, serde_json::Map::len);
+    if count == 0 {
+        errors.required(path, "");
+    }
+    if set(get(spec, "capacity"), "storage").is_none() || count > 1 {
+        let shown = match count {
+            0 => "null".to_owned(),
+            _ => shown_amounts(get(spec, "capacity")),
+        };
+        let error = kubernetes_types::status::FieldError::not_supported(
+            path.to_string(),
+            shown,
+            kubernetes_types::quoting::quote("storage"),
+        );
+        errors.push(error);
+    }
+    for (name, value) in entries(spec, "capacity") {
+        let Some(value) = quantity::of(value) else { continue };
+        let path = path.key(name);
+        if value.value() < 0 {
+            errors.invalid(&path, value.value(), "must be a valid resource quantity");
+        }
+        if value <= Quantity::ZERO {
+            errors.invalid_text(&path, &value.to_string(), NOT_POSITIVE);
+        }
+    }
+}
+
+/// Amounts as JSON.
+fn shown_amounts(amounts: &Value) -> String {
+    let shown: serde_json::Map<String, Value> = amounts
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| {
+            let value = quantity::of(value).map_or(Value::Null, |value| value.to_string().into());
+            (name.clone(), value)
+        })
+        .collect();
+    kubernetes_types::quoting::encode(&Value::Object(shown))
+}
+
+fn sources(errors: &mut Errors, path: &Path<'_>, spec: &Value, has_affinity: bool) {
+    let mut found = 0;
+    for kind in KINDS {
+        let Some(source) = set(spec, kind) else { continue };
+        if found > 0 && kind != "flexVolume" {
+            let name = if kind == "cephfs" { "cephFS" } else { kind };
+            errors.forbidden(&path.child(name), "may not specify more than 1 volume type");
+            continue;
+        }
+        found += 1;
+        let path_of_kind = path.child(kind);
+        match kind {
+            "hostPath" => pod::volumes::host_path(errors, &path_of_kind, source),
+            "nfs" => pod::volumes::nfs(errors, &path_of_kind, source),
+            "local" => {
+                let target = text(source, "path");
+                if target.is_empty() {
+                    errors.required(&path_of_kind.child("path"), "");
+                } else {
+                    formats::no_backsteps(errors, &path_of_kind.child("path"), target);
+                }
+                if !has_affinity {
+                    let why = "Local volume requires node affinity";
+                    errors.required(&path.child("nodeAffinity"), why);
+                }
+            }
+            "csi" => csi(errors, &path_of_kind, source),
+            _ => {}
+        }
+    }
+    if found == 0 {
+        errors.required(path, "must specify a volume type");
+    }
+}
+
+fn csi(errors: &mut Errors, path: &Path<'_>, source: &Value) {
+    storage::driver_name(errors, &path.child("driver"), text(source, "driver"));
+    if text(source, "volumeHandle").is_empty() {
+        errors.required(&path.child("volumeHandle"), "");
+    }
+    let fields = [
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ];
+    for field in fields {
+        let Some(reference) = set(source, field) else { continue };
+        let path = path.child(field);
+        let of = |field| text(reference, field);
+        if of("name").is_empty() {
+            errors.required(&path.child("name"), "");
+        } else {
+            formats::dns_subdomain(errors, &path.child("name"), of("name"));
+        }
+        if of("namespace").is_empty() {
+            errors.required(&path.child("namespace"), "");
+        } else {
+            formats::dns_label(errors, &path.child("namespace"), of("namespace"));
+        }
+    }
+}
+
+/// What an update must leave as it is.
+fn changed(errors: &mut Errors, path: &Path<'_>, spec: &Value, change: Change<'_>) {
+    let before = get(change.old, "spec");
+    let is_same = |kind: &str| {
+        let secret = |spec| set(get(spec, "csi"), "controllerExpandSecretRef");
+        if kind == "csi" && set(before, "csi").is_some() && secret(before).is_none() && secret(spec).is_some()
+        {
+            let others = |csi: &Value| {
+                let mut csi = csi.clone();
+                csi.as_object_mut().and_then(|members| members.remove("controllerExpandSecretRef"));
+                csi
+            };
+            let of = change.of.member("spec").member("csi");
+            return kubernetes_types::equality::same(
+                &others(get(spec, "csi")),
+                &others(get(before, "csi")),
+                of,
+            );
+        }
+        change.is_same(&["spec", kind])
+    };
+    if !KINDS.iter().all(|kind| is_same(kind)) {
+        let why = "spec.persistentvolumesource is immutable after creation\n";
+        errors.forbidden(&path.child("persistentvolumesource"), why);
+    }
+    if !change.is_same(&["spec", "volumeMode"]) {
+        errors.invalid_text(&Path::new("volumeMode"), text(spec, "volumeMode"), IMMUTABLE);
+    }
+    let class = |spec| set(spec, "volumeAttributesClassName").is_some();
+    if class(before) && !class(spec) {
+        let why = "update from non-nil value to nil is forbidden";
+        errors.forbidden(&path.child("volumeAttributesClassName"), why);
+    }
+}

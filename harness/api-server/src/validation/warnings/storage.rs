@@ -1,0 +1,125 @@
+//! Volumes, claims of them, and what names labels of nodes.
+
+use kubernetes_types::equality::same;
+use kubernetes_types::quantity;
+use kubernetes_types::quoting::quote;
+use kubernetes_types::schema::Type;
+use serde_json::Value;
+
+use super::super::fields::{Path, entries, get, list, map, set, text};
+use super::{Warnings, has_annotation, pod};
+
+/// Source: kubernetes pkg/api/persistentvolume/util.go, `GetWarningsForPersistentVolume`.
+pub(super) fn volume(warnings: &mut Warnings, object: &Value) {
+    const ANNOTATIONS: [(&str, &str); 2] = [
+        (
+            "volume.beta.kubernetes.io/storage-class",
+            "deprecated since v1.8; use \"storageClassName\" attribute instead",
+        ),
+        (
+            "volume.beta.kubernetes.io/mount-options",
+            "deprecated since v1.31; use \"mountOptions\" attribute instead",
+        ),
+    ];
+    const GONE: [(&str, &str); 6] = [
+        ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+        ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+        ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+        ("storageos", "deprecated in v1.22, non-functional in v1.25+"),
+        ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+        ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+    ];
+    let (path, spec) = (Path::new("spec"), get(object, "spec"));
+    for (name, message) in ANNOTATIONS.into_iter().filter(|(name, _)| has_annotation(object, name)) {
+        warnings.push(format!("metadata.annotations[{name}]: {message}"));
+    }
+    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle" {
+        warnings.push(
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended \
+             approach is to use dynamic provisioning."
+                .to_owned(),
+        );
+    }
+    let path = path.child("nodeAffinity");
+    let path = path.child("required");
+    let path = path.child("nodeSelectorTerms");
+    let required = get(get(spec, "nodeAffinity"), "required");
+    for (index, term) in list(required, "nodeSelectorTerms").iter().enumerate() {
+        pod::node_selector_term(warnings, &path.index(index), term, false);
+    }
+    for (field, message) in GONE.into_iter().filter(|(field, _)| set(spec, field).is_some()) {
+        let field = if field == "storageos" { "storageOS" } else { field };
+        warnings.push(format!("spec.{field}: {message}"));
+    }
+}
+
+/// Source: kubernetes pkg/api/persistentvolumeclaim/util.go, `GetWarningsForPersistentVolumeClaimSpec`.
+pub(super) fn claim_spec(warnings: &mut Warnings, path: &Path<'_>, spec: &Value) {
+    let resources = path.child("resources");
+    for field in ["requests", "limits"] {
+        let amounts = get(get(spec, "resources"), field);
+        fractional(warnings, &resources.child(field), amounts, "storage");
+    }
+}
+
+/// An amount of bytes that is no whole number.
+pub(super) fn fractional(warnings: &mut Warnings, path: &Path<'_>, amounts: &Value, name: &str) {
+    let amount = set(amounts, name).and_then(quantity::of);
+    if let Some(amount) = amount.filter(|amount| amount.milli_value() % 1000 != 0) {
+        let (path, amount) = (path.key(name), quote(&amount.to_string()));
+        warnings.push(format!("{path}: fractional byte value {amount} is invalid, must be an integer"));
+    }
+}
+
+/// Source: kubernetes pkg/registry/storage/csidriver/strategy.go.
+pub(super) fn driver(warnings: &mut Warnings, spec: &Value, old: Option<&Value>, of: Type) {
+    let requests = list(spec, "tokenRequests");
+    let before = |old| get(old, "tokenRequests");
+    let was_same = old.is_some_and(|old| same(get(spec, "tokenRequests"), before(old), of));
+    if !requests.is_empty() && !was_same && set(spec, "serviceAccountTokenInSecrets").is_none() {
+        warnings.push(
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent \
+             possible logging of tokens in volume attributes"
+                .to_owned(),
+        );
+    }
+}
+
+/// Kinds that name labels of nodes.
+///
+/// Source: kubernetes pkg/api/node/util.go and pkg/api/storage/util.go.
+pub(super) fn of_labels_of_nodes(warnings: &mut Warnings, object: &Value, kind: &str) {
+    match kind {
+        "runtimeclasses.node.k8s.io" => {
+            for (label, _) in entries(get(object, "scheduling"), "nodeSelector") {
+                if let Some(message) = pod::deprecated_label(label) {
+                    warnings.push(format!("scheduling.nodeSelector: {message}"));
+                }
+            }
+        }
+        "storageclasses.storage.k8s.io" => {
+            let path = Path::new("allowedTopologies");
+            for (index, topology) in list(object, "allowedTopologies").iter().enumerate() {
+                let item = path.index(index);
+                let path = item.child("matchLabelExpressions");
+                for (index, expression) in list(topology, "matchLabelExpressions").iter().enumerate() {
+                    if let Some(message) = pod::deprecated_label(text(expression, "key")) {
+                        let item = path.index(index);
+                        warnings.push(format!("{}: {message}", item.child("key")));
+                    }
+                }
+            }
+        }
+        "csistoragecapacities.storage.k8s.io" => {
+            let (path, topology) = (Path::new("nodeTopology"), get(object, "nodeTopology"));
+            pod::node_selector_term(warnings, &path, topology, false);
+            let path = path.child("matchLabels");
+            for label in map(topology, "matchLabels").into_iter().flatten().map(|(label, _)| label) {
+                if let Some(message) = pod::deprecated_label(label) {
+                    warnings.push(format!("{}: {message}", path.child(label)));
+                }
+            }
+        }
+        _ => {}
+    }
+}
