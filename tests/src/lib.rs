@@ -36,6 +36,7 @@ pub mod websocket;
 
 mod annotations;
 mod converters;
+mod credentials;
 mod meanwhile;
 mod metrics;
 mod random;

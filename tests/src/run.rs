@@ -243,13 +243,20 @@ async fn configure(
 #[derive(Debug)]
 struct Answered {
     version: String,
+    /// Of a page of a list.
+    page: String,
+    /// Of a service account.
     token: String,
 }
 
 impl Answered {
     fn of(body: &Value) -> Self {
         let text = |pointer| text(body, pointer).to_owned();
-        Self { version: text("/metadata/resourceVersion"), token: text("/metadata/continue") }
+        Self {
+            version: text("/metadata/resourceVersion"),
+            page: text("/metadata/continue"),
+            token: text("/status/token"),
+        }
     }
 }
 
@@ -281,14 +288,15 @@ fn as_sent(request: &Request, answered: &[Answered]) -> Result<Request, RunError
     Ok(request)
 }
 
-/// `<resourceVersion of request 1>` stands for what the answer to the first request had, and `<continue of request 1>` for
-/// its token.
+/// `<resourceVersion of request 1>` stands for what the answer to the first request had, `<continue of request 1>` for the
+/// token of its next page, and `<token of request 1>` for the service account's token that it is.
 fn referred<'a>(text: &str, answered: &'a [Answered]) -> Option<&'a str> {
     let (what, number) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(" of request ")?;
     let answered = answered.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
     match what {
         "resourceVersion" => Some(&answered.version),
-        "continue" => Some(&answered.token),
+        "continue" => Some(&answered.page),
+        "token" => Some(&answered.token),
         _ => None,
     }
 }

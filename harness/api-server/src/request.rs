@@ -1,5 +1,6 @@
 //! One HTTP request: where it goes, and what comes back.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +65,8 @@ pub(super) struct ObjectRequest<'a> {
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
     pub(super) warnings: Vec<String>,
+    /// What the audit log says of it beside what admission does.
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) admitting: Admitting<'a>,
 }
 
@@ -118,6 +121,8 @@ pub(super) struct Outcome {
     pub(super) early_warnings: Vec<String>,
     /// What it warns of later.
     pub(super) warnings: Vec<String>,
+    /// What the audit log says beside what admission does.
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) record: Record,
     /// What the request takes of the bytes that all requests share.
     pub(super) reservation: Option<Reservation>,
@@ -140,6 +145,7 @@ impl Outcome {
             decoded: None,
             early_warnings: Vec::new(),
             warnings: Vec::new(),
+            annotations: BTreeMap::new(),
             record: Record::default(),
             reservation: None,
             operation: Span::none(),
@@ -235,6 +241,7 @@ pub(super) async fn respond(
             decision: outcome.decision.as_ref(),
             is_deprecated: outcome.is_deprecated,
             decoded: &mut outcome.decoded,
+            annotations: std::mem::take(&mut outcome.annotations),
             record: &outcome.record,
             code: code.as_u16(),
             status,
@@ -276,7 +283,7 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
     if let Some(refused) = parts.extensions.get::<Refused>() {
         return Outcome::refused(refused.status.clone(), refused.user.clone());
     }
-    let Some(Claim { user, wanted }) = parts.extensions.get::<Claim>().cloned() else {
+    let Some(Claim { user, wanted, annotations }) = parts.extensions.get::<Claim>().cloned() else {
         return Outcome::refused(Box::new(Status::failure(401, "Unauthorized", "Unauthorized")), None);
     };
     let mut identity = Identity::of(user);
@@ -291,7 +298,8 @@ async fn admitted(server: &Arc<Server>, received: Received<'_>) -> Outcome {
         Ok(()) => outcome(server, received, identity.effective(), time_limit).await,
         Err(status) => Outcome::of(Err(status)),
     };
-    Outcome { identity: Some(identity), decision: Some(decision), ..outcome }
+    let annotations = annotations.into_iter().chain(outcome.annotations).collect();
+    Outcome { identity: Some(identity), decision: Some(decision), annotations, ..outcome }
 }
 
 async fn outcome(
@@ -326,6 +334,7 @@ async fn outcome(
         | Route::Health(_)
         | Route::Metrics
         | Route::OpenApi(_)
+        | Route::OpenId(_)
         | Route::NoSubresource(..)
         | Route::NotEstablished
         | Route::NoResource
@@ -460,9 +469,17 @@ fn document(
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
-        Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        Route::OpenId(name) => Ok(match server.tokens.issuer.document(name) {
+            Some(response) => Answer::Prepared(Box::new(response)),
+            None => no_path(),
+        }),
+        Route::NoPath => Ok(no_path()),
         Route::NoResource | Route::OpenApi(_) | Route::Object(_) | Route::Watch(_) => Err(no_resource()),
     }
+}
+
+fn no_path() -> Answer {
+    Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())
 }
 
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.
