@@ -35,6 +35,7 @@ pub mod webhooks;
 pub mod websocket;
 
 mod annotations;
+mod answered;
 mod converters;
 mod credentials;
 mod meanwhile;

@@ -37,6 +37,7 @@ use super::openapi;
 use super::query::Query;
 use super::request_info::RequestInfo;
 use super::route::{Route, Target, Verb, route, verb};
+use super::service_account_tokens::answer_open_id;
 use super::time_limit::{TIME_LIMIT, time_limit};
 use super::work::Work;
 use super::{Server, spans, tables, watch_paths, websocket};
@@ -345,10 +346,13 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = if let Route::OpenApi(path) = route {
-                openapi_document(server, path, query, &parts.headers).await
-            } else {
-                document(server, &resources, route, &query, &parts.headers)
+            let answered = match route {
+                Route::OpenApi(path) => openapi_document(server, path, query, &parts.headers).await,
+                Route::OpenId(name) => {
+                    let answer = answer_open_id(&server.tokens.issuer, name, &parts.method, &parts.headers);
+                    answer.map(|response| Answer::Prepared(Box::new(response)))
+                }
+                route => document(server, &resources, route, &query, &parts.headers),
             };
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }
@@ -469,17 +473,11 @@ fn document(
         Route::NoSubresource(gvr, name) => Err(Box::new(Status::not_found(&gvr.group, &gvr.resource, &name))),
         // Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go, `ServeHTTP`.
         Route::NotEstablished => Err(Box::new(Status::internal_error("error resolving resource"))),
-        Route::OpenId(name) => Ok(match server.tokens.issuer.document(name) {
-            Some(response) => Answer::Prepared(Box::new(response)),
-            None => no_path(),
-        }),
-        Route::NoPath => Ok(no_path()),
-        Route::NoResource | Route::OpenApi(_) | Route::Object(_) | Route::Watch(_) => Err(no_resource()),
+        Route::NoPath => Ok(Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        Route::NoResource | Route::OpenApi(_) | Route::OpenId(_) | Route::Object(_) | Route::Watch(_) => {
+            Err(no_resource())
+        }
     }
-}
-
-fn no_path() -> Answer {
-    Answer::Text(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())
 }
 
 /// Source: apimachinery pkg/api/errors/errors.go, `NewGenericServerResponse`.

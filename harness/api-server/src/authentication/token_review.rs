@@ -10,6 +10,11 @@ use super::TokenAuthenticator;
 use super::authenticators::{bearer, with_groups};
 use crate::service_account_tokens::Refusal;
 
+/// What is wrong with a token that nobody knows.
+///
+/// Source: apiserver pkg/authentication/request/bearertoken/bearertoken.go, `invalidToken`.
+const INVALID: &str = "invalid bearer token";
+
 /// What a review is refused for, before admission looks at it.
 ///
 /// # Errors
@@ -52,8 +57,9 @@ pub(crate) fn answer(mut review: Value, tokens: &TokenAuthenticator) -> Result<V
             "user": with_groups(found.user),
             "audiences": found.audiences,
         }),
-        Ok(None) => json!({"user": {}, "error": "invalid bearer token"}),
-        Err(Refusal::Invalid(why)) => json!({"user": {}, "error": why}),
+        Ok(None) => json!({"user": {}, "error": INVALID}),
+        // Of the errors of two authenticators.
+        Err(Refusal::Invalid(why)) => json!({"user": {}, "error": format!("[{INVALID}, {why}]")}),
         Err(Refusal::Unsupported(what)) => return Err(unsupported(&what)),
     };
     json::set(&mut review, &["status"], status);

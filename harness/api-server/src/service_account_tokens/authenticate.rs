@@ -192,3 +192,77 @@ fn was_deleted(object: &Value, now: Timestamp) -> bool {
     let deleted = json::text(object, &["metadata", "deletionTimestamp"]).parse::<Timestamp>().ok();
     deleted.and_then(|time| time.checked_add(LEEWAY).ok()).is_some_and(|time| time < now)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::ServiceAccountTokens;
+    use super::super::claims::{Bound, Validity};
+    use super::*;
+    use crate::limits::Limits;
+    use crate::storage::{Key, Storage};
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn issuer() -> TokenIssuer {
+        TokenIssuer::new(ServiceAccountTokens::default())
+    }
+
+    fn account() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": {"namespace": "ns", "name": "robot", "uid": "1"},
+        })
+    }
+
+    fn objects() -> Storage {
+        let storage = Storage::with_roles(&Limits::default());
+        let text = |text: &str| text.to_owned();
+        let key = Key {
+            group: String::new(),
+            resource: text("serviceaccounts"),
+            namespace: text("ns"),
+            name: text("robot"),
+        };
+        storage.insert(&key, account()).unwrap();
+        storage
+    }
+
+    fn token(issuer: &TokenIssuer, warn_after: Option<i64>) -> String {
+        let from = Timestamp::from_second(NOW).unwrap();
+        let validity = Validity { from, seconds: 3600, warn_after };
+        let audiences = json!(issuer.api_audiences());
+        let name = &issuer.settings.issuers[0];
+        let claims = claims::claims(&account(), &Bound::default(), name, &audiences, validity, "id");
+        jwt::signed(&claims, issuer.signing_key().unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn at(second: i64, issuer: &TokenIssuer, token: &str) -> Result<Option<Authenticated>, Refusal> {
+        let now = Timestamp::from_second(NOW + second).unwrap();
+        authenticate(token, issuer.api_audiences(), issuer, &objects(), now)
+    }
+
+    #[test]
+    fn a_token_has_its_time() {
+        let issuer = issuer();
+        let token = token(&issuer, None);
+        let valid = |second| at(second, &issuer, &token).map(|found| found.unwrap().user.username);
+        let name = "system:serviceaccount:ns:robot".to_owned();
+        assert_eq!(valid(0), Ok(name.clone()));
+        assert_eq!(valid(3660), Ok(name));
+        assert_eq!(valid(3661), Err("service account token has expired".into()));
+        assert_eq!(valid(-61), Err("service account token is not valid yet".into()));
+    }
+
+    #[test]
+    fn the_use_of_a_token_that_was_to_be_replaced_is_told() {
+        let issuer = issuer();
+        let token = token(&issuer, Some(600));
+        let told = |second| at(second, &issuer, &token).unwrap().unwrap().annotations;
+        assert_eq!(told(600), BTreeMap::new());
+        let text = "subject: system:serviceaccount:ns:robot, seconds after warning threshold: 7";
+        assert_eq!(told(607), [("authentication.k8s.io/stale-token".to_owned(), text.to_owned())].into());
+    }
+}

@@ -400,6 +400,46 @@ mod tests {
     }
 
     #[test]
+    fn keys_of_rsa_are_read() {
+        use rsa::pkcs1::EncodeRsaPrivateKey as _;
+        use rsa::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _};
+
+        let private = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 2048).unwrap();
+        let der = private.to_public_key().to_public_key_der().unwrap();
+        let public = VerifyingKey::all_of_pem(&pem("PUBLIC KEY", der.as_bytes())).unwrap();
+        let pkcs1 = pem("RSA PRIVATE KEY", private.to_pkcs1_der().unwrap().as_bytes());
+        let pkcs8 = pem("PRIVATE KEY", private.to_pkcs8_der().unwrap().as_bytes());
+        for text in [&pkcs1, &pkcs8] {
+            let key = SigningKey::of_pem(text).unwrap();
+            signs(&key, "RS256");
+            assert_eq!(public, [key.public().clone()]);
+        }
+        let jwk = serde_json::to_string(public[0].jwk()).unwrap();
+        assert!(jwk.starts_with(r#"{"use":"sig","kty":"RSA","kid":""#), "{jwk}");
+        assert!(jwk.contains(r#","alg":"RS256","n":""#) && jwk.ends_with(r#","e":"AQAB"}"#), "{jwk}");
+    }
+
+    #[test]
+    fn a_key_that_is_not_imitated_is_said() {
+        let small = rsa::RsaPrivateKey::new(&mut rsa::rand_core::OsRng, 1024).unwrap();
+        let der = rsa::pkcs8::EncodePrivateKey::to_pkcs8_der(&small).unwrap();
+        let read = SigningKey::of_pem(&pem("PRIVATE KEY", der.as_bytes()));
+        assert!(matches!(read, Err(KeyError::Unsupported(_))), "{read:?}");
+    }
+
+    /// As `openssl ecparam -genkey` writes it.
+    #[test]
+    fn keys_of_ecdsa_may_have_their_own_form() {
+        let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).unwrap();
+        let pkcs8 = pair.serialize_der();
+        // Version, algorithm, and the key in an octet string.
+        let key = &pkcs8[element(SEQUENCE, &curve(Algorithm::Es256)).len() + 3 + 3 + 2..];
+        let own =
+            [pem("EC PARAMETERS", &element(OBJECT_IDENTIFIER, &P256)), pem("EC PRIVATE KEY", key)].concat();
+        signs(&SigningKey::of_pem(&own).unwrap(), "ES256");
+    }
+
+    #[test]
     fn what_is_no_key_is_said_in_the_servers_words() {
         for text in ["", "nonsense", "-----BEGIN EC PARAMETERS-----\nAAAA\n-----END EC PARAMETERS-----\n"] {
             assert_eq!(SigningKey::of_pem(text.as_bytes()).unwrap_err().to_string(), NO_PRIVATE_KEY);

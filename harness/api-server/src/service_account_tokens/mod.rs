@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 pub(super) use self::authenticate::{Refusal, authenticate};
 pub(super) use self::create::create;
 pub use self::keys::{KeyError, SigningKey, VerifyingKey};
-pub(super) use self::openid::OpenId;
+pub(super) use self::openid::{OpenId, answer as answer_open_id};
 
 /// How tokens of service accounts are made and verified, as the flags of kube-apiserver say.
 #[derive(Clone, Debug)]
