@@ -346,14 +346,7 @@ async fn outcome(
                 None
             };
             let early_warnings = deprecation.into_iter().collect();
-            let answered = match route {
-                Route::OpenApi(path) => openapi_document(server, path, query, &parts.headers).await,
-                Route::OpenId(name) => {
-                    let answer = answer_open_id(&server.tokens.issuer, name, &parts.method, &parts.headers);
-                    answer.map(|response| Answer::Prepared(Box::new(response)))
-                }
-                route => document(server, &resources, route, &query, &parts.headers),
-            };
+            let answered = not_an_object(server, &resources, route, query, parts).await;
             return Outcome { reservation: Some(reservation), early_warnings, ..Outcome::of(answered) };
         }
     };
@@ -411,6 +404,24 @@ async fn outcome(
     };
     let outcome = work.instrument(operation.clone()).await;
     Outcome { operation, ..outcome.unwrap_or_else(|status| Outcome::of(Err(status))) }
+}
+
+/// The answer to a request for what is not an object.
+async fn not_an_object(
+    server: &Arc<Server>,
+    resources: &Resources,
+    route: Route,
+    query: Query,
+    parts: &Parts,
+) -> Result<Answer, Box<Status>> {
+    if let Route::OpenApi(path) = route {
+        openapi_document(server, path, query, &parts.headers).await
+    } else if let Route::OpenId(name) = route {
+        let answer = answer_open_id(&server.tokens.issuer, name, &parts.method, &parts.headers);
+        answer.map(|response| Answer::Prepared(Box::new(response)))
+    } else {
+        document(server, resources, route, &query, &parts.headers)
+    }
 }
 
 /// An OpenAPI document. It may have to be made.

@@ -27,38 +27,10 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// The user of a request, with the groups that the server adds; none if the request shows nothing.
-    ///
-    /// # Errors
-    /// 401 for credentials that are not valid, 501 for tokens of service accounts that stand in Secrets.
-    ///
-    /// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`.
-    /// Rule: RBAC-26.
-    pub(super) fn known(
-        &self,
-        headers: &HeaderMap,
-        certificate: Option<&ClientCertificate>,
-        tokens: &TokenAuthenticator,
-    ) -> Result<Option<Authenticated>, Box<Status>> {
-        if let Some(ClientCertificate::Verified(user)) = certificate {
-            return Ok(Some(Authenticated::user(with_groups(user.clone()))));
-        }
-        let refused = || Box::new(Status::failure(401, "Unauthorized", "Unauthorized"));
-        match bearer(headers) {
-            Some(token) => match tokens.authenticate(token, tokens.issuer.api_audiences()) {
-                Ok(Some(found)) => Ok(Some(Authenticated { user: with_groups(found.user), ..found })),
-                Err(Refusal::Unsupported(what)) => Err(Box::new(Status::unsupported(&what))),
-                Ok(None) | Err(Refusal::Invalid(_)) => Err(refused()),
-            },
-            None if matches!(certificate, Some(ClientCertificate::Refused)) => Err(refused()),
-            None => Ok(None),
-        }
-    }
-
     /// The user of a request.
     ///
     /// # Errors
-    /// As [`Authenticators::known`]; and 401 for who is not known, if nobody is let in without credentials.
+    /// As [`known`]; and 401 for who is not known, if nobody is let in without credentials.
     ///
     /// Rule: RBAC-26.
     pub(super) fn user(
@@ -67,7 +39,7 @@ impl Authenticators {
         certificate: Option<&ClientCertificate>,
         tokens: &TokenAuthenticator,
     ) -> Result<Authenticated, Box<Status>> {
-        match self.known(headers, certificate, tokens)? {
+        match known(headers, certificate, tokens)? {
             Some(found) => Ok(found),
             None if self.anonymous => Ok(Authenticated::user(UserInfo {
                 username: ANONYMOUS.to_owned(),
@@ -76,6 +48,33 @@ impl Authenticators {
             })),
             None => Err(Box::new(Status::failure(401, "Unauthorized", "Unauthorized"))),
         }
+    }
+}
+
+/// The user of a request, with the groups that the server adds; none if the request shows nothing.
+///
+/// # Errors
+/// 401 for credentials that are not valid, 501 for tokens of service accounts that stand in Secrets.
+///
+/// Source: kubernetes pkg/kubeapiserver/authenticator/config.go, `New`.
+/// Rule: RBAC-26.
+pub(super) fn known(
+    headers: &HeaderMap,
+    certificate: Option<&ClientCertificate>,
+    tokens: &TokenAuthenticator,
+) -> Result<Option<Authenticated>, Box<Status>> {
+    if let Some(ClientCertificate::Verified(user)) = certificate {
+        return Ok(Some(Authenticated::user(with_groups(user.clone()))));
+    }
+    let refused = || Box::new(Status::failure(401, "Unauthorized", "Unauthorized"));
+    match bearer(headers) {
+        Some(token) => match tokens.authenticate(token, tokens.issuer.api_audiences()) {
+            Ok(Some(found)) => Ok(Some(Authenticated { user: with_groups(found.user), ..found })),
+            Err(Refusal::Unsupported(what)) => Err(Box::new(Status::unsupported(&what))),
+            Ok(None) | Err(Refusal::Invalid(_)) => Err(refused()),
+        },
+        None if matches!(certificate, Some(ClientCertificate::Refused)) => Err(refused()),
+        None => Ok(None),
     }
 }
 
@@ -149,6 +148,6 @@ mod tests {
         let (authenticators, tokens) =
             (Authenticators { anonymous: false }, TokenAuthenticator::of_tokens(Tokens::default()));
         assert_eq!(authenticators.user(&HeaderMap::new(), None, &tokens).unwrap_err().code, 401);
-        assert_eq!(authenticators.known(&HeaderMap::new(), None, &tokens), Ok(None));
+        assert_eq!(known(&HeaderMap::new(), None, &tokens), Ok(None));
     }
 }

@@ -1,4 +1,4 @@
-//! Answers to TokenReviews.
+//! Answers to reviews of tokens.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;

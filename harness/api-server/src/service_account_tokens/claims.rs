@@ -63,7 +63,7 @@ impl Validity {
     }
 }
 
-/// The claims of a token for `account`, a ServiceAccount; `id` is that of the token.
+/// The claims of a token for `account`, a service account; `id` is that of the token.
 ///
 /// Source: kubernetes pkg/serviceaccount/claims.go, `Claims`; pkg/serviceaccount/jwt.go, `GenerateToken`.
 /// Rule: TOK-02.

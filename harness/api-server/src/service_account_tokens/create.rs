@@ -66,8 +66,8 @@ pub(crate) async fn create<'a>(
     let asked = json::at(&object, &["spec", "expirationSeconds"]).as_i64().unwrap_or_default();
     let expires = now.checked_add(SignedDuration::from_secs(asked)).unwrap_or(Timestamp::MAX);
     json::set(&mut object, &["status"], json!({"token": token, "expirationTimestamp": api_time(expires)}));
-    let issued = "authentication.kubernetes.io/issued-credential-id".to_owned();
-    request.annotations.insert(issued, credential_id(&id));
+    let annotation = "authentication.kubernetes.io/issued-credential-id".to_owned();
+    request.annotations.insert(annotation, credential_id(&id));
     Ok(Answer::Object(StatusCode::CREATED, Arc::new(object)))
 }
 

@@ -195,7 +195,10 @@ impl Jwk {
                 let (x, y) = (text(x), text(y));
                 Some(Self { usage: "sig", kty: "EC", kid, crv, alg, x, y, n: none(), e: none() })
             }
-            _ => None,
+            PublicKey::DSA(_)
+            | PublicKey::GostR3410(_)
+            | PublicKey::GostR3410_2012(_)
+            | PublicKey::Unknown(_) => None,
         }
     }
 }
@@ -208,7 +211,7 @@ pub struct SigningKey {
 
 enum Pair {
     Rsa(Box<RsaKeyPair>),
-    Ecdsa(EcdsaKeyPair),
+    Ecdsa(Box<EcdsaKeyPair>),
 }
 
 impl fmt::Debug for SigningKey {
@@ -282,7 +285,7 @@ impl SigningKey {
         };
         let pair = EcdsaKeyPair::from_pkcs8(signing, pkcs8, &SystemRandom::new()).ok()?;
         let public = VerifyingKey::of_der(&info(&curve(algorithm), pair.public_key().as_ref())).ok()??;
-        Some(Self { pair: Pair::Ecdsa(pair), public })
+        Some(Self { pair: Pair::Ecdsa(Box::new(pair)), public })
     }
 
     /// What verifies its signatures.
